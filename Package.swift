@@ -1,0 +1,52 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target of ours: Swift 6 mode, and a warning ends the build.
+let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+
+func library(_ name: String, _ path: String, _ needs: [Target.Dependency], exclude: [String] = []) -> Target {
+    .target(name: name, dependencies: needs, path: path, exclude: exclude, swiftSettings: strict)
+}
+
+func program(_ name: String, _ path: String, _ needs: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: needs, path: path, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ needs: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: needs, path: "Tests/\(name)", swiftSettings: strict)
+}
+
+let package = Package(
+    name: "thicket",
+    products: [
+        .library(name: "ThicketProtocol", targets: ["ThicketProtocol"]),
+        .library(name: "ThicketClient", targets: ["ThicketClient"]),
+        .executable(name: "thicketd", targets: ["thicketd"]),
+        .executable(name: "thicket", targets: ["thicket"]),
+    ],
+    targets: [
+        .systemLibrary(name: "CSQLite", path: "Sources/CLibs/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "COpenSSL", path: "Sources/CLibs/COpenSSL", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CCurl", path: "Sources/CLibs/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CZlib", path: "Sources/CLibs/CZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
+
+        library("ThicketProtocol", "Sources/Protocol", []),
+        library("ThicketCrypto", "Sources/Crypto", ["COpenSSL"]),
+        library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
+        library(
+            "ThicketServer", "Sources/Server",
+            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CThicketNet"], exclude: ["Main"]),
+        program("thicketd", "Sources/Server/Main", ["ThicketServer"]),
+        library(
+            "ThicketClient", "Sources/Client",
+            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CCurl"], exclude: ["CLI"]),
+        program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketProtocol", "CZlib"]),
+
+        library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
+        tests("ProtocolTests", ["ThicketProtocol", "ThicketTestSupport"]),
+        tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
+        tests("ServerTests", ["ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketTestSupport"]),
+        tests("ClientTests", ["ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketTestSupport"]),
+    ]
+)

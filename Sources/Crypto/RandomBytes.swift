@@ -1,0 +1,50 @@
+internal import COpenSSL
+
+/// Bytes nobody can guess, from OpenSSL's generator (seeded by the kernel).
+public enum RandomBytes {
+    /// - Parameter count: bytes wanted.
+    public static func make(_ count: Int) -> [UInt8] {
+        var bytes: [UInt8] = .init(repeating: 0, count: count)
+        precondition(RAND_bytes(&bytes, Int32(count)) == 1, "the kernel gave no random bytes: nothing safe can be done")
+        return bytes
+    }
+
+    /// Lower-case hex of `count` random bytes.
+    public static func hex(_ count: Int) -> String { Hex.encode(make(count)) }
+}
+
+/// Lower-case hexadecimal.
+public enum Hex {
+    public static func encode(_ bytes: [UInt8]) -> String {
+        let digits: [UInt8] = Array("0123456789abcdef".utf8)
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count * 2)
+        for byte: UInt8 in bytes {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// nil when `text` is not an even number of hex digits (either case).
+    public static func decode(_ text: String) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var high: UInt8?
+        for byte: UInt8 in text.utf8 {
+            let digit: UInt8
+            switch byte {
+            case 0x30...0x39: digit = byte - 0x30
+            case 0x41...0x46: digit = byte - 0x41 + 10
+            case 0x61...0x66: digit = byte - 0x61 + 10
+            default: return nil
+            }
+            if let first: UInt8 = high {
+                bytes.append(first << 4 | digit)
+                high = nil
+            } else {
+                high = digit
+            }
+        }
+        return high == nil ? bytes : nil
+    }
+}

@@ -1,0 +1,126 @@
+/// A name that went through its own check once, at the edge, and is trusted afterwards.
+///
+/// Conforming types differ in what they admit; a bare `String` is never passed between modules as a name.
+public protocol Identifier: Hashable, Sendable, CustomStringConvertible, Comparable {
+    var text: String { get }
+    /// - Throws: `IdentifierError` when `text` is empty, too long or holds a character that is not admitted.
+    init(_ text: String) throws(IdentifierError)
+}
+
+extension Identifier {
+    public var description: String { text }
+    public static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+}
+
+/// Why a name was refused.
+public struct IdentifierError: Error, Equatable, CustomStringConvertible {
+    /// What the name was for: "bucket name", "object key" ...
+    public let kind: String
+    /// What is wrong with it; never the name itself.
+    public let problem: String
+    public var description: String { "\(kind): \(problem)" }
+}
+
+/// Checks a name by its UTF-8 bytes.
+@usableFromInline
+func checked(
+    _ text: String, kind: String, maxBytes: Int, admits: (UInt8) -> Bool
+) throws(IdentifierError) -> String {
+    let count: Int = text.utf8.count
+    guard count > 0 else { throw IdentifierError(kind: kind, problem: "is empty") }
+    guard count <= maxBytes else {
+        throw IdentifierError(kind: kind, problem: "is \(count) bytes long, the most is \(maxBytes)")
+    }
+    for byte: UInt8 in text.utf8 where !admits(byte) {
+        throw IdentifierError(kind: kind, problem: "holds the byte \(byte), which is not admitted")
+    }
+    return text
+}
+
+@usableFromInline func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+}
+@usableFromInline func isNamePunctuation(_ byte: UInt8) -> Bool { byte == 0x2E || byte == 0x5F || byte == 0x2D }
+
+/// Names an application. 1–64 of `[A-Za-z0-9._-]`, kept in lower case (names differ by case for nobody).
+public struct AppID: Identifier {
+    public let text: String
+    public init(_ text: String) throws(IdentifierError) {
+        let name: String = try checked(text, kind: "app id", maxBytes: Limits.appIDBytesMax) {
+            isLetterOrDigit($0) || isNamePunctuation($0)
+        }
+        self.text = name.lowercased()
+    }
+}
+
+/// Names a user inside one app: an e-mail address or any printable name. 1–256 bytes, no control characters.
+public struct UserID: Identifier {
+    public let text: String
+    public init(_ text: String) throws(IdentifierError) {
+        self.text = try checked(text, kind: "user name", maxBytes: Limits.userIDBytesMax) { $0 >= 0x20 && $0 != 0x7F }
+    }
+    public static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+    public func hash(into hasher: inout Hasher) {
+        var text: String = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+}
+
+/// Names a bucket. 1–64 of `[A-Za-z0-9._%-]` (wire contract, section 2).
+public struct BucketName: Identifier {
+    public let text: String
+    public init(_ text: String) throws(IdentifierError) {
+        self.text = try checked(text, kind: "bucket name", maxBytes: Limits.bucketNameBytesMax) {
+            isLetterOrDigit($0) || isNamePunctuation($0) || $0 == 0x25
+        }
+    }
+}
+
+/// Names an object in its bucket. 1–256 of `[A-Za-z0-9._%@-]` (wire contract, section 2).
+public struct EntityKey: Identifier {
+    public let text: String
+    public init(_ text: String) throws(IdentifierError) {
+        self.text = try checked(text, kind: "object key", maxBytes: Limits.entityKeyBytesMax) {
+            isLetterOrDigit($0) || isNamePunctuation($0) || $0 == 0x25 || $0 == 0x40
+        }
+    }
+}
+
+/// Identity of one change, made by its author; the server takes each once. 1–256 bytes, printable ASCII.
+public struct ChangeID: Identifier {
+    public let text: String
+    public init(_ text: String) throws(IdentifierError) {
+        self.text = try checked(text, kind: "ccid", maxBytes: Limits.changeIDBytesMax) { $0 > 0x20 && $0 < 0x7F }
+    }
+}
+
+/// Free text by which a client tells its own changes. 1–256 bytes without control characters; echoed as given.
+public struct ClientID: Identifier {
+    public let text: String
+    public init(_ text: String) throws(IdentifierError) {
+        self.text = try checked(text, kind: "clientid", maxBytes: Limits.clientIDBytesMax) { $0 >= 0x20 && $0 != 0x7F }
+    }
+    public static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+    public func hash(into hasher: inout Hasher) {
+        var text: String = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+}
+
+/// Opaque position in a bucket's change log, as it stands on the wire. 1–256 of `[A-Za-z0-9._-]`.
+///
+/// Clients store and return it; only the server that made it can read it.
+public struct ChangeVersion: Identifier {
+    public let text: String
+    public init(_ text: String) throws(IdentifierError) {
+        self.text = try checked(text, kind: "change version", maxBytes: Limits.changeVersionBytesMax) {
+            isLetterOrDigit($0) || isNamePunctuation($0)
+        }
+    }
+}
+
+/// Number of one object's revision, counted from 1; 0 means "not there yet".
+public typealias Version = Int64
+
+/// Number of a channel inside one connection, chosen by the client; one bucket each.
+public typealias ChannelNumber = UInt32

@@ -1,0 +1,27 @@
+/// Every bound of the protocol, with its unit and its source. What an operator may set is in the server's settings.
+public enum Limits {
+    /// Bytes of an app id.
+    public static let appIDBytesMax: Int = 64
+    /// Bytes of a user name.
+    public static let userIDBytesMax: Int = 256
+    /// Bytes of a bucket name (wire contract, section 2).
+    public static let bucketNameBytesMax: Int = 64
+    /// Bytes of an object key (wire contract, section 2).
+    public static let entityKeyBytesMax: Int = 256
+    /// Bytes of a ccid (wire contract, section 2).
+    public static let changeIDBytesMax: Int = 256
+    /// Bytes of a clientid (wire contract, section 2).
+    public static let clientIDBytesMax: Int = 256
+    /// Bytes of a cv.
+    public static let changeVersionBytesMax: Int = 256
+    /// Nesting of JSON arrays and objects.
+    public static let jsonDepthMax: Int = 256
+    /// Objects on one index page when the client names no limit (HTTP reference).
+    public static let indexPageDefault: Int = 100
+    /// Objects on one index page at most (HTTP reference).
+    public static let indexPageMax: Int = 1_000
+    /// Bytes of object data after which an index page ends early, with a mark (wire contract, section 5).
+    public static let indexPageBytesMax: Int = 4 << 20
+    /// Largest channel number a client may choose.
+    public static let channelNumberMax: UInt32 = 999_999
+}
