@@ -1,0 +1,86 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// Turns a position in a bucket's log into the opaque `cv` of the wire, and back.
+///
+/// One AES block over (epoch 32 bits | bucket tag 32 bits | gid 64 bits), as 32 hex digits. The tag is the first 32 bits
+/// of HMAC-SHA-256(key, app 0x00 owner 0x00 name). So a cv tells nothing about activity elsewhere on the server, and one
+/// of another bucket, of another server or from before a restore (which raises the epoch) decodes to nil.
+public struct ChangeVersionCodec: Sendable {
+    /// Bytes of the key that is kept in the store's meta table.
+    public static let keyBytes: Int = 16
+
+    private let key: [UInt8]
+    private let block: AESBlock
+    /// Raised by every restore.
+    public let epoch: UInt32
+
+    /// - Parameters:
+    ///   - key: 16 bytes, secret, the same for the life of the data folder.
+    ///   - epoch: the store's current epoch.
+    public init(key: [UInt8], epoch: UInt32) {
+        precondition(key.count == Self.keyBytes, "a cv key has 16 bytes")
+        self.key = key
+        self.block = AESBlock(key: key)
+        self.epoch = epoch
+    }
+
+    /// The bucket's tag. Costs one HMAC: keep it with the bucket.
+    public func tag(of bucket: BucketID) -> UInt32 {
+        var text: [UInt8] = Array(bucket.app.text.utf8)
+        text.append(0)
+        text.append(contentsOf: bucket.user.text.utf8)
+        text.append(0)
+        text.append(contentsOf: bucket.name.text.utf8)
+        let mac: [UInt8] = Hash.hmacSHA256(key: key, text)
+        return mac.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    }
+
+    /// 32 hex digits for a position. Position 0 is the `current` of an empty bucket.
+    public func encode(_ gid: GlobalID, tag: UInt32) -> [UInt8] {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(16)
+        append(epoch, to: &plain)
+        append(tag, to: &plain)
+        append(UInt64(bitPattern: gid), to: &plain)
+        return hexBytes(block.encrypt(plain))
+    }
+
+    /// As `encode(_:tag:)`, as a string.
+    public func text(_ gid: GlobalID, tag: UInt32) -> String {
+        String(decoding: encode(gid, tag: tag), as: UTF8.self)
+    }
+
+    /// The position that a client sent back.
+    ///
+    /// - Returns: nil when the text is no cv of this bucket in this epoch: answer `cv:?`. Whether the position is still
+    ///   kept, and not above the head, is for the caller to check.
+    public func decode(_ text: String, tag: UInt32) -> GlobalID? {
+        guard text.utf8.count == 32, let cipher: [UInt8] = Hex.decode(text) else { return nil }
+        let plain: [UInt8] = block.decrypt(cipher)
+        let head: UInt64 = number(plain[0..<8])
+        guard head == UInt64(epoch) << 32 | UInt64(tag) else { return nil }
+        let gid: GlobalID = GlobalID(bitPattern: number(plain[8..<16]))
+        return gid >= 0 ? gid : nil
+    }
+
+    private func append<Number: FixedWidthInteger>(_ number: Number, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    private func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+        bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    private func hexBytes(_ bytes: [UInt8]) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count * 2)
+        for byte: UInt8 in bytes {
+            text.append(hexDigit(byte >> 4))
+            text.append(hexDigit(byte & 15))
+        }
+        return text
+    }
+
+    private func hexDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+}

@@ -1,0 +1,145 @@
+import ThicketProtocol
+
+/// Where a change came from, so that its refusal finds the way back.
+public struct ChangeOrigin: Sendable, Hashable {
+    /// Number of the connection; never used twice in one life of the process.
+    public let connection: UInt64
+    /// The channel of that connection.
+    public let channel: ChannelNumber
+
+    public init(connection: UInt64, channel: ChannelNumber) {
+        self.connection = connection
+        self.channel = channel
+    }
+}
+
+/// Which library made a change, as far as the server treats libraries differently.
+public enum AuthorLibrary: Sendable, Hashable {
+    /// Ours: rebases by the exact positional rule.
+    case thicket
+    /// `node-simperium`: sends broken whole objects after 405 and 440, and echoes removals (wire contract, 1.10, 1.11).
+    case nodeSimperium
+    /// Every other client.
+    case other
+
+    /// - Parameter name: `library` of the channel's `init`, as sent; nil when it sent none.
+    public init(named name: String?) {
+        guard let name: String else {
+            self = .other
+            return
+        }
+        if name.utf8.elementsEqual("thicket".utf8) {
+            self = .thicket
+        } else if name.utf8.elementsEqual("node-simperium".utf8) {
+            self = .nodeSimperium
+        } else {
+            self = .other
+        }
+    }
+}
+
+/// One change as the loop hands it to the shard: the request, and what the channel knows about its author.
+public struct SubmittedChange: Sendable {
+    /// The channel that sent it; gets the refusal.
+    public var origin: ChangeOrigin
+    /// The bucket of that channel.
+    public var bucket: BucketID
+    /// `clientid` of the channel's `init`, echoed exactly (wire contract, 1.12).
+    public var clientID: ClientID
+    /// The author's library; decides by which rule the change is rebased.
+    public var library: AuthorLibrary
+    /// False for read-only tokens: every change is refused with 401.
+    public var canWrite: Bool
+    /// True when this is a removal without `sv` of an object whose removal this channel was just sent, the channel
+    /// having sent no change for the key since. For `node-simperium` it is an echo, answered 412 (wire contract, 1.10).
+    public var echoesRemoval: Bool
+    /// The change itself. Its fields are still unchecked text.
+    public var request: ChangeRequest
+    /// When it arrived, milliseconds since 1970.
+    public var now: Int64
+
+    public init(
+        origin: ChangeOrigin, bucket: BucketID, clientID: ClientID, library: AuthorLibrary, canWrite: Bool,
+        echoesRemoval: Bool = false, request: ChangeRequest, now: Int64
+    ) {
+        self.origin = origin
+        self.bucket = bucket
+        self.clientID = clientID
+        self.library = library
+        self.canWrite = canWrite
+        self.echoesRemoval = echoesRemoval
+        self.request = request
+        self.now = now
+    }
+}
+
+/// What the loop sends to the shard.
+public enum ShardRequest: Sendable {
+    /// Decide this change. `EMPTY` comes this way too: its operation says so.
+    case change(SubmittedChange)
+    /// Forget what is in memory about this bucket: somebody else (a restore, an administrator) wrote to the store.
+    case forget(BucketID)
+}
+
+/// A change that was applied and is durable. Goes to every subscribed channel of the bucket and to `origin`, once each.
+public struct AppliedOutcome: Sendable {
+    /// Position in the log; larger than that of every earlier change of the bucket.
+    public var gid: GlobalID
+    /// The channel that sent it: this element is also its acknowledgement.
+    public var origin: ChangeOrigin
+    /// The object that changed.
+    public var key: EntityKey
+    /// True for `-`: the hub remembers which removals a channel was sent (see `SubmittedChange.echoesRemoval`).
+    public var isRemoval: Bool
+    /// The element of a `c:[…]` message, with its `cv`, encoded once for all receivers. One line of JSON.
+    public var element: [UInt8]
+}
+
+/// A change that was not applied. Goes to its sender only.
+public struct RefusedOutcome: Sendable, Equatable {
+    /// The channel that sent it.
+    public var origin: ChangeOrigin
+    /// `clientid` to answer with.
+    public var clientID: ClientID
+    /// `id` as the author wrote it, valid or not.
+    public var key: String
+    /// The number to answer with.
+    public var code: ErrorCode
+    /// The ccids as the author wrote them; empty when there was none.
+    public var changeIDs: [String]
+    /// For the log: what was wrong, without user content.
+    public var detail: String
+}
+
+/// What became of one change.
+public enum ChangeOutcome: Sendable {
+    case applied(AppliedOutcome)
+    case refused(RefusedOutcome)
+}
+
+/// The part of a group that belongs to one bucket.
+public struct BucketOutcome: Sendable {
+    /// The bucket.
+    public var bucket: BucketID
+    /// Its row in the store; nil while the bucket has no change yet.
+    public var row: Int64?
+    /// Newest durable change of the bucket, 0 when it has none. Reads for clients go up to here.
+    public var published: GlobalID
+    /// In the order of decision. A channel must be sent its part in this order: an acknowledgement comes after the
+    /// changes it was rebased over, and a refusal after the changes it was derived from.
+    public var events: [ChangeOutcome]
+}
+
+/// What one commit group came to. Nothing of it may have left before; all of it may leave now, in order.
+public struct CommitOutcome: Sendable {
+    /// One entry per bucket that the group touched or answered for, in order of first touch.
+    public var buckets: [BucketOutcome] = []
+    /// Changes made durable by this group.
+    public var appliedCount: Int = 0
+    /// Changes refused in this group.
+    public var refusedCount: Int = 0
+    /// Why the store refused the group, when it did: every change of it was then answered 503.
+    public var failure: String?
+    public var isEmpty: Bool { buckets.isEmpty }
+    public init() {}
+}
