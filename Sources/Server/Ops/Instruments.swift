@@ -1,0 +1,181 @@
+import Synchronization
+
+/// Something the metrics page shows: one Prometheus metric with its help text.
+///
+/// Conforming types are lock-free, so any thread may count without waiting for another.
+public protocol Instrument: Sendable {
+    /// `thicket_<noun>_<unit>[_total]`.
+    var name: String { get }
+    /// One sentence for the reader of a dashboard.
+    var help: String { get }
+    /// The word after `# TYPE <name>`: `counter`, `gauge` or `histogram`.
+    var kind: String { get }
+    /// Appends the sample lines, without the `# HELP` and `# TYPE` head.
+    func renderSamples(to text: inout String)
+}
+
+/// One of a closed set of label values; labels never come from input, so a stranger cannot grow the page.
+public protocol MetricLabel: Hashable, CaseIterable, Sendable {
+    /// The text between the quotes.
+    var labelText: String { get }
+}
+
+extension MetricLabel where Self: RawRepresentable, RawValue == String {
+    public var labelText: String { rawValue }
+}
+
+/// A number that only grows (and begins again at 0 when the process does).
+public final class Counter: Instrument {
+    public let name: String
+    public let help: String
+    public var kind: String { "counter" }
+    private let cell: Atomic<Int> = .init(0)
+
+    public init(_ name: String, _ help: String) {
+        self.name = name
+        self.help = help
+    }
+
+    /// What has been counted so far.
+    public var value: Int { cell.load(ordering: .relaxed) }
+
+    @inline(__always)
+    public func add(_ amount: Int = 1) { cell.wrappingAdd(amount, ordering: .relaxed) }
+
+    public func renderSamples(to text: inout String) { text += "\(name) \(value)\n" }
+}
+
+/// A number that goes up and down.
+public final class Gauge: Instrument {
+    public let name: String
+    public let help: String
+    public var kind: String { "gauge" }
+    private let cell: Atomic<Int> = .init(0)
+
+    public init(_ name: String, _ help: String) {
+        self.name = name
+        self.help = help
+    }
+
+    public var value: Int { cell.load(ordering: .relaxed) }
+
+    @inline(__always)
+    public func set(_ value: Int) { cell.store(value, ordering: .relaxed) }
+
+    @inline(__always)
+    public func add(_ amount: Int = 1) { cell.wrappingAdd(amount, ordering: .relaxed) }
+
+    @inline(__always)
+    public func subtract(_ amount: Int = 1) { cell.wrappingSubtract(amount, ordering: .relaxed) }
+
+    public func renderSamples(to text: inout String) { text += "\(name) \(value)\n" }
+}
+
+/// One counter for each value of a label.
+public final class CounterFamily<Label: MetricLabel>: Instrument {
+    public let name: String
+    public let help: String
+    public var kind: String { "counter" }
+    private let label: String
+    private let counters: [Label: Counter]
+
+    /// - Parameter label: the label's name on the page, such as `reason`.
+    public init(_ name: String, by label: String, _ help: String) {
+        self.name = name
+        self.help = help
+        self.label = label
+        var counters: [Label: Counter] = [:]
+        for value: Label in Label.allCases {
+            counters[value] = Counter("\(name){\(label)=\"\(value.labelText)\"}", help)
+        }
+        self.counters = counters
+    }
+
+    public func add(_ amount: Int = 1, _ label: Label) { counters[label]?.add(amount) }
+
+    public func value(_ label: Label) -> Int { counters[label]?.value ?? 0 }
+
+    public func renderSamples(to text: inout String) {
+        for label: Label in Label.allCases { counters[label]?.renderSamples(to: &text) }
+    }
+}
+
+/// How often values fell into each of a fixed row of ranges.
+///
+/// Observed values are whole numbers in a small unit (microseconds, bytes, changes); the page shows them times `scale`.
+public final class Histogram: Instrument {
+    public let name: String
+    public let help: String
+    public var kind: String { "histogram" }
+    /// Upper ends (inclusive) of the ranges, in the unit that `observe` takes; what lies above is counted in `+Inf`.
+    public let bounds: [Int]
+    private let scale: Double
+    private let counts: [Counter]
+    private let sum: Atomic<Int> = .init(0)
+
+    /// - Parameters:
+    ///   - bounds: rising upper ends.
+    ///   - scale: what one observed unit is on the page: 0.000001 when microseconds are observed and seconds shown.
+    public init(_ name: String, bounds: [Int], scale: Double = 1, _ help: String) {
+        self.name = name
+        self.help = help
+        self.bounds = bounds
+        self.scale = scale
+        self.counts = (0...bounds.count).map { (_: Int) in Counter(name, help) }
+    }
+
+    /// Durations from 100 µs to 10 s, shown in seconds.
+    public static func seconds(_ name: String, _ help: String) -> Histogram {
+        Histogram(
+            name,
+            bounds: [
+                100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+                2_500_000, 10_000_000,
+            ], scale: 0.000_001, help)
+    }
+
+    /// Counts from 1 to 1,024 by powers of two.
+    public static func counts(_ name: String, _ help: String) -> Histogram {
+        Histogram(name, bounds: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024], help)
+    }
+
+    /// Adds one value.
+    public func observe(_ value: Int) {
+        var low: Int = 0
+        var high: Int = bounds.count
+        while low < high {
+            let middle: Int = (low + high) / 2
+            if value <= bounds[middle] { high = middle } else { low = middle + 1 }
+        }
+        counts[low].add()
+        sum.wrappingAdd(value, ordering: .relaxed)
+    }
+
+    /// Adds one duration, in microseconds.
+    public func observe(_ duration: Duration) {
+        let parts: (seconds: Int64, attoseconds: Int64) = duration.components
+        observe(Int(parts.seconds &* 1_000_000 &+ parts.attoseconds / 1_000_000_000_000))
+    }
+
+    /// How many values have been observed.
+    public var count: Int { counts.reduce(0) { (sum: Int, counter: Counter) in sum + counter.value } }
+
+    /// Their sum, in the unit that `observe` takes.
+    public var total: Int { sum.load(ordering: .relaxed) }
+
+    public func renderSamples(to text: inout String) {
+        var running: Int = 0
+        for (index, bound): (Int, Int) in bounds.enumerated() {
+            running += counts[index].value
+            text += "\(name)_bucket{le=\"\(shown(bound))\"} \(running)\n"
+        }
+        running += counts[bounds.count].value
+        text += "\(name)_bucket{le=\"+Inf\"} \(running)\n"
+        text += "\(name)_sum \(shown(total))\n\(name)_count \(running)\n"
+    }
+
+    private func shown(_ value: Int) -> String {
+        // Dividing keeps 0.0025 as it is; multiplying by 0.000001 would print 0.0024999999999999996.
+        scale == 1 ? String(value) : "\(Double(value) / (1 / scale).rounded())"
+    }
+}

@@ -1,0 +1,104 @@
+extension Metrics {
+    /// Why a connection ended.
+    public enum CloseReason: String, MetricLabel {
+        /// The other side closed it.
+        case client
+        /// Silent for longer than the idle timeout.
+        case idle
+        /// Its queue was full.
+        case slowReader = "slow_reader"
+        /// It broke the WebSocket or HTTP rules.
+        case protocolError = "protocol_error"
+        /// It met a limit.
+        case limit
+        /// The server is going down.
+        case shutdown
+        /// The answer to a plain HTTP request was complete.
+        case done
+        /// The socket failed.
+        case failed
+    }
+
+    /// What an HTTP request asked for.
+    public enum Route: String, MetricLabel {
+        case websocket
+        case live
+        case ready
+        case metrics
+        case other
+    }
+
+    /// The status of an HTTP request that was refused.
+    public enum HTTPFault: String, MetricLabel {
+        case badRequest = "400"
+        case notFound = "404"
+        case methodNotAllowed = "405"
+        case timeout = "408"
+        case tooLarge = "413"
+        case upgradeRequired = "426"
+        case headTooLarge = "431"
+        case unavailable = "503"
+        case versionNotSupported = "505"
+    }
+
+    /// The close code of a WebSocket connection that we ended (RFC 6455, 7.4.1).
+    public enum CloseCode: String, MetricLabel {
+        case goingAway = "1001"
+        case protocolError = "1002"
+        case unsupportedData = "1003"
+        case invalidPayload = "1007"
+        case policy = "1008"
+        case tooBig = "1009"
+        case internalError = "1011"
+        case tryAgainLater = "1013"
+    }
+
+    /// The command of a client's message.
+    public enum Command: String, MetricLabel {
+        case heartbeat = "h"
+        case initialize = "init"
+        case index = "i"
+        case entity = "e"
+        case changesSince = "cv"
+        case change = "c"
+        case remoteIndex = "index"
+        case remoteLog = "log"
+        case unknown
+    }
+
+    /// How an `init` was answered.
+    public enum Authorization: String, MetricLabel {
+        case authorized
+        /// The token is not good: 401.
+        case refused
+        /// Anything else: 500.
+        case failed
+    }
+
+    /// Where the answer to `cv` came from.
+    public enum CatchUp: String, MetricLabel {
+        /// Nothing had happened since.
+        case current
+        /// From the tail kept in memory.
+        case memory
+        /// From the log on disk.
+        case disk
+        /// `cv:?`: unknown, forgotten, or of another life of the data.
+        case unknown
+    }
+
+    /// A limit that was met. The settings carry the same names.
+    public enum LimitName: String, MetricLabel {
+        case objectBytes = "object_bytes"
+        case frameBytes = "frame_bytes"
+        case channels
+        case buckets
+        case pendingBytes = "pending_bytes"
+        case outboxBytes = "outbox_bytes"
+        case changeRate = "change_rate"
+        case messageRate = "message_rate"
+        case connections
+        case headBytes = "head_bytes"
+        case queue
+    }
+}

@@ -1,0 +1,111 @@
+public import ThicketProtocol
+
+extension ErrorCode: MetricLabel {
+    public var labelText: String { String(rawValue) }
+}
+
+/// Everything the server counts, one property each; `/metrics` shows them all.
+///
+/// To add a metric, add a property here and a row in `docs/OPERATIONS.md` (a test compares the two). Metrics are named
+/// `thicket_<noun>_<unit>[_total]`. One instance belongs to one server and is handed to its parts; any thread may use
+/// it.
+public final class Metrics: Sendable {
+    public init() {}
+
+    // MARK: Connections
+
+    public let connections: Gauge = .init("thicket_connections", "Connections open now.")
+    public let connectionsAccepted: Counter = .init(
+        "thicket_connections_accepted_total", "Connections accepted.")
+    public let connectionsRefused: Counter = .init(
+        "thicket_connections_refused_total", "Connections closed at once for want of file descriptors or by the limit.")
+    public let connectionsClosed: CounterFamily<CloseReason> = .init(
+        "thicket_connections_closed_total", by: "reason", "Connections closed, by why.")
+    public let webSockets: Gauge = .init("thicket_websockets", "WebSocket connections open now.")
+    public let receivedBytes: Counter = .init("thicket_received_bytes_total", "Bytes read from sockets.")
+    public let sentBytes: Counter = .init("thicket_sent_bytes_total", "Bytes written to sockets.")
+    public let outboxBytes: Gauge = .init("thicket_outbox_bytes", "Bytes queued for readers that are slower than us.")
+    public let outboxOverflows: Counter = .init(
+        "thicket_outbox_overflows_total", "Slow readers whose queue grew over the bound.")
+    public let httpRequests: CounterFamily<Route> = .init(
+        "thicket_http_requests_total", by: "route", "HTTP requests, by route.")
+    public let httpErrors: CounterFamily<HTTPFault> = .init(
+        "thicket_http_errors_total", by: "code", "HTTP requests refused before they reached a route.")
+    public let webSocketErrors: CounterFamily<CloseCode> = .init(
+        "thicket_websocket_errors_total", by: "code", "WebSocket connections failed by us, by close code.")
+    public let loopSeconds: Histogram = .seconds(
+        "thicket_loop_turn_seconds", "Time one turn of the network loop took, waiting left out.")
+
+    // MARK: Sessions
+
+    public let channels: Gauge = .init("thicket_channels", "Authorized channels open now.")
+    public let messagesReceived: CounterFamily<Command> = .init(
+        "thicket_messages_received_total", by: "command", "Messages from clients, by command.")
+    public let authorizations: CounterFamily<Authorization> = .init(
+        "thicket_authorizations_total", by: "result", "init messages, by how they were answered.")
+    public let deliveries: Counter = .init(
+        "thicket_deliveries_total", "Changes put into subscribers' queues, the sender's own copy included.")
+    public let limitHits: CounterFamily<LimitName> = .init(
+        "thicket_limit_hits_total", by: "limit", "Times a limit was met, by which.")
+
+    // MARK: Changes
+
+    public let changesApplied: Counter = .init("thicket_changes_applied_total", "Changes accepted and on disk.")
+    public let changesRefused: CounterFamily<ErrorCode> = .init(
+        "thicket_changes_refused_total", by: "code", "Changes refused, by the code of the answer.")
+    public let changesRebased: Counter = .init(
+        "thicket_changes_rebased_total", "Changes made on an older version and transformed.")
+    public let changeSeconds: Histogram = .seconds(
+        "thicket_change_seconds", "From a change's arrival to its acknowledgement being queued.")
+    public let bucketsLive: Gauge = .init("thicket_buckets_live", "Buckets held in memory.")
+    public let catchUps: CounterFamily<CatchUp> = .init(
+        "thicket_catch_ups_total", by: "source", "cv requests, by where the answer came from.")
+
+    // MARK: Store
+
+    public let commits: Counter = .init("thicket_store_commits_total", "Groups of changes committed.")
+    public let commitFailures: Counter = .init(
+        "thicket_store_commit_failures_total", "Groups that could not be committed; their changes were answered 503.")
+    public let commitSeconds: Histogram = .seconds(
+        "thicket_store_commit_seconds", "Time to commit one group, fsync included.")
+    public let commitGroupChanges: Histogram = .counts(
+        "thicket_store_commit_group_changes", "Changes in one committed group.")
+    public let storeBytes: Gauge = .init("thicket_store_bytes", "Size of the database file.")
+    public let storeWALBytes: Gauge = .init("thicket_store_wal_bytes", "Size of the write-ahead log.")
+    public let checkpointSeconds: Histogram = .seconds(
+        "thicket_store_checkpoint_seconds", "Time of one checkpoint of the write-ahead log.")
+    public let keyframes: Counter = .init("thicket_store_keyframes_total", "Full bodies written beside a diff.")
+    public let readSeconds: Histogram = .seconds(
+        "thicket_store_read_seconds", "Time a reader took for one request.")
+    public let readsQueued: Gauge = .init("thicket_store_reads_queued", "Requests waiting for a reader.")
+    public let versionsCut: Counter = .init(
+        "thicket_store_retention_rows_total", "Log rows removed by retention.")
+
+    // MARK: Process
+
+    public let logLinesDropped: Counter = .init(
+        "thicket_log_lines_dropped_total", "Log lines dropped because the reader of standard error was too slow.")
+
+    /// All instruments, in the order of declaration.
+    public var instruments: [any Instrument] {
+        Mirror(reflecting: self).children.compactMap { (child: Mirror.Child) in child.value as? any Instrument }
+    }
+
+    /// The page of `/metrics`: Prometheus text format 0.0.4, `text/plain; version=0.0.4; charset=utf-8`.
+    public func render() -> String {
+        var text: String = ""
+        text.reserveCapacity(16_384)
+        for instrument: any Instrument in instruments {
+            text += "# HELP \(instrument.name) \(instrument.help)\n# TYPE \(instrument.name) \(instrument.kind)\n"
+            instrument.renderSamples(to: &text)
+        }
+        text +=
+            "# HELP thicket_build_info The running version, in a label; always 1.\n# TYPE thicket_build_info gauge\n"
+        text += "thicket_build_info{version=\"\(ThicketServer.version)\"} 1\n"
+        ProcessMetrics.render(to: &text)
+        return text
+    }
+
+    /// Media type of the page.
+    public static let contentType: String = "text/plain; version=0.0.4; charset=utf-8"
+}

@@ -1,0 +1,87 @@
+import Testing
+import ThicketServer
+
+@Suite("Metrics")
+struct MetricsTests {
+    @Test("a counter, a gauge and a labelled counter are shown with their help and type")
+    func page() {
+        let metrics: Metrics = .init()
+        metrics.changesApplied.add(3)
+        metrics.connections.add(5)
+        metrics.connections.subtract(2)
+        metrics.changesRefused.add(1, .invalidDiff)
+        let page: String = metrics.render()
+        #expect(page.contains("# TYPE thicket_changes_applied_total counter\nthicket_changes_applied_total 3\n"))
+        #expect(page.contains("# TYPE thicket_connections gauge\nthicket_connections 3\n"))
+        #expect(page.contains("thicket_changes_refused_total{code=\"440\"} 1\n"))
+        #expect(page.contains("thicket_changes_refused_total{code=\"405\"} 0\n"))
+        #expect(page.contains("thicket_build_info{version=\"\(ThicketServer.version)\"} 1\n"))
+        #expect(page.contains("\nprocess_resident_memory_bytes "))
+    }
+
+    @Test("every property of Metrics is on the page, once, under a name of our form")
+    func names() {
+        let metrics: Metrics = .init()
+        let names: [String] = metrics.instruments.map { (instrument: any Instrument) in instrument.name }
+        #expect(names.count == Mirror(reflecting: metrics).children.count)
+        #expect(Set(names).count == names.count)
+        for instrument: any Instrument in metrics.instruments {
+            #expect(instrument.name.hasPrefix("thicket_"), "\(instrument.name)")
+            #expect((instrument.kind == "counter") == instrument.name.hasSuffix("_total"), "\(instrument.name)")
+            #expect(instrument.name.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x5F })
+            #expect(!instrument.help.contains("\n") && instrument.help.hasSuffix("."))
+        }
+    }
+
+    @Test("every sample line is a name, optional labels and a number")
+    func format() throws {
+        let metrics: Metrics = .init()
+        metrics.commitSeconds.observe(.milliseconds(3))
+        for line: Substring in metrics.render().split(separator: "\n") where !line.hasPrefix("#") {
+            let words: [Substring] = line.split(separator: " ")
+            #expect(words.count == 2, "\(line)")
+            #expect(words.count == 2 && Double(words[1]) != nil, "\(line)")
+        }
+    }
+
+    @Test("a histogram counts a value in its range and in all above, ends included")
+    func histogram() {
+        let histogram: Histogram = .init("thicket_test_seconds", bounds: [1_000, 2_500], scale: 0.000_001, "Help.")
+        for value: Int in [1, 1_000, 1_001, 9_000] { histogram.observe(value) }
+        var text: String = ""
+        histogram.renderSamples(to: &text)
+        #expect(
+            text == """
+                thicket_test_seconds_bucket{le="0.001"} 2
+                thicket_test_seconds_bucket{le="0.0025"} 3
+                thicket_test_seconds_bucket{le="+Inf"} 4
+                thicket_test_seconds_sum 0.011002
+                thicket_test_seconds_count 4
+
+                """)
+    }
+
+    @Test("counting from many threads loses nothing")
+    func threads() async {
+        let counter: Counter = .init("thicket_test_total", "Help.")
+        await withTaskGroup(of: Void.self) { (group: inout TaskGroup<Void>) in
+            for _ in 0..<8 { group.addTask { for _ in 0..<1_000 { counter.add() } } }
+        }
+        #expect(counter.value == 8_000)
+    }
+
+    @Test("readiness follows commits, and stopping is final")
+    func health() {
+        let health: Health = .init()
+        #expect(!health.isReady)
+        health.canCommit()
+        #expect(health.isReady && health.report.condition == .ready)
+        health.cannotCommit("the disk is full")
+        #expect(!health.isReady && health.statusLine == "cannot_commit: the disk is full\n")
+        health.canCommit()
+        #expect(health.isReady)
+        health.stop()
+        health.canCommit()
+        #expect(!health.isReady && health.report.condition == .stopping)
+    }
+}
