@@ -1,0 +1,89 @@
+/// Every bound of a running server that an operator may set, with its unit, default and what a client sees at it.
+///
+/// What the protocol itself fixes stands in `Limits`. The loader keeps each value within the range named here.
+public struct ServerLimits: Sendable, Equatable {
+    // MARK: Size of one thing
+
+    /// Bytes of one object as compact JSON, 1 KiB...64 MiB. Above it: error 413, nothing stored.
+    ///
+    /// The original's limit is not published; 1 MB is what its clients were told (wire contract, section 6.3).
+    public var documentBytesMax: Int = 1 << 20
+
+    /// Bytes of one message (all fragments together), 64 KiB...256 MiB. Above it: close code 1009.
+    ///
+    /// A change may carry the diff and the whole object, each with escapes, hence a multiple of `documentBytesMax`.
+    public var frameBytesMax: Int = 8 << 20
+
+    // MARK: One connection
+
+    /// Connections of all kinds, 1...1,000,000. Above it a new one is closed at once; the limit on open files, less a
+    /// reserve, counts too.
+    public var connectionsMax: Int = 100_000
+
+    /// Channels (buckets) of one connection, 1...10,000. One more `init`: `auth:` with code 500.
+    public var channelsPerConnectionMax: Int = 128
+
+    /// Bytes waiting to be read by one client, 64 KiB...1 GiB. Above it: close code 1013, and the client catches up by
+    /// `cv` when it comes back.
+    public var pendingBytesPerConnectionMax: Int = 16 << 20
+
+    /// Messages a second of one connection on average, 1...1,000,000. A connection above it is read more slowly; see
+    /// `messagesBurst`.
+    public var messagesPerSecond: Int = 10_000
+
+    /// Messages a connection may send at once after a quiet time, 1...10,000,000. One that still goes on by a whole
+    /// burst more is answered `N:?` (changes: error 503) until it falls back.
+    public var messagesBurst: Int = 20_000
+
+    /// Changes a second of one connection on average, 1...1,000,000. As `messagesPerSecond`.
+    public var changesPerSecond: Int = 5_000
+
+    /// Changes a connection may send at once after a quiet time, 1...10,000,000. As `messagesBurst`; then error 503.
+    public var changesBurst: Int = 10_000
+
+    /// Reads (`init`, `i`, `e`, `cv`) of one connection that await their answer, 1...100,000. Above it the connection
+    /// is read no further until some are answered; at four times the number: close code 1013.
+    ///
+    /// Some clients have 200 `e` in flight, one asks for 160 versions at once (wire contract, section 5).
+    public var readsPerConnectionMax: Int = 512
+
+    // MARK: One user, one bucket
+
+    /// Buckets of one user, 1...1,000,000. One more: `auth:` with code 500.
+    public var bucketsPerUserMax: Int = 500
+
+    /// Channels on one bucket, 1...1,000,000. One more `init`: `auth:` with code 500.
+    public var subscribersPerBucketMax: Int = 20_000
+
+    /// Bytes of encoded changes kept in memory for one bucket, 0...1 GiB. An older `cv` is answered from disk.
+    public var tailBytesMax: Int = 256 << 10
+
+    /// Changes kept in memory for one bucket, 0...1,000,000. As `tailBytesMax`.
+    public var tailChangesMax: Int = 1_000
+
+    /// Bytes of one `c:` message of a catch-up from disk, 64 KiB...64 MiB. A longer one comes in several messages.
+    public var catchUpPageBytes: Int = 4 << 20
+
+    /// Changes of one `c:` message of a catch-up from disk, 1...1,000,000. As `catchUpPageBytes`.
+    public var catchUpPageChanges: Int = 20_000
+
+    // MARK: The whole server
+
+    /// Changes handed to the shard that await their outcome, 1...10,000,000. Above it: error 503.
+    public var changesQueuedMax: Int = 50_000
+
+    /// Bytes of those changes, 1 MiB...16 GiB. As `changesQueuedMax`.
+    public var changeBytesQueuedMax: Int = 256 << 20
+
+    /// Percent of `changesQueuedMax` and `changeBytesQueuedMax` from which senders are read no further, 1...100.
+    public var queueHighWaterPercent: Int = 50
+
+    /// Reads of all connections that await their answer, 1...10,000,000. Above it askers are read no further; at twice
+    /// the number: close code 1013.
+    public var readsQueuedMax: Int = 100_000
+
+    /// Changes of one commit, 1...100,000. More wait for the next.
+    public var commitChangesMax: Int = 1_024
+
+    public init() {}
+}
