@@ -31,22 +31,30 @@ let package = Package(
         .systemLibrary(name: "CZlib", path: "Sources/CLibs/CZlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
 
+        library("ThicketCommandLine", "Sources/CommandLine", []),
         library("ThicketProtocol", "Sources/Protocol", []),
         library("ThicketCrypto", "Sources/Crypto", ["COpenSSL"]),
         library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
         library(
             "ThicketServer", "Sources/Server",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CThicketNet"], exclude: ["Main"]),
-        program("thicketd", "Sources/Server/Main", ["ThicketServer"]),
+            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine", "CThicketNet"],
+            exclude: ["Main"]),
+        program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
         library(
             "ThicketClient", "Sources/Client",
             ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CCurl"], exclude: ["CLI"]),
-        program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketProtocol", "CZlib"]),
+        program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketProtocol", "ThicketCommandLine", "CZlib"]),
 
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
+        tests("CommandLineTests", ["ThicketCommandLine"]),
         tests("ProtocolTests", ["ThicketProtocol", "ThicketTestSupport"]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
-        tests("ServerTests", ["ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketTestSupport"]),
+        tests(
+            "ServerTests",
+            [
+                "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
+                "ThicketTestSupport",
+            ]),
         tests("ClientTests", ["ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketTestSupport"]),
     ]
 )

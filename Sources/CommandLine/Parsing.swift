@@ -1,0 +1,203 @@
+extension Program {
+    /// Sorts the words after the program's name. Never ends the process and never prints.
+    public func parse<Words: Sequence>(_ words: Words) -> Parsed where Words.Element == String {
+        let words: [String] = Array(words)
+        if let text: String = answerOfItsOwn(words) { return .print(text) }
+        guard let (command, used): (Command, Int) = findCommand(in: words) else { return refuseCommand(words) }
+        let rest: ArraySlice<String> = words[used...]
+        if asksForHelp(rest, options(of: command)) { return .print(help(for: command)) }
+        var sorter: WordSorter = .init(command: command, options: options(of: command))
+        do throws(UsageError) {
+            return .run(try sorter.sort(rest))
+        } catch {
+            return .refuse(
+                "\(name): \(error.text)\nusage: \(usageLine(of: command))\n"
+                    + "Try '\(name) \(command.name) --help' for more.\n")
+        }
+    }
+
+    /// Help, version and completion, which every program has.
+    private func answerOfItsOwn(_ words: [String]) -> String? {
+        guard let first: String = words.first else { return nil }
+        switch first {
+        case "--help", "-h": return help()
+        case "--version": return "\(name) \(version)\n"
+        case "help":
+            let rest: [String] = Array(words.dropFirst())
+            if rest.isEmpty { return help() }
+            if let (command, _): (Command, Int) = findCommand(in: rest) { return help(for: command) }
+            return groupHelp(rest[0])
+        case "completion":
+            guard words.count == 2 else {
+                return words.dropFirst().contains(where: isHelp) ? completionHelp : nil
+            }
+            switch words[1] {
+            case "bash": return bashCompletion()
+            case "zsh": return zshCompletion()
+            case "fish": return fishCompletion()
+            default: return isHelp(words[1]) ? completionHelp : nil
+            }
+        default:
+            guard words.count == 2, isHelp(words[1]) else { return nil }
+            return groupHelp(first)
+        }
+    }
+
+    /// The command whose words begin `words`, the longest if there are several.
+    private func findCommand(in words: [String]) -> (Command, Int)? {
+        var best: (Command, Int)?
+        for command: Command in commands where words.starts(with: command.words) {
+            if command.words.count > best?.1 ?? 0 { best = (command, command.words.count) }
+        }
+        return best
+    }
+
+    private func refuseCommand(_ words: [String]) -> Parsed {
+        guard let first: String = words.first else { return .refuse(help()) }
+        if first == "completion" {
+            return .refuse("\(name): completion needs the shell: bash, zsh or fish\n" + completionHelp)
+        }
+        if first.hasPrefix("-") {
+            return .refuse("\(name): the command comes first, then its options\nTry '\(name) --help'.\n")
+        }
+        if let help: String = groupHelp(first) {
+            let next: String = words.dropFirst().first ?? ""
+            let problem: String = next.isEmpty ? "\(first) needs one more word" : "\(first) has no command '\(next)'"
+            return .refuse("\(name): \(problem)\n\(help)")
+        }
+        let typed: String = words.prefix { (word: String) in !word.hasPrefix("-") }.prefix(2).joined(separator: " ")
+        let names: [String] = commands.map(\.name) + ["help", "completion"]
+        let nearest: String? = Suggestion.nearest(to: first, in: names) ?? Suggestion.nearest(to: typed, in: names)
+        let hint: String = nearest.map { "; did you mean '\($0)'?" } ?? ""
+        return .refuse("\(name): there is no command '\(first)'\(hint)\nTry '\(name) --help' for the list.\n")
+    }
+
+    private func isHelp(_ word: String) -> Bool { word == "--help" || word == "-h" }
+
+    /// `--help` before a `--`, and `-h` unless the command has an `-h` of its own.
+    private func asksForHelp(_ words: ArraySlice<String>, _ options: [Option]) -> Bool {
+        let taken: Bool = options.contains { (option: Option) in option.short == "h" }
+        for word: String in words {
+            if word == "--" { return false }
+            if word == "--help" || (word == "-h" && !taken) { return true }
+        }
+        return false
+    }
+}
+
+/// What is wrong with the words given.
+struct UsageError: Error, Equatable {
+    let text: String
+}
+
+/// Goes through the words of one command.
+private struct WordSorter {
+    let command: Command
+    let options: [Option]
+    var call: Invocation
+    var positional: [String] = []
+
+    init(command: Command, options: [Option]) {
+        self.command = command
+        self.options = options
+        self.call = Invocation(command: command)
+    }
+
+    mutating func sort(_ words: ArraySlice<String>) throws(UsageError) -> Invocation {
+        var rest: ArraySlice<String> = words
+        while let word: String = rest.popFirst() {
+            if word == "--" {
+                positional += rest
+                break
+            } else if word.hasPrefix("--") {
+                try takeLong(word.dropFirst(2), &rest)
+            } else if word.hasPrefix("-"), word.utf8.count > 1, !isNumber(word) {
+                try takeShort(word.dropFirst(), &rest)
+            } else {
+                positional.append(word)
+            }
+        }
+        try placeArguments()
+        for option: Option in options where option.isRequired && call.optionValues[option.name] == nil {
+            throw UsageError(text: "\(option.usage) is missing: \(option.summary)")
+        }
+        return call
+    }
+
+    private func isNumber(_ word: String) -> Bool { Double(word) != nil }
+
+    private mutating func takeLong(_ word: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
+        let parts: [Substring] = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let name: String = String(parts[0])
+        guard let option: Option = options.first(where: { $0.name == name }) else {
+            let hint: String =
+                Suggestion.nearest(to: name, in: options.map(\.name)).map { "; did you mean --\($0)?" } ?? ""
+            throw UsageError(text: "there is no option --\(name)\(hint)")
+        }
+        try take(option, shown: "--\(name)", attached: parts.count == 2 ? String(parts[1]) : nil, &rest)
+    }
+
+    private mutating func takeShort(_ word: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
+        var letters: Substring = word
+        while let letter: Character = letters.popFirst() {
+            guard let option: Option = options.first(where: { $0.short == letter }) else {
+                throw UsageError(text: "there is no option -\(letter)")
+            }
+            if option.valueName == nil {
+                try take(option, shown: "-\(letter)", attached: nil, &rest)
+            } else {
+                try take(option, shown: "-\(letter)", attached: letters.isEmpty ? nil : String(letters), &rest)
+                return
+            }
+        }
+    }
+
+    private mutating func take(
+        _ option: Option, shown: String, attached: String?, _ rest: inout ArraySlice<String>
+    ) throws(UsageError) {
+        guard let valueName: String = option.valueName else {
+            if attached != nil { throw UsageError(text: "\(shown) takes no value") }
+            call.flags.insert(option.name)
+            return
+        }
+        if !option.isRepeatable, call.optionValues[option.name] != nil {
+            throw UsageError(text: "\(shown) is given twice")
+        }
+        if let value: String = attached {
+            call.optionValues[option.name, default: []].append(value)
+        } else if let value: String = rest.first, !isOption(value) {
+            rest.removeFirst()
+            call.optionValues[option.name, default: []].append(value)
+        } else {
+            throw UsageError(text: "\(shown) needs a value: \(shown) \(valueName)")
+        }
+    }
+
+    /// Whether the word is one of the command's options (a value that looks like one is given as `--name=value`).
+    private func isOption(_ word: String) -> Bool {
+        guard word.hasPrefix("--") else { return false }
+        let name: Substring = word.dropFirst(2).prefix { $0 != "=" }
+        return name.isEmpty || options.contains { (option: Option) in option.name == name }
+    }
+
+    private mutating func placeArguments() throws(UsageError) {
+        var rest: ArraySlice<String> = positional[...]
+        for argument: Argument in command.arguments {
+            switch argument.count {
+            case .one, .optional:
+                if let word: String = rest.popFirst() {
+                    call.positional[argument.name] = [word]
+                } else if argument.count == .one {
+                    throw UsageError(text: "\(argument.name) is missing: \(argument.summary)")
+                }
+            case .any, .atLeastOne:
+                if rest.isEmpty, argument.count == .atLeastOne {
+                    throw UsageError(text: "\(argument.name) is missing: \(argument.summary)")
+                }
+                call.positional[argument.name] = Array(rest)
+                rest = []
+            }
+        }
+        if let word: String = rest.first { throw UsageError(text: "'\(word)' is one word too many") }
+    }
+}

@@ -1,0 +1,132 @@
+import Glibc
+
+/// The streams the program was started with.
+public enum Terminal {
+    public static let standardOutput: Int32 = 1
+    public static let standardError: Int32 = 2
+
+    /// Whether a person looks at it.
+    public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+
+    /// Columns of the terminal, 80 when there is none or it does not say.
+    public static func columns(_ descriptor: Int32 = standardError) -> Int {
+        var size: winsize = .init()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
+    }
+
+    /// Writes all of it to standard output.
+    /// - Returns: false when nobody reads any more (a closed pipe) or the disk is full.
+    @discardableResult
+    public static func write(_ text: String) -> Bool { write(Array(text.utf8), to: standardOutput) }
+
+    /// Writes all of it to standard error.
+    @discardableResult
+    public static func writeError(_ text: String) -> Bool { write(Array(text.utf8), to: standardError) }
+
+    /// Writes all bytes, waiting for a slow reader.
+    @discardableResult
+    public static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var sent: Int = 0
+        while sent < bytes.count {
+            let count: Int = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
+                Glibc.write(descriptor, all.baseAddress! + sent, all.count - sent)
+            }
+            if count >= 0 {
+                sent += count
+            } else if errno == EAGAIN {
+                var poll: pollfd = .init(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = Glibc.poll(&poll, 1, -1)
+            } else if errno != EINTR {
+                return false
+            }
+        }
+        return true
+    }
+}
+
+/// A line on standard error that shows how far long work is; nothing at all when no person looks.
+///
+/// ```swift
+/// var bar = ProgressBar("importing", total: files.count)
+/// for file in files { ...; bar.advance() }
+/// bar.finish()
+/// ```
+///
+/// Redrawn at most ten times a second.
+public struct ProgressBar {
+    private let label: String
+    private let total: Int?
+    private let descriptor: Int32
+    private let isShown: Bool
+    private let now: () -> Duration
+    private let began: Duration
+    private var lastDrawn: Duration?
+    /// Work done so far.
+    public private(set) var done: Int = 0
+
+    /// - Parameters:
+    ///   - total: nil when it is not known.
+    ///   - isShown: nil asks whether the descriptor is a terminal.
+    ///   - now: a clock that only goes forward.
+    public init(
+        _ label: String, total: Int?, descriptor: Int32 = Terminal.standardError, isShown: Bool? = nil,
+        now: @escaping () -> Duration = ProgressBar.steadyTime
+    ) {
+        self.label = label
+        self.total = total
+        self.descriptor = descriptor
+        self.isShown = isShown ?? Terminal.isTerminal(descriptor)
+        self.now = now
+        self.began = now()
+    }
+
+    /// More work is done.
+    public mutating func advance(_ amount: Int = 1) { update(done + amount) }
+
+    /// This much work is done.
+    public mutating func update(_ done: Int) {
+        self.done = done
+        guard isShown else { return }
+        let time: Duration = now()
+        if let last: Duration = lastDrawn, time - last < .milliseconds(100), done != total { return }
+        lastDrawn = time
+        draw(time)
+    }
+
+    /// Draws the last state and ends the line.
+    public mutating func finish() {
+        guard isShown else { return }
+        draw(now())
+        Terminal.write([0x0A], to: descriptor)
+    }
+
+    private func draw(_ time: Duration) {
+        let line: String = ProgressBar.line(
+            label, done: done, total: total, elapsed: time - began, columns: Terminal.columns(descriptor))
+        Terminal.write(Array("\r\(line)\u{1B}[K".utf8), to: descriptor)
+    }
+
+    /// The line itself: `importing  [#####     ]  50 %  500/1000  1200/s  1 s left`.
+    static func line(_ label: String, done: Int, total: Int?, elapsed: Duration, columns: Int) -> String {
+        let seconds: Double = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+        let rate: Double = seconds > 0.2 ? Double(done) / seconds : 0
+        let speed: String = rate >= 1 ? "  \(Int(rate))/s" : ""
+        guard let total: Int, total > 0 else { return String("\(label)  \(done)\(speed)".prefix(columns - 1)) }
+        let share: Double = min(1, max(0, Double(done) / Double(total)))
+        let left: String = rate > 0 && done < total ? "  \(Int(Double(total - done) / rate) + 1) s left" : ""
+        let tail: String = "  \(Int(share * 100)) %  \(done)/\(total)\(speed)\(left)"
+        let room: Int = min(40, columns - label.count - tail.count - 6)
+        guard room >= 5 else { return String("\(label)\(tail)".prefix(columns - 1)) }
+        let full: Int = Int(Double(room) * share)
+        let bar: String = String(repeating: "#", count: full) + String(repeating: " ", count: room - full)
+        return "\(label)  [\(bar)]\(tail)"
+    }
+
+    /// Time since some fixed moment, never going back.
+    public static func steadyTime() -> Duration {
+        var time: timespec = .init()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+}
