@@ -16,6 +16,10 @@ public enum Limits {
     public static let changeVersionBytesMax: Int = 256
     /// Nesting of JSON arrays and objects.
     public static let jsonDepthMax: Int = 256
+    /// Bytes of one JSON text: places in it are kept in 30 bits.
+    public static let jsonBytesMax: Int = (1 << 30) - 1
+    /// Digits of a number made by an increment, between its first and its last; a change that needs more is refused.
+    public static let numberDigitsMax: Int = 1_024
     /// Objects on one index page when the client names no limit (HTTP reference).
     public static let indexPageDefault: Int = 100
     /// Objects on one index page at most (HTTP reference).

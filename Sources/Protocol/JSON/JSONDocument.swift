@@ -1,0 +1,65 @@
+/// A JSON text that was checked from end to end in one pass, and an index to it (the tape). Values are read out when
+/// asked for; what nobody touches stays the bytes that came.
+///
+/// Stricter than RFC 8259 where readers differ: no key twice in an object, no lone surrogate escapes, no byte order
+/// mark, bounded nesting, valid UTF-8 only. Numbers of any size are taken and never rounded.
+public struct JSONDocument: Sendable {
+    let storage: JSONStorage
+
+    /// Levels of nesting that no caller can exceed: reading values out of the tape is recursive.
+    public static let depthCeiling: Int = 1_024
+
+    /// Checks `bytes`; keeps them without copying.
+    /// - Parameter maxDepth: levels of nesting, at most `depthCeiling`.
+    public init(parsing bytes: [UInt8], maxDepth: Int = Limits.jsonDepthMax) throws(JSONError) {
+        try self.init(parsing: bytes[...], maxDepth: maxDepth)
+    }
+
+    /// Checks `bytes`; keeps the array behind the slice alive. Offsets in errors count from the slice's start.
+    public init(parsing bytes: ArraySlice<UInt8>, maxDepth: Int = Limits.jsonDepthMax) throws(JSONError) {
+        guard bytes.count <= Limits.jsonBytesMax else { throw JSONError(.tooLarge, at: Limits.jsonBytesMax) }
+        storage = try JSONStorage(bytes, maxDepth: min(maxDepth, Self.depthCeiling))
+    }
+
+    /// Copies and checks `bytes`.
+    public init(parsing bytes: UnsafeRawBufferPointer, maxDepth: Int = Limits.jsonDepthMax) throws(JSONError) {
+        try self.init(parsing: [UInt8](bytes)[...], maxDepth: maxDepth)
+    }
+
+    /// The outermost value.
+    public var root: JSONNode { JSONNode(storage: storage, index: 0) }
+}
+
+/// Bytes and tape, shared by a document and its nodes.
+///
+/// `@unchecked Sendable`: nothing changes after `init`.
+final class JSONStorage: @unchecked Sendable {
+    let bytes: ArraySlice<UInt8>
+    let tape: UnsafePointer<UInt64>
+
+    init(_ bytes: ArraySlice<UInt8>, maxDepth: Int) throws(JSONError) {
+        let result: Result<UnsafePointer<UInt64>, JSONError> = bytes.withUnsafeBufferPointer { source in
+            Self.scan(source, maxDepth: maxDepth)
+        }
+        self.bytes = bytes
+        tape = try result.get()
+    }
+
+    deinit { tape.deallocate() }
+
+    /// Scans into scratch space that is surely enough, and keeps a copy of the size needed.
+    private static func scan(
+        _ source: UnsafeBufferPointer<UInt8>, maxDepth: Int
+    ) -> Result<UnsafePointer<UInt64>, JSONError> {
+        guard let base = source.baseAddress else { return .failure(JSONError(.unexpectedEnd, at: 0)) }
+        let capacity: Int = JSONScanner.tapeCapacity(count: source.count, maxDepth: max(maxDepth, 0))
+        return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: capacity) { scratch in
+            guard let tape = scratch.baseAddress else { return .failure(JSONError(.unexpectedEnd, at: 0)) }
+            var scanner: JSONScanner = .init(base: base, count: source.count, tape: tape, maxDepth: maxDepth)
+            do throws(JSONError) { try scanner.run() } catch { return .failure(error) }
+            let kept: UnsafeMutablePointer<UInt64> = .allocate(capacity: scanner.tapeCount)
+            kept.initialize(from: tape, count: scanner.tapeCount)
+            return .success(UnsafePointer(kept))
+        }
+    }
+}

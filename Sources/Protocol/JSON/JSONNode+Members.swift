@@ -1,0 +1,69 @@
+extension JSONNode {
+    /// The pairs of an object in order; none for anything else.
+    public var pairs: Pairs {
+        let isObject: Bool = JSONTape.kind(word) == JSONTape.Kind.object
+        return Pairs(
+            storage: storage, index: index + 2, end: isObject ? JSONTape.end(storage.tape[index + 1]) : 0)
+    }
+
+    /// The elements of an array in order; none for anything else.
+    public var elements: Elements {
+        let isArray: Bool = JSONTape.kind(word) == JSONTape.Kind.array
+        return Elements(
+            storage: storage, index: index + 2, end: isArray ? JSONTape.end(storage.tape[index + 1]) : 0)
+    }
+
+    /// The member of that name; nil when there is none or this is not an object. Looks at one key after the other.
+    public subscript(key: String) -> JSONNode? {
+        guard JSONTape.kind(word) == JSONTape.Kind.object else { return nil }
+        return key.withBytes { (wanted: UnsafeBufferPointer<UInt8>) -> JSONNode? in
+            let end: Int = JSONTape.end(storage.tape[index + 1])
+            var at: Int = index + 2
+            while at < end {
+                let node: JSONNode = .init(storage: storage, index: at)
+                if node.isString(wanted) { return JSONNode(storage: storage, index: at + 1) }
+                at = JSONTape.next(storage.tape, at + 1)
+            }
+            return nil
+        }
+    }
+
+    /// True for a string with exactly these bytes.
+    private func isString(_ wanted: UnsafeBufferPointer<UInt8>) -> Bool {
+        if JSONTape.kind(word) == JSONTape.Kind.string {
+            guard JSONTape.length(word) == wanted.count + 2 else { return false }
+            return withRaw { sameBytes(UnsafeBufferPointer(rebasing: $0[1..<($0.count - 1)]), wanted) }
+        }
+        guard JSONTape.length(word) >= wanted.count + 2, let string else { return false }
+        return string.withBytes { sameBytes($0, wanted) }
+    }
+
+    /// Pairs of an object in order.
+    public struct Pairs: Sequence, IteratorProtocol, Sendable {
+        let storage: JSONStorage
+        var index: Int
+        let end: Int
+
+        public mutating func next() -> (key: String, value: JSONNode)? {
+            guard index < end else { return nil }
+            let key: JSONNode = .init(storage: storage, index: index)
+            let value: JSONNode = .init(storage: storage, index: index + 1)
+            index = JSONTape.next(storage.tape, index + 1)
+            return (key: key.string ?? "", value: value)
+        }
+    }
+
+    /// Elements of an array in order.
+    public struct Elements: Sequence, IteratorProtocol, Sendable {
+        let storage: JSONStorage
+        var index: Int
+        let end: Int
+
+        public mutating func next() -> JSONNode? {
+            guard index < end else { return nil }
+            let node: JSONNode = .init(storage: storage, index: index)
+            index = JSONTape.next(storage.tape, index)
+            return node
+        }
+    }
+}

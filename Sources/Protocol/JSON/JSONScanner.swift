@@ -1,0 +1,200 @@
+/// One pass over the bytes that checks everything and fills the tape. Nesting costs no stack: while a container is
+/// open, its second tape word names the container around it.
+///
+/// Works on raw pointers, for the speed of the debug builds too. Every read is preceded by a comparison with `count`.
+/// Every write has room: a value takes at most one word more than it has bytes, and only while it is open.
+struct JSONScanner {
+    let base: UnsafePointer<UInt8>
+    let count: Int
+    let tape: UnsafeMutablePointer<UInt64>
+    let maxDepth: Int
+
+    var position: Int = 0
+    /// Words written so far.
+    var tapeCount: Int = 0
+    /// Tape index of the innermost open container, -1 outside of all.
+    private var container: Int = -1
+    private var depth: Int = 0
+
+    init(base: UnsafePointer<UInt8>, count: Int, tape: UnsafeMutablePointer<UInt64>, maxDepth: Int) {
+        self.base = base
+        self.count = count
+        self.tape = tape
+        self.maxDepth = maxDepth
+    }
+
+    /// Words of tape that are enough for `count` bytes.
+    static func tapeCapacity(count: Int, maxDepth: Int) -> Int { count + min(count, maxDepth) + 2 }
+
+    /// Reads one value and requires that nothing but white space surrounds it.
+    mutating func run() throws(JSONError) {
+        repeat { try scanValue() } while try scanAfterValue()
+        skipSpace()
+        guard position == count else { throw JSONError(.trailingBytes, at: position) }
+    }
+
+    /// Reads a scalar or an empty container, opening the containers before it.
+    @inline(__always)
+    private mutating func scanValue() throws(JSONError) {
+        while true {
+            skipSpace()
+            guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+            switch base[position] {
+            case UInt8(ascii: "\""):
+                put(try scanString())
+                return
+            case UInt8(ascii: "{"):
+                try open(JSONTape.Kind.object)
+                guard try isFilled(closedBy: UInt8(ascii: "}")) else { return }
+                try scanKey()
+            case UInt8(ascii: "["):
+                try open(JSONTape.Kind.array)
+                guard try isFilled(closedBy: UInt8(ascii: "]")) else { return }
+            case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+                let end: Int = try Self.numberEnd(base, from: position, count: count)
+                put(JSONTape.word(JSONTape.Kind.number, offset: position, length: end - position))
+                position = end
+                return
+            case UInt8(ascii: "t"):
+                try scanLiteral("true", JSONTape.Kind.truth)
+                return
+            case UInt8(ascii: "f"):
+                try scanLiteral("false", JSONTape.Kind.falsehood)
+                return
+            case UInt8(ascii: "n"):
+                try scanLiteral("null", JSONTape.Kind.null)
+                return
+            default:
+                throw JSONError(.unexpectedByte, at: position)
+            }
+        }
+    }
+
+    /// Reads commas and closing brackets behind a complete value.
+    /// - Returns: true when another value must follow, false when the outermost value is complete.
+    @inline(__always)
+    private mutating func scanAfterValue() throws(JSONError) -> Bool {
+        while container >= 0 {
+            tape[container + 1] &+= 1 << 32
+            skipSpace()
+            guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+            let isObject: Bool = JSONTape.kind(tape[container]) == JSONTape.Kind.object
+            let byte: UInt8 = base[position]
+            if byte == UInt8(ascii: ",") {
+                position += 1
+                if isObject {
+                    skipSpace()
+                    try scanKey()
+                }
+                return true
+            }
+            guard byte == (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else {
+                throw JSONError(.unexpectedByte, at: position)
+            }
+            position += 1
+            if isObject { try JSONKeyCheck.run(base, tape, object: container, end: tapeCount) }
+            close()
+        }
+        return false
+    }
+
+    @inline(__always)
+    private mutating func put(_ word: UInt64) {
+        tape[tapeCount] = word
+        tapeCount += 1
+    }
+
+    private mutating func open(_ kind: UInt64) throws(JSONError) {
+        guard depth < maxDepth else { throw JSONError(.tooDeep, at: position) }
+        depth += 1
+        put(JSONTape.word(kind, offset: position, length: 0))
+        put(UInt64(container + 1))
+        container = tapeCount - 2
+        position += 1
+    }
+
+    /// Looks behind an opening bracket; closes a container that ends at once.
+    private mutating func isFilled(closedBy bracket: UInt8) throws(JSONError) -> Bool {
+        skipSpace()
+        guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+        guard base[position] == bracket else { return true }
+        position += 1
+        close()
+        return false
+    }
+
+    /// Completes the innermost container, whose closing bracket has been read.
+    @inline(__always)
+    private mutating func close() {
+        let second: UInt64 = tape[container + 1]
+        tape[container] |= UInt64(position - JSONTape.offset(tape[container])) << 30
+        tape[container + 1] = second & ~0xFFFF_FFFF | UInt64(tapeCount)
+        container = JSONTape.end(second) - 1
+        depth -= 1
+    }
+
+    @inline(__always)
+    private mutating func scanKey() throws(JSONError) {
+        guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+        guard base[position] == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: position) }
+        put(try scanString())
+        skipSpace()
+        guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+        guard base[position] == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: position) }
+        position += 1
+    }
+
+    @inline(__always)
+    private mutating func skipSpace() {
+        while position < count {
+            let byte: UInt8 = base[position]
+            if byte > 0x20 { return }
+            guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return }
+            position += 1
+        }
+    }
+
+    private mutating func scanLiteral(_ literal: StaticString, _ kind: UInt64) throws(JSONError) {
+        let start: Int = position
+        for place: Int in 0..<literal.utf8CodeUnitCount {
+            guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+            guard base[position] == literal.utf8Start[place] else { throw JSONError(.unexpectedByte, at: position) }
+            position += 1
+        }
+        put(JSONTape.word(kind, offset: start, length: position - start))
+    }
+}
+
+extension JSONScanner {
+    /// Checks the number that begins at `start` (RFC 8259, section 6).
+    /// - Returns: the offset behind its last byte; whatever follows is the caller's business.
+    @inline(__always)
+    static func numberEnd(_ base: UnsafePointer<UInt8>, from start: Int, count: Int) throws(JSONError) -> Int {
+        var at: Int = start
+        if at < count, base[at] == UInt8(ascii: "-") { at += 1 }
+        if at < count, base[at] == UInt8(ascii: "0") {
+            at += 1
+            if at < count, base[at] &- 0x30 < 10 { throw JSONError(.invalidNumber, at: at) }
+        } else {
+            at = try digitsEnd(base, from: at, count: count)
+        }
+        if at < count, base[at] == UInt8(ascii: ".") { at = try digitsEnd(base, from: at + 1, count: count) }
+        if at < count, base[at] | 0x20 == UInt8(ascii: "e") {
+            at += 1
+            if at < count, base[at] == UInt8(ascii: "+") || base[at] == UInt8(ascii: "-") { at += 1 }
+            at = try digitsEnd(base, from: at, count: count)
+        }
+        return at
+    }
+
+    /// Reads at least one digit.
+    @inline(__always)
+    private static func digitsEnd(
+        _ base: UnsafePointer<UInt8>, from start: Int, count: Int
+    ) throws(JSONError) -> Int {
+        var at: Int = start
+        while at < count, base[at] &- 0x30 < 10 { at += 1 }
+        guard at > start else { throw JSONError(at < count ? .invalidNumber : .unexpectedEnd, at: at) }
+        return at
+    }
+}

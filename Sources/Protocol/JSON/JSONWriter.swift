@@ -1,0 +1,186 @@
+import Glibc
+
+/// Writes compact JSON: no white space, one line, raw UTF-8; only `"`, `\` and bytes below 0x20 are escaped.
+public struct JSONWriter: Sendable {
+    public var bytes: [UInt8] = []
+
+    public init(reservingBytes count: Int = 0) { bytes.reserveCapacity(count) }
+
+    public mutating func write(_ value: JSONValue) {
+        switch value {
+        case .null: raw("null")
+        case .bool(let bool): raw(bool ? "true" : "false")
+        case .number(let number): write(number)
+        case .string(let text): write(string: text)
+        case .array(let elements):
+            raw(byte: UInt8(ascii: "["))
+            for (place, element) in elements.enumerated() {
+                if place > 0 { raw(byte: UInt8(ascii: ",")) }
+                write(element)
+            }
+            raw(byte: UInt8(ascii: "]"))
+        case .object(let object): write(object)
+        }
+    }
+
+    public mutating func write(_ object: JSONObject) {
+        var separator: UInt8 = UInt8(ascii: "{")
+        for pair: JSONObject.Pair in object.pairs {
+            raw(byte: separator)
+            write(string: pair.key)
+            raw(byte: UInt8(ascii: ":"))
+            write(pair.value)
+            separator = UInt8(ascii: ",")
+        }
+        if separator == UInt8(ascii: "{") { raw(byte: separator) }
+        raw(byte: UInt8(ascii: "}"))
+    }
+
+    /// The lexeme as it is.
+    public mutating func write(_ number: JSONNumber) {
+        number.lexeme.withBytes { (text: UnsafeBufferPointer<UInt8>) -> Void in bytes.append(contentsOf: text) }
+    }
+
+    public mutating func write(_ integer: Int64) {
+        if integer >= 0, integer < 10 {
+            bytes.append(UInt8(ascii: "0") + UInt8(integer))
+        } else {
+            bytes.append(contentsOf: String(integer).utf8)
+        }
+    }
+
+    /// The text of `node` as it came; line breaks (white space between values) are left out, because a message is one
+    /// line.
+    public mutating func write(_ node: JSONNode) { raw(line: node.rawBytes) }
+
+    /// JSON that somebody has checked; line breaks, which can only be white space there, are left out.
+    public mutating func raw(line json: ArraySlice<UInt8>) {
+        let isOneLine: Bool = json.withUnsafeBufferPointer { (text: UnsafeBufferPointer<UInt8>) -> Bool in
+            guard let base = text.baseAddress else { return true }
+            return memchr(base, 0x0A, text.count) == nil && memchr(base, 0x0D, text.count) == nil
+        }
+        if isOneLine {
+            bytes.append(contentsOf: json)
+        } else {
+            bytes.append(contentsOf: json.lazy.filter { $0 != 0x0A && $0 != 0x0D })
+        }
+    }
+
+    /// The string with its quotes.
+    public mutating func write(string text: String) {
+        bytes.append(UInt8(ascii: "\""))
+        text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Void in appendEscaped(source) }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// `"key":`, for keys that need no escapes.
+    public mutating func key(_ key: StaticString) {
+        bytes.append(UInt8(ascii: "\""))
+        raw(key)
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// Bytes that are JSON already.
+    public mutating func raw(_ json: [UInt8]) { bytes.append(contentsOf: json) }
+    /// Bytes that are JSON already.
+    public mutating func raw(_ json: ArraySlice<UInt8>) { bytes.append(contentsOf: json) }
+    /// Text that is JSON already.
+    public mutating func raw(_ json: StaticString) {
+        bytes.append(contentsOf: UnsafeBufferPointer(start: json.utf8Start, count: json.utf8CodeUnitCount))
+    }
+    /// A byte that is JSON already.
+    @inline(__always)
+    public mutating func raw(byte: UInt8) { bytes.append(byte) }
+
+    private mutating func appendEscaped(_ source: UnsafeBufferPointer<UInt8>) {
+        guard let base = source.baseAddress else { return }
+        var at: Int = 0
+        while at < source.count {
+            let plain: Int = JSONText.plainEnd(base, from: at, count: source.count)
+            if plain > at { bytes.append(contentsOf: UnsafeBufferPointer(start: base + at, count: plain - at)) }
+            at = plain
+            if at < source.count {
+                appendEscape(base[at])
+                at += 1
+            }
+        }
+    }
+
+    private mutating func appendEscape(_ byte: UInt8) {
+        bytes.append(UInt8(ascii: "\\"))
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
+        case 0x08: bytes.append(UInt8(ascii: "b"))
+        case 0x09: bytes.append(UInt8(ascii: "t"))
+        case 0x0A: bytes.append(UInt8(ascii: "n"))
+        case 0x0C: bytes.append(UInt8(ascii: "f"))
+        case 0x0D: bytes.append(UInt8(ascii: "r"))
+        default:
+            bytes.append(contentsOf: [UInt8(ascii: "u"), UInt8(ascii: "0"), UInt8(ascii: "0")])
+            bytes.append(UInt8(ascii: "0") + byte >> 4)
+            let low: UInt8 = byte & 0x0F
+            bytes.append(low < 10 ? UInt8(ascii: "0") + low : UInt8(ascii: "a") + low - 10)
+        }
+    }
+}
+
+extension JSONValue {
+    /// Bytes of `serialized()`, counted without writing them.
+    public var serializedSize: Int {
+        switch self {
+        case .null: 4
+        case .bool(let bool): bool ? 4 : 5
+        case .number(let number): number.lexeme.utf8.count
+        case .string(let text): JSONText.quotedSize(text)
+        case .array(let elements): elements.reduce(max(elements.count + 1, 2)) { $0 + $1.serializedSize }
+        case .object(let object): object.serializedSize
+        }
+    }
+}
+
+extension JSONObject {
+    /// The compact text: one line, raw UTF-8, keys in their order, numbers as written.
+    public func serialized() -> [UInt8] { JSONValue.object(self).serialized() }
+
+    /// Bytes of `serialized()`, counted without writing them.
+    public var serializedSize: Int {
+        pairs.reduce(max(count + 1, 2)) { $0 + JSONText.quotedSize($1.key) + 1 + $1.value.serializedSize }
+    }
+}
+
+/// Measures strings as the writer writes them.
+enum JSONText {
+    /// End of the run from `start` that needs no escape.
+    @inline(__always)
+    static func plainEnd(_ base: UnsafePointer<UInt8>, from start: Int, count: Int) -> Int {
+        var at: Int = start
+        while at + 8 <= count {
+            let marks: UInt64 = EightBytes.escapes(EightBytes.load(base + at))
+            if marks != 0 { return at + EightBytes.first(marks) }
+            at += 8
+        }
+        while at < count {
+            let byte: UInt8 = base[at]
+            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return at }
+            at += 1
+        }
+        return at
+    }
+
+    /// Bytes of the string with its quotes and escapes.
+    static func quotedSize(_ text: String) -> Int {
+        text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Int in
+            guard let base = source.baseAddress else { return 2 }
+            var size: Int = source.count + 2
+            var at: Int = plainEnd(base, from: 0, count: source.count)
+            while at < source.count {
+                let byte: UInt8 = base[at]
+                let isShort: Bool = byte >= 0x20 || (byte >= 0x08 && byte <= 0x0D && byte != 0x0B)
+                size += isShort ? 1 : 5
+                at = plainEnd(base, from: at + 1, count: source.count)
+            }
+            return size
+        }
+    }
+}
