@@ -1,0 +1,230 @@
+import ThicketProtocol
+
+/// The few look-ups from which every read of the log is made, over one state of the store.
+protocol LogSource {
+    func entityRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord?
+    func changeRecord(_ gid: GlobalID) throws(StoreError) -> ChangeRecord?
+    func changeLink(_ gid: GlobalID) throws(StoreError) -> ChangeLink?
+    func replayRow(_ gid: GlobalID) throws(StoreError) -> ReplayRow?
+    func keptBody(_ key: EntityKey, _ version: Version, _ bucket: BucketRow) throws(StoreError) -> [UInt8]?
+    /// Body that a segment holds for this change, if any.
+    func segmentBody(_ gid: GlobalID, _ bucket: BucketRow) throws(StoreError) -> [UInt8]?
+}
+
+/// What a replay reads of a log row.
+struct ReplayRow {
+    let kind: ChangeKind
+    let sourceVersion: Version?
+    let previousOfEntity: GlobalID
+    let diff: [UInt8]
+    let keyframe: [UInt8]?
+}
+
+/// A body as a replay made it.
+struct Replayed {
+    /// nil after a deletion.
+    let body: [UInt8]?
+    /// Diffs applied since the keyframe (or the creation, or the kept body) it began at, and their bytes.
+    let diffs: Int
+    let diffBytes: Int
+}
+
+extension LogSource {
+    /// Body of an entity right after its change `gid`, which made `version`; nil when neither the log nor the kept
+    /// bodies reach it.
+    func replay(
+        to gid: GlobalID, version: Version, _ key: EntityKey, _ bucket: BucketRow
+    ) throws(StoreError) -> Replayed? {
+        var pending: [[UInt8]] = []
+        var pendingBytes: Int = 0
+        var place: GlobalID = gid
+        var placeVersion: Version = version
+        var base: [UInt8]?
+        while true {
+            guard let row: ReplayRow = try replayRow(place) else {
+                guard let kept: [UInt8] = try keptBody(key, placeVersion, bucket) else { return nil }
+                base = kept
+                break
+            }
+            if row.kind == .remove { return place == gid ? Replayed(body: nil, diffs: 0, diffBytes: 0) : nil }
+            if let body: [UInt8] = row.keyframe {
+                base = body
+                break
+            }
+            pending.append(row.diff)
+            pendingBytes += row.diff.count
+            guard let source: Version = row.sourceVersion else { break }
+            guard row.previousOfEntity < place else {
+                throw StoreError(.corrupt, "change \(place) follows change \(row.previousOfEntity) of its object")
+            }
+            place = row.previousOfEntity
+            placeVersion = source
+        }
+        pending.reverse()
+        let body: [UInt8] = try BodyReplay.apply(pending, to: base, upTo: gid)
+        return Replayed(body: body, diffs: pending.count, diffBytes: pendingBytes)
+    }
+
+    func entityHead(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityHead? {
+        guard let record: EntityRecord = try entityRecord(key, bucket) else { return nil }
+        if record.isDeleted {
+            return EntityHead(record: record, body: nil, diffsSinceKeyframe: 0, diffBytesSinceKeyframe: 0)
+        }
+        guard let replayed: Replayed = try replay(to: record.gid, version: record.version, key, bucket) else {
+            throw StoreError(.corrupt, "the newest body of an object cannot be replayed from change \(record.gid)")
+        }
+        return EntityHead(
+            record: record, body: replayed.body, diffsSinceKeyframe: replayed.diffs,
+            diffBytesSinceKeyframe: replayed.diffBytes)
+    }
+
+    /// Body at any version that is kept: keyframe by keyframe down to above it, then change by change.
+    func bodyAt(
+        _ key: EntityKey, _ version: Version, _ bucket: BucketRow, upTo: GlobalID
+    ) throws(StoreError) -> [UInt8]? {
+        guard let record: EntityRecord = try entityRecord(key, bucket), version <= record.version, version > 0 else {
+            return nil
+        }
+        var place: GlobalID = record.gid
+        var keyframe: GlobalID = record.keyframe
+        while keyframe > 0, keyframe < place || place == record.gid, let link: ChangeLink = try changeLink(keyframe),
+            link.endVersion >= version
+        {
+            place = keyframe
+            keyframe = link.previousKeyframe
+        }
+        while place > 0, let link: ChangeLink = try changeLink(place), link.endVersion >= version {
+            if link.endVersion == version {
+                guard place <= upTo else { return nil }
+                return try replay(to: place, version: version, key, bucket)?.body
+            }
+            guard link.previousOfEntity < place else {
+                throw StoreError(.corrupt, "change \(place) follows change \(link.previousOfEntity) of its object")
+            }
+            place = link.previousOfEntity
+        }
+        return try keptBody(key, version, bucket)
+    }
+
+    func entityHistory(
+        _ key: EntityKey, _ version: Version, _ bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> EntityHistory? {
+        guard let record: EntityRecord = try entityRecord(key, bucket), version <= record.version, version > 0 else {
+            return nil
+        }
+        var changes: [ChangeRecord] = []
+        var place: GlobalID = record.gid
+        var placeVersion: Version = record.version
+        while placeVersion > version {
+            guard changes.count < limit, let change: ChangeRecord = try changeRecord(place) else { return nil }
+            changes.append(change)
+            place = change.previousOfEntity
+            placeVersion = change.endVersion - 1
+            if place == 0 { return nil }
+        }
+        changes.reverse()
+        if let replayed: Replayed = try replay(to: place, version: version, key, bucket) {
+            return EntityHistory(base: replayed.body, changes: changes)
+        }
+        // The row is cut and no body was kept: right only when the object stood deleted there.
+        guard let first: ChangeRecord = changes.first, first.sourceVersion == nil, first.kind == .modify else {
+            return nil
+        }
+        return EntityHistory(base: nil, changes: changes)
+    }
+
+    /// The gids of a bucket's changes above `after` and up to `upTo`, ascending.
+    func logPositions(
+        from head: GlobalID, after: GlobalID, upTo: GlobalID
+    ) throws(StoreError) -> [GlobalID] {
+        var found: [GlobalID] = []
+        var place: GlobalID = head
+        while place > after {
+            guard let link: ChangeLink = try changeLink(place) else { break }
+            if place <= upTo { found.append(place) }
+            guard link.previousOfBucket < place else {
+                throw StoreError(.corrupt, "change \(place) follows change \(link.previousOfBucket) of its bucket")
+            }
+            place = link.previousOfBucket
+        }
+        found.reverse()
+        return found
+    }
+
+    /// The first of `positions` as a page.
+    func changePage(
+        _ positions: ArraySlice<GlobalID>, limit: Int, byteLimit: Int
+    ) throws(StoreError) -> ChangePage {
+        var changes: [ChangeRecord] = []
+        var bytes: Int = 0
+        for gid: GlobalID in positions.prefix(max(limit, 1)) {
+            guard let change: ChangeRecord = try changeRecord(gid) else {
+                throw StoreError(.corrupt, "change \(gid) is missing from its bucket's chain")
+            }
+            bytes += change.diff.count
+            if !changes.isEmpty && bytes > byteLimit { break }
+            changes.append(change)
+        }
+        return ChangePage(changes: changes, hasMore: changes.count < positions.count)
+    }
+
+    /// Body of the object that an index walk lists at `gid`.
+    func indexBody(
+        _ key: EntityKey, _ version: Version, _ gid: GlobalID, _ bucket: BucketRow
+    ) throws(StoreError) -> [UInt8] {
+        if let body: [UInt8] = try segmentBody(gid, bucket) { return body }
+        guard let body: [UInt8] = try replay(to: gid, version: version, key, bucket)?.body else {
+            throw StoreError(.corrupt, "a listed object cannot be replayed from change \(gid)")
+        }
+        return body
+    }
+
+    /// A page of the walk: entries after `query.before`, ended early by bytes.
+    func page(_ query: IndexQuery, of walk: IndexWalk) throws(StoreError) -> IndexSlice {
+        var place: Int = query.before.map { walk.firstBelow($0) } ?? 0
+        var entries: [IndexEntry] = []
+        var bytes: Int = 0
+        while place < walk.count, entries.count < max(query.limit, 1) {
+            let (key, version, gid): (EntityKey, Version, GlobalID) = try walk.entry(place)
+            var body: [UInt8]?
+            if query.withData {
+                let found: [UInt8] = try indexBody(key, version, gid, query.bucket)
+                if !entries.isEmpty && bytes + found.count > query.byteLimit { break }
+                bytes += found.count
+                body = found
+            }
+            entries.append(IndexEntry(key: key, version: version, gid: gid, body: body))
+            place += 1
+        }
+        let next: GlobalID? = place < walk.count ? entries.last?.gid : nil
+        return IndexSlice(entries: entries, next: next, total: walk.count)
+    }
+
+    /// The state of one entity right after change `current`, for a walk; nil when it was not alive then.
+    func listed(
+        _ record: EntityRecord, at current: GlobalID
+    ) throws(StoreError) -> (version: Version, gid: GlobalID)? {
+        if record.gid <= current { return record.isDeleted ? nil : (record.version, record.gid) }
+        var place: GlobalID = record.gid
+        while true {
+            guard let link: ChangeLink = try changeLink(place) else {
+                throw StoreError(.corrupt, "change \(place) is missing from its object's chain")
+            }
+            let previous: GlobalID = link.previousOfEntity
+            if previous > current {
+                guard previous < place else {
+                    throw StoreError(.corrupt, "change \(place) follows change \(previous) of its object")
+                }
+                place = previous
+                continue
+            }
+            // `previous` is the state at `current`. A creation above it means there was no object then.
+            if link.kind == .modify {
+                guard let source: Version = link.sourceVersion, previous > 0 else { return nil }
+                return (source, previous)
+            }
+            // A deletion always deletes something that lived.
+            return (link.endVersion - 1, previous)
+        }
+    }
+}

@@ -1,0 +1,157 @@
+import Synchronization
+import ThicketProtocol
+
+/// Reads of a `MemoryStore`. Each call works on one state.
+class MemoryReader: StoreReader {
+    let store: MemoryStore
+    let life: Int
+    private var walk: (query: IndexQuery, walk: IndexWalk)?
+
+    init(_ store: MemoryStore, life: Int) {
+        self.store = store
+        self.life = life
+    }
+
+    final var identity: StoreIdentity { store.identity }
+
+    final func state() throws(StoreError) -> MemoryState {
+        let life: Int = life
+        let state: MemoryState? = store.shared.withLock { $0.life == life ? $0.state : nil }
+        guard let state: MemoryState else { throw StoreError(.closed, "the store has crashed") }
+        return state
+    }
+
+    final func lastGlobalID() throws(StoreError) -> GlobalID {
+        let state: MemoryState = try state()
+        return max(state.changes.keys.max() ?? 0, state.buckets.values.map(\.head).max() ?? 0)
+    }
+
+    final func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? {
+        let state: MemoryState = try state()
+        return state.rows[id].flatMap { state.buckets[$0] }
+    }
+
+    final func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord] {
+        try state().buckets.values.filter { $0.id.app == app && $0.id.user == user }.sorted { $0.row < $1.row }
+    }
+
+    final func buckets(afterRow row: BucketRow, limit: Int) throws(StoreError) -> [BucketRecord] {
+        Array(try state().buckets.values.filter { $0.row > row }.sorted { $0.row < $1.row }.prefix(limit))
+    }
+
+    final func entity(_ key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityRecord? {
+        try state().entityRecord(key, bucket)
+    }
+
+    final func head(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityHead? {
+        try state().entityHead(key, bucket)
+    }
+
+    final func body(
+        of key: EntityKey, version: Version, in bucket: BucketRow, upTo: GlobalID
+    ) throws(StoreError) -> [UInt8]? {
+        try state().bodyAt(key, version, bucket, upTo: upTo)
+    }
+
+    final func history(
+        of key: EntityKey, after version: Version, in bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> EntityHistory? {
+        try state().entityHistory(key, version, bucket, limit: limit)
+    }
+
+    final func liveKeys(
+        in bucket: BucketRow, after key: EntityKey?, limit: Int
+    ) throws(StoreError) -> [EntityKey] {
+        let live: [EntityKey] = (try state().entities[bucket] ?? [:]).values.filter { !$0.isDeleted }.map(\.key)
+        let later: [EntityKey] = live.filter { candidate in
+            guard let key: EntityKey else { return true }
+            return key.text.utf8.lexicographicallyPrecedes(candidate.text.utf8)
+        }
+        return Array(later.sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }.prefix(limit))
+    }
+
+    final func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? { try state().changeRecord(gid) }
+
+    final func changes(
+        in bucket: BucketRow, after: GlobalID, upTo: GlobalID, limit: Int, byteLimit: Int
+    ) throws(StoreError) -> ChangePage? {
+        let state: MemoryState = try state()
+        guard let record: BucketRecord = state.buckets[bucket], after >= record.floor, after <= record.head else {
+            return nil
+        }
+        let gids: [GlobalID] = try state.logPositions(from: record.head, after: after, upTo: upTo)
+        return try state.changePage(gids[...], limit: limit, byteLimit: byteLimit)
+    }
+
+    final func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice? {
+        let state: MemoryState = try state()
+        guard let record: BucketRecord = state.buckets[query.bucket], query.current >= record.floor,
+            query.current <= record.head
+        else { return nil }
+        if let known = walk, known.query.bucket == query.bucket, known.query.current == query.current {
+            return try state.page(query, of: known.walk)
+        }
+        var listed: [(key: EntityKey, version: Version, gid: GlobalID)] = []
+        for entity: EntityRecord in (state.entities[query.bucket] ?? [:]).values {
+            guard let found = try state.listed(entity, at: query.current) else { continue }
+            listed.append((entity.key, found.version, found.gid))
+        }
+        let made: IndexWalk = .init(listed)
+        walk = (query, made)
+        return try state.page(query, of: made)
+    }
+
+    final func changeIDs(in bucket: BucketRow) throws(StoreError) -> [ChangeIDEntry] {
+        let state: MemoryState = try state()
+        var entries: [ChangeIDEntry] = (state.oldChangeIDs[bucket] ?? [:]).keys.map { ChangeIDEntry(hash: $0, gid: 0) }
+        for change: ChangeRecord in state.changes.values where change.bucket == bucket {
+            entries.append(ChangeIDEntry(hash: identity.hash(of: change.changeID), gid: change.gid))
+        }
+        return entries
+    }
+
+    final func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool {
+        try state().changes[gid]?.changeID == changeID
+    }
+
+    final func hasApp(_ app: AppID) throws(StoreError) -> Bool { try state().apps.contains(app) }
+
+    final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? { try state().grants[tokenHash] }
+}
+
+extension MemoryReader: RetentionSource {
+    final func withState<Result>(
+        _ body: (any LogSource) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result { try body(try state()) }
+
+    final func keptVersions(
+        of key: EntityKey, in bucket: BucketRow
+    ) throws(StoreError) -> [Version] {
+        try state().keptBodies.keys.filter { $0.bucket == bucket && $0.key == key }.map(\.version).sorted()
+    }
+}
+
+/// The writer of a `MemoryStore`.
+final class MemoryWriter: MemoryReader, StoreWriter {
+    func newBucketRow() -> BucketRow {
+        store.shared.withLock {
+            $0.lastRow += 1
+            return $0.lastRow
+        }
+    }
+
+    func commit(_ batch: WriteBatch) throws(StoreError) {
+        if batch.isEmpty { return }
+        _ = try store.commit(life: life, changes: batch.count) { (state: inout MemoryState) throws(StoreError) in
+            try state.write(batch)
+            return []
+        }
+    }
+
+    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove] {
+        if work.isEmpty { return [] }
+        return try store.commit(life: life, changes: 0) { (state: inout MemoryState) throws(StoreError) in
+            state.write(work)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import ThicketProtocol
+
+/// All rows of a `MemoryStore`: a value, so that each look of a reader is at one state.
+struct MemoryState: Sendable {
+    struct KeptPlace: Hashable {
+        let bucket: BucketRow
+        let key: EntityKey
+        let version: Version
+    }
+
+    var rows: [BucketID: BucketRow] = [:]
+    var buckets: [BucketRow: BucketRecord] = [:]
+    var entities: [BucketRow: [EntityKey: EntityRecord]] = [:]
+    var changes: [GlobalID: ChangeRecord] = [:]
+    var keptBodies: [KeptPlace: [UInt8]] = [:]
+    /// Hash to time of the change.
+    var oldChangeIDs: [BucketRow: [UInt64: Int64]] = [:]
+    var apps: Set<AppID> = []
+    var grants: [[UInt8]: TokenGrant] = [:]
+
+    /// All or nothing: what can be refused is looked at first.
+    mutating func write(_ batch: WriteBatch) throws(StoreError) {
+        try check(batch)
+        for change: ChangeRecord in batch.changes { changes[change.gid] = change }
+        for write: WriteBatch.EntityWrite in batch.entities {
+            entities[write.bucket, default: [:]][write.record.key] = write.record
+        }
+        for var bucket: BucketRecord in batch.buckets {
+            if let known: BucketRecord = buckets[bucket.row] {
+                bucket.floor = known.floor
+            } else {
+                rows[bucket.id] = bucket.row
+            }
+            buckets[bucket.row] = bucket
+        }
+    }
+
+    private func check(_ batch: WriteBatch) throws(StoreError) {
+        for change: ChangeRecord in batch.changes where changes[change.gid] != nil {
+            throw StoreError(.constraint, "change \(change.gid) is there already")
+        }
+        for bucket: BucketRecord in batch.buckets {
+            let isNew: Bool = batch.newBuckets.contains(bucket.row)
+            guard isNew == (buckets[bucket.row] == nil), isNew == (rows[bucket.id] == nil) else {
+                throw StoreError(.constraint, "bucket row \(bucket.row) is \(isNew ? "there already" : "missing")")
+            }
+        }
+    }
+
+    mutating func write(_ work: MaintenanceBatch) -> [FloorMove] {
+        var moves: [FloorMove] = []
+        for cut: MaintenanceBatch.Cut in work.cuts where buckets[cut.bucket]?.floor == cut.floorBefore {
+            for row: GlobalID in cut.rows { changes[row] = nil }
+            for old: MaintenanceBatch.OldChangeID in cut.changeIDs {
+                oldChangeIDs[cut.bucket, default: [:]][old.hash] = old.timestamp
+            }
+            for kept: MaintenanceBatch.KeptBody in cut.keptBodies {
+                keptBodies[KeptPlace(bucket: cut.bucket, key: kept.key, version: kept.version)] = kept.body
+            }
+            for dropped: MaintenanceBatch.KeptVersion in cut.droppedBodies {
+                keptBodies[KeptPlace(bucket: cut.bucket, key: dropped.key, version: dropped.version)] = nil
+            }
+            buckets[cut.bucket]?.floor = cut.floor
+            moves.append(FloorMove(bucket: cut.bucket, floor: cut.floor))
+        }
+        if let limit: Int64 = work.forgetChangeIDsBefore {
+            oldChangeIDs = oldChangeIDs.mapValues { hashes in hashes.filter { $0.value >= limit } }
+        }
+        return moves
+    }
+}
+
+extension MemoryState: LogSource {
+    func entityRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord? {
+        entities[bucket]?[key]
+    }
+    func changeRecord(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? { changes[gid] }
+    func changeLink(_ gid: GlobalID) throws(StoreError) -> ChangeLink? { changes[gid]?.link }
+    func replayRow(_ gid: GlobalID) throws(StoreError) -> ReplayRow? {
+        changes[gid].map {
+            ReplayRow(
+                kind: $0.kind, sourceVersion: $0.sourceVersion, previousOfEntity: $0.previousOfEntity, diff: $0.diff,
+                keyframe: $0.keyframe)
+        }
+    }
+    func keptBody(_ key: EntityKey, _ version: Version, _ bucket: BucketRow) throws(StoreError) -> [UInt8]? {
+        keptBodies[KeptPlace(bucket: bucket, key: key, version: version)]
+    }
+    func segmentBody(_ gid: GlobalID, _ bucket: BucketRow) throws(StoreError) -> [UInt8]? { nil }
+}

@@ -1,0 +1,96 @@
+import ThicketProtocol
+
+/// Where a server keeps its buckets.
+///
+/// Writers and readers belong to the thread that makes them. There is one writer at a time.
+public protocol Store: AnyObject, Sendable {
+    var identity: StoreIdentity { get }
+    /// The one writer; the thread that calls owns it.
+    func makeWriter() throws(StoreError) -> any StoreWriter
+    /// A reader for the calling thread.
+    func makeReader() throws(StoreError) -> any StoreReader
+    /// Plans retention and segments, for a background thread (`now` is passed to each turn).
+    func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper
+}
+
+/// Reads what is committed. Each call sees one state of the whole store.
+///
+/// Calls that serve clients take the highest change the client may know of (`upTo`, `current`): what is committed but
+/// not yet published stays unseen.
+public protocol StoreReader: AnyObject {
+    var identity: StoreIdentity { get }
+
+    /// Highest gid in use; 0 in an empty store. The next change gets one more.
+    func lastGlobalID() throws(StoreError) -> GlobalID
+    /// nil when the bucket has never been changed.
+    func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord?
+    /// The user's buckets that hold changes.
+    func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord]
+    /// All buckets in row order, above `row`, at most `limit`: for jobs that visit every bucket.
+    func buckets(afterRow row: BucketRow, limit: Int) throws(StoreError) -> [BucketRecord]
+
+    /// Head of an object, deleted ones too; nil when the key never existed.
+    func entity(_ key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityRecord?
+    /// Head with body and keyframe counters; nil when the key never existed.
+    func head(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityHead?
+    /// The object's body at `version`; nil when that version is not kept, was a deletion or lies above `upTo`.
+    func body(
+        of key: EntityKey, version: Version, in bucket: BucketRow, upTo: GlobalID
+    ) throws(StoreError) -> [UInt8]?
+    /// The base at `version` and every later change of the entity; nil when the log does not reach back to `version`,
+    /// `version` is above the head, or more than `limit` changes came after: answer 405.
+    func history(
+        of key: EntityKey, after version: Version, in bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> EntityHistory?
+    /// Keys of live objects in byte order, above `key`, at most `limit`; for EMPTY in bounded batches.
+    func liveKeys(
+        in bucket: BucketRow, after key: EntityKey?, limit: Int
+    ) throws(StoreError) -> [EntityKey]
+
+    /// One row of the log; nil when there is none.
+    func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord?
+    /// Changes of the bucket above `after` and up to `upTo`, oldest first; nil when `after` is below the floor or above
+    /// the bucket's head: the cv is unknown.
+    /// - Parameters:
+    ///   - limit: changes on the page at most.
+    ///   - byteLimit: bytes of diffs after which the page ends; one change is always given.
+    func changes(
+        in bucket: BucketRow, after: GlobalID, upTo: GlobalID, limit: Int, byteLimit: Int
+    ) throws(StoreError) -> ChangePage?
+    /// A page of the index; nil when `current` is below the floor or above the head: the walk starts anew.
+    func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice?
+
+    /// The ccids the bucket has seen, as keyed hashes, in no order: the whole retained log and what retention left.
+    func changeIDs(in bucket: BucketRow) throws(StoreError) -> [ChangeIDEntry]
+    /// Whether the row `gid` has this ccid: confirms a hit in the set.
+    func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool
+
+    func hasApp(_ app: AppID) throws(StoreError) -> Bool
+    /// What the token with this SHA-256 admits to; nil when there is none. Sees tokens made by other processes at once.
+    func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant?
+}
+
+/// The one writer. Reads through it see its own commits.
+public protocol StoreWriter: StoreReader {
+    /// A row number for a bucket that has none yet; never given twice.
+    func newBucketRow() -> BucketRow
+    /// Writes the group in one transaction and returns when it is durable.
+    /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` a
+    ///   crash may still bring the batch back; a change sent again is then found by its ccid.)
+    func commit(_ batch: WriteBatch) throws(StoreError)
+    /// Writes what a keeper has planned. Returns the floors it moved, for the owners of those buckets.
+    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove]
+}
+
+/// Plans background work over its own reader; the writer applies it between groups.
+public protocol StoreKeeper: AnyObject {
+    /// The next small piece of work, nil when there is none for now. The caller has it applied before the next call.
+    /// - Parameter now: milliseconds since 1970.
+    func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch?
+}
+
+/// A bucket's log now begins above `floor`.
+public struct FloorMove: Hashable, Sendable {
+    public let bucket: BucketRow
+    public let floor: GlobalID
+}
