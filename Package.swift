@@ -43,7 +43,8 @@ let package = Package(
         library(
             "ThicketClient", "Sources/Client",
             ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CCurl"], exclude: ["CLI"]),
-        program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketProtocol", "ThicketCommandLine", "CZlib"]),
+        library("ThicketReplay", "Sources/Replay", ["ThicketProtocol", "ThicketClient", "CZlib"]),
+        program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine"]),
 
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
@@ -55,6 +56,7 @@ let package = Package(
                 "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
                 "ThicketTestSupport",
             ]),
+        tests("ReplayTests", ["ThicketReplay", "ThicketProtocol", "ThicketTestSupport"]),
         tests("ClientTests", ["ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketTestSupport"]),
     ]
 )

@@ -1,0 +1,31 @@
+# Build with the toolchain image, run on a bare Debian: one image holds the server and the client.
+FROM swift:6.3.1-bookworm AS build
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends \
+        libssl-dev libsqlite3-dev libcurl4-openssl-dev zlib1g-dev >/dev/null \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY Package.swift ./
+COPY Sources ./Sources
+COPY Tests ./Tests
+COPY Fuzz ./Fuzz
+COPY Bench ./Bench
+COPY Snippets ./Snippets
+RUN swift build -c release --disable-index-store --static-swift-stdlib --product thicketd \
+    && swift build -c release --disable-index-store --static-swift-stdlib --product thicket \
+    && mkdir -p /out && cp .build/release/thicketd .build/release/thicket /out/ && strip /out/*
+
+FROM debian:bookworm-slim
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends libssl3 libsqlite3-0 libcurl4 zlib1g ca-certificates >/dev/null \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 8000 --create-home --home-dir /home/thicket thicket \
+    && install -d -o thicket -g thicket /data
+COPY --from=build /out/thicketd /out/thicket /usr/local/bin/
+USER thicket
+VOLUME /data
+EXPOSE 8000
+ENV THICKET_DATA=/data THICKET_LISTEN=0.0.0.0:8000 SWIFT_BACKTRACE=enable=no
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["thicketd", "health"]
+CMD ["thicketd", "serve"]

@@ -1,0 +1,154 @@
+/// Every character that a trace ever inserts, in one total order, with deleted ones kept as tombstones.
+///
+/// Views share the order and differ in what they show, so a position in one view can be carried to another exactly:
+/// by the identity of the characters around it, not by counting. Chunks of at most `chunkMax` characters with a width
+/// per view make finding a position and finding a character cost the root of the length.
+struct CharacterOrder {
+    typealias Character = Int32
+    static let chunkMax: Int = 256
+
+    private struct Chunk {
+        var characters: [Character]
+        /// Width of what each view shows of this chunk.
+        var widths: [Int]
+    }
+
+    private var chunks: [Chunk]
+    /// Chunks in document order, as indexes into `chunks`.
+    private var sequence: [Int]
+    private var chunkOf: [Int32] = []
+    private var shown: [[Bool]]
+    private(set) var scalars: [Unicode.Scalar] = []
+    /// How a view counts: in UTF-16 units, or in code points.
+    private let countsUTF16: [Bool]
+
+    /// - Parameter countsUTF16: one entry a view: does it count UTF-16 units (else code points)?
+    init(countsUTF16: [Bool]) {
+        self.countsUTF16 = countsUTF16
+        chunks = [Chunk(characters: [], widths: countsUTF16.map { _ in 0 })]
+        sequence = [0]
+        shown = countsUTF16.map { _ in [] }
+    }
+
+    var viewCount: Int { countsUTF16.count }
+
+    func isShown(_ character: Character, in view: Int) -> Bool { shown[view][Int(character)] }
+
+    private func width(_ character: Character, in view: Int) -> Int {
+        countsUTF16[view] && scalars[Int(character)].value > 0xFFFF ? 2 : 1
+    }
+
+    /// Makes a character right behind `left` (nil: at the very start), shown in no view yet.
+    mutating func insert(_ scalar: Unicode.Scalar, after left: Character?) -> Character {
+        let made: Character = Character(scalars.count)
+        scalars.append(scalar)
+        for view: Int in shown.indices { shown[view].append(false) }
+        guard let left else {
+            chunks[sequence[0]].characters.insert(made, at: 0)
+            chunkOf.append(Int32(sequence[0]))
+            splitIfLarge(sequence[0])
+            return made
+        }
+        let chunk: Int = Int(chunkOf[Int(left)])
+        let place: Int = offset(of: left, in: chunk)
+        chunks[chunk].characters.insert(made, at: place + 1)
+        chunkOf.append(Int32(chunk))
+        splitIfLarge(chunk)
+        return made
+    }
+
+    mutating func show(_ character: Character, in view: Int) {
+        guard !shown[view][Int(character)] else { return }
+        shown[view][Int(character)] = true
+        chunks[Int(chunkOf[Int(character)])].widths[view] += width(character, in: view)
+    }
+
+    mutating func hide(_ character: Character, in view: Int) {
+        guard shown[view][Int(character)] else { return }
+        shown[view][Int(character)] = false
+        chunks[Int(chunkOf[Int(character)])].widths[view] -= width(character, in: view)
+    }
+
+    /// Where `character` stands in `view`: the width of all that the view shows before it.
+    func position(of character: Character, in view: Int) -> Int {
+        let home: Int = Int(chunkOf[Int(character)])
+        var position: Int = 0
+        for chunk: Int in sequence {
+            if chunk == home { break }
+            position += chunks[chunk].widths[view]
+        }
+        for other: Character in chunks[home].characters {
+            if other == character { break }
+            if shown[view][Int(other)] { position += width(other, in: view) }
+        }
+        return position
+    }
+
+    /// The character that starts at `position` of `view`; nil at or behind the end.
+    func character(at position: Int, in view: Int) -> Character? {
+        var rest: Int = position
+        for chunk: Int in sequence {
+            let width: Int = chunks[chunk].widths[view]
+            if rest >= width {
+                rest -= width
+                continue
+            }
+            for character: Character in chunks[chunk].characters where shown[view][Int(character)] {
+                if rest <= 0 { return character }
+                rest -= self.width(character, in: view)
+            }
+        }
+        return nil
+    }
+
+    /// Length of what `view` shows.
+    func length(of view: Int) -> Int {
+        var length: Int = 0
+        for chunk: Int in sequence { length += chunks[chunk].widths[view] }
+        return length
+    }
+
+    func text(of view: Int) -> String {
+        var text: String = ""
+        for chunk: Int in sequence {
+            for character: Character in chunks[chunk].characters where shown[view][Int(character)] {
+                text.unicodeScalars.append(scalars[Int(character)])
+            }
+        }
+        return text
+    }
+
+    /// Characters around the gap behind `left`, at most `reach` to each side, tombstones and foreign ones included.
+    func neighbourhood(after left: Character?, reach: Int) -> [Character] {
+        let home: Int = left.map { Int(chunkOf[Int($0)]) } ?? sequence[0]
+        guard let at: Int = sequence.firstIndex(of: home) else { return [] }
+        var line: [Character] = []
+        for index: Int in max(0, at - 1)...min(sequence.count - 1, at + 1) {
+            line += chunks[sequence[index]].characters
+        }
+        let place: Int = left.flatMap { line.firstIndex(of: $0) }.map { $0 + 1 } ?? 0
+        return Array(line[max(0, place - reach)..<min(line.count, place + reach)])
+    }
+
+    private func offset(of character: Character, in chunk: Int) -> Int {
+        guard let offset: Int = chunks[chunk].characters.firstIndex(of: character) else {
+            preconditionFailure("a character is not in the chunk that it names")
+        }
+        return offset
+    }
+
+    private mutating func splitIfLarge(_ chunk: Int) {
+        let characters: [Character] = chunks[chunk].characters
+        guard characters.count > Self.chunkMax, let at: Int = sequence.firstIndex(of: chunk) else { return }
+        let tail: [Character] = Array(characters[(characters.count / 2)...])
+        chunks[chunk].characters.removeLast(tail.count)
+        var widths: [Int] = chunks[chunk].widths
+        for view: Int in widths.indices {
+            widths[view] = tail.reduce(0) { $0 + (shown[view][Int($1)] ? width($1, in: view) : 0) }
+            chunks[chunk].widths[view] -= widths[view]
+        }
+        for character: Character in tail { chunkOf[Int(character)] = Int32(chunks.count) }
+        sequence.insert(chunks.count, at: at + 1)
+        chunks.append(Chunk(characters: tail, widths: widths))
+    }
+}

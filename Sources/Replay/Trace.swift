@@ -1,0 +1,144 @@
+import ThicketProtocol
+
+/// A recorded typing session, keystroke by keystroke: who changed what, having seen what.
+///
+/// The format is that of the public collection josephg/editing-traces. Positions count Unicode code points.
+public struct Trace: Sendable, Equatable {
+    /// Replaces `deleted` code points at `position` by `inserted`.
+    public struct Patch: Sendable, Equatable {
+        public var position: Int
+        public var deleted: Int
+        public var inserted: String
+        public init(position: Int, deleted: Int, inserted: String) {
+            self.position = position
+            self.deleted = deleted
+            self.inserted = inserted
+        }
+    }
+
+    /// Patches made one after another by one person, against the text that the parents, merged, give.
+    public struct Transaction: Sendable, Equatable {
+        public var agent: Int
+        /// Indexes of transactions; in a sequential trace always the one before.
+        public var parents: [Int]
+        public var patches: [Patch]
+        public init(agent: Int, parents: [Int], patches: [Patch]) {
+            self.agent = agent
+            self.parents = parents
+            self.patches = patches
+        }
+    }
+
+    /// Do several people type at once (else: one after another)?
+    public var isConcurrent: Bool
+    public var startContent: String
+    public var endContent: String
+    public var agentCount: Int
+    public var transactions: [Transaction]
+
+    public init(
+        isConcurrent: Bool, startContent: String, endContent: String, agentCount: Int, transactions: [Transaction]
+    ) {
+        self.isConcurrent = isConcurrent
+        self.startContent = startContent
+        self.endContent = endContent
+        self.agentCount = agentCount
+        self.transactions = transactions
+    }
+
+    public var patchCount: Int { transactions.reduce(0) { $0 + $1.patches.count } }
+}
+
+/// Why a trace file was not understood.
+public enum TraceError: Error, Equatable, CustomStringConvertible {
+    case notReadable(path: String)
+    case notGzip(String)
+    case notJSON(String)
+    case field(String)
+    case transaction(index: Int, problem: String)
+
+    public var description: String {
+        switch self {
+        case .notReadable(let path): "cannot read the trace '\(path)': is the path right?"
+        case .notGzip(let problem): "the trace is not a whole gzip file: \(problem)"
+        case .notJSON(let problem): "the trace is not JSON: \(problem)"
+        case .field(let name): "the trace's field '\(name)' is missing or of another type"
+        case .transaction(let index, let problem): "transaction \(index) of the trace: \(problem)"
+        }
+    }
+}
+
+extension Trace {
+    /// Reads the JSON text of a trace.
+    public init(json: [UInt8]) throws(TraceError) {
+        let document: JSONDocument
+        do {
+            document = try JSONDocument(parsing: json)
+        } catch {
+            throw .notJSON("\(error)")
+        }
+        let root: JSONNode = document.root
+        guard let end: String = root["endContent"]?.string else { throw .field("endContent") }
+        guard let rows: JSONNode = root["txns"] else { throw .field("txns") }
+        let isConcurrent: Bool = root["kind"]?.string == "concurrent"
+        let agents: Int = isConcurrent ? Int(root["numAgents"]?.int64 ?? 0) : 1
+        guard (1...64).contains(agents) else { throw .field("numAgents") }
+        var transactions: [Transaction] = []
+        for row: JSONNode in rows.elements {
+            transactions.append(
+                try Trace.transaction(row, index: transactions.count, isConcurrent: isConcurrent, agents: agents))
+        }
+        self.init(
+            isConcurrent: isConcurrent, startContent: root["startContent"]?.string ?? "", endContent: end,
+            agentCount: agents, transactions: transactions)
+    }
+
+    private static func transaction(
+        _ row: JSONNode, index: Int, isConcurrent: Bool, agents: Int
+    ) throws(TraceError) -> Transaction {
+        var patches: [Patch] = []
+        for patch: JSONNode in row["patches"]?.elements.map({ $0 }) ?? [] {
+            let parts: [JSONNode] = patch.elements.map { $0 }
+            guard parts.count == 3, let position: Int64 = parts[0].int64, let deleted: Int64 = parts[1].int64,
+                let inserted: String = parts[2].string, position >= 0, deleted >= 0
+            else { throw .transaction(index: index, problem: "a patch is not [position, deleted, text]") }
+            patches.append(Patch(position: Int(position), deleted: Int(deleted), inserted: inserted))
+        }
+        guard isConcurrent else {
+            return Transaction(agent: 0, parents: index == 0 ? [] : [index - 1], patches: patches)
+        }
+        let parents: [Int] = row["parents"]?.elements.compactMap { $0.int64.map(Int.init) } ?? []
+        guard parents.allSatisfy({ (0..<index).contains($0) }) else {
+            throw .transaction(index: index, problem: "a parent does not stand before it")
+        }
+        guard let agent: Int64 = row["agent"]?.int64, (0..<Int64(agents)).contains(agent) else {
+            throw .transaction(index: index, problem: "its agent is unknown")
+        }
+        return Transaction(agent: Int(agent), parents: parents, patches: patches)
+    }
+
+    /// The JSON text of this trace, in the same format.
+    public func json() -> [UInt8] {
+        let rows: [JSONValue] = transactions.map { row in
+            let patches: [JSONValue] = row.patches.map {
+                .array([.number(JSONNumber(Int64($0.position))), .number(JSONNumber(Int64($0.deleted))), .string($0.inserted)])
+            }
+            var pairs: [(key: String, value: JSONValue)] = [("patches", .array(patches))]
+            if isConcurrent {
+                pairs.append(("agent", .number(JSONNumber(Int64(row.agent)))))
+                pairs.append(("parents", .array(row.parents.map { .number(JSONNumber(Int64($0))) })))
+            }
+            return .object(JSONObject(pairs))
+        }
+        var pairs: [(key: String, value: JSONValue)] = []
+        if isConcurrent {
+            pairs.append(("kind", .string("concurrent")))
+            pairs.append(("numAgents", .number(JSONNumber(Int64(agentCount)))))
+        } else {
+            pairs.append(("startContent", .string(startContent)))
+        }
+        pairs.append(("endContent", .string(endContent)))
+        pairs.append(("txns", .array(rows)))
+        return JSONValue.object(JSONObject(pairs)).serialized()
+    }
+}

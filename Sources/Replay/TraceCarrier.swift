@@ -1,0 +1,157 @@
+/// Carries each transaction of a concurrent trace from the view in which it was recorded to the text that its author's
+/// client shows when it is typed, which may hold more.
+///
+/// Two views an author: *recorded* (what the transaction's parents give, counted in code points) and *seen* (what the
+/// client shows, counted in UTF-16 units). Both show parts of one order of characters, so nothing is guessed.
+public struct TraceCarrier: Sendable {
+    /// An edit of the client's text: at `position` (UTF-16 units) delete `deleted` units, insert `inserted`.
+    public struct Edit: Sendable, Equatable {
+        public let position: Int
+        public let deleted: Int
+        public let inserted: String
+    }
+
+    private enum Step {
+        case insert(CharacterOrder.Character)
+        case delete(CharacterOrder.Character)
+    }
+
+    private let trace: Trace
+    private var order: CharacterOrder
+    private var steps: [[Step]]
+    /// Transactions by author, in the order they were made.
+    public let byAgent: [[Int]]
+    /// What each transaction's author had seen of everybody, as counts of their transactions; itself not counted.
+    private let parentClocks: [[Int]]
+    private var recordedClock: [[Int]]
+    private var seenClock: [[Int]]
+
+    /// - Throws: `TraceError.transaction` when one person's transactions are not a chain.
+    public init(_ trace: Trace) throws(TraceError) {
+        self.trace = trace
+        let agents: Int = trace.agentCount
+        var byAgent: [[Int]] = .init(repeating: [], count: agents)
+        var clocks: [[Int]] = []
+        for (index, row): (Int, Trace.Transaction) in trace.transactions.enumerated() {
+            var clock: [Int] = .init(repeating: 0, count: agents)
+            for parent: Int in row.parents {
+                var seen: [Int] = clocks[parent]
+                seen[trace.transactions[parent].agent] += 1
+                for agent: Int in 0..<agents { clock[agent] = max(clock[agent], seen[agent]) }
+            }
+            guard clock[row.agent] == byAgent[row.agent].count else {
+                throw .transaction(index: index, problem: "its author had not seen all of the author's own edits")
+            }
+            byAgent[row.agent].append(index)
+            clocks.append(clock)
+        }
+        self.byAgent = byAgent
+        parentClocks = clocks
+        steps = .init(repeating: [], count: trace.transactions.count)
+        let zero: [Int] = .init(repeating: 0, count: agents)
+        recordedClock = .init(repeating: zero, count: agents)
+        seenClock = .init(repeating: zero, count: agents)
+        order = CharacterOrder(
+            countsUTF16: .init(repeating: false, count: agents) + .init(repeating: true, count: agents))
+        var last: CharacterOrder.Character?
+        for scalar: Unicode.Scalar in trace.startContent.unicodeScalars {
+            let made: CharacterOrder.Character = order.insert(scalar, after: last)
+            for view: Int in 0..<order.viewCount { order.show(made, in: view) }
+            last = made
+        }
+    }
+
+    /// How many transactions of each person must be visible at its author before `transaction` is typed.
+    public func needs(_ transaction: Int) -> [Int] { parentClocks[transaction] }
+
+    /// What `agent`'s client shows by now, as counts of everybody's transactions.
+    public func seen(by agent: Int) -> [Int] { seenClock[agent] }
+
+    /// What `agent`'s client must show by now if every merge was right.
+    public func expectedText(of agent: Int) -> String { order.text(of: trace.agentCount + agent) }
+
+    /// `agent`'s client shows `count` transactions of `other` from now on.
+    public mutating func saw(agent: Int, other: Int, count: Int) {
+        guard count > seenClock[agent][other] else { return }
+        for row: Int in byAgent[other][seenClock[agent][other]..<count] { play(row, in: trace.agentCount + agent) }
+        seenClock[agent][other] = count
+    }
+
+    /// The edits by which `transaction` is typed into its author's client now, one after another.
+    ///
+    /// The author's client must show all that `needs` names; the transaction counts as seen by it afterwards.
+    public mutating func type(_ transaction: Int) -> [Edit] {
+        let row: Trace.Transaction = trace.transactions[transaction]
+        advanceRecorded(of: row.agent, to: parentClocks[transaction])
+        var edits: [Edit] = []
+        for patch: Trace.Patch in row.patches {
+            let deleted: [CharacterOrder.Character] = delete(patch, of: transaction, edits: &edits)
+            insert(patch, instead: deleted, of: transaction, edits: &edits)
+        }
+        recordedClock[row.agent][row.agent] += 1
+        seenClock[row.agent][row.agent] += 1
+        return edits
+    }
+
+    private mutating func delete(
+        _ patch: Trace.Patch, of transaction: Int, edits: inout [Edit]
+    ) -> [CharacterOrder.Character] {
+        let agent: Int = trace.transactions[transaction].agent
+        let seen: Int = trace.agentCount + agent
+        var gone: [CharacterOrder.Character] = []
+        for _ in 0..<patch.deleted {
+            guard let character = order.character(at: patch.position, in: agent) else { break }
+            if order.isShown(character, in: seen) {
+                let position: Int = order.position(of: character, in: seen)
+                let width: Int = order.scalars[Int(character)].value > 0xFFFF ? 2 : 1
+                if let last: Edit = edits.last, last.inserted.isEmpty, last.position == position {
+                    edits[edits.count - 1] = Edit(position: position, deleted: last.deleted + width, inserted: "")
+                } else {
+                    edits.append(Edit(position: position, deleted: width, inserted: ""))
+                }
+            }
+            order.hide(character, in: agent)
+            order.hide(character, in: seen)
+            steps[transaction].append(.delete(character))
+            gone.append(character)
+        }
+        return gone
+    }
+
+    private mutating func insert(
+        _ patch: Trace.Patch, instead gone: [CharacterOrder.Character], of transaction: Int, edits: inout [Edit]
+    ) {
+        guard !patch.inserted.isEmpty else { return }
+        let agent: Int = trace.transactions[transaction].agent
+        let seen: Int = trace.agentCount + agent
+        // Behind what was just replaced, else behind the character on the left: never among strangers' characters.
+        var left: CharacterOrder.Character? =
+            gone.last ?? (patch.position == 0 ? nil : order.character(at: patch.position - 1, in: agent))
+        var position: Int?
+        for scalar: Unicode.Scalar in patch.inserted.unicodeScalars {
+            let made: CharacterOrder.Character = order.insert(scalar, after: left)
+            position = position ?? order.position(of: made, in: seen)
+            order.show(made, in: agent)
+            order.show(made, in: seen)
+            steps[transaction].append(.insert(made))
+            left = made
+        }
+        edits.append(Edit(position: position ?? 0, deleted: 0, inserted: patch.inserted))
+    }
+
+    private mutating func advanceRecorded(of agent: Int, to clock: [Int]) {
+        for other: Int in clock.indices where clock[other] > recordedClock[agent][other] {
+            for row: Int in byAgent[other][recordedClock[agent][other]..<clock[other]] { play(row, in: agent) }
+            recordedClock[agent][other] = clock[other]
+        }
+    }
+
+    private mutating func play(_ transaction: Int, in view: Int) {
+        for step: Step in steps[transaction] {
+            switch step {
+            case .insert(let character): order.show(character, in: view)
+            case .delete(let character): order.hide(character, in: view)
+            }
+        }
+    }
+}

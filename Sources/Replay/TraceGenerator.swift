@@ -1,0 +1,285 @@
+/// Makes a typing session of two people out of given texts: bursts, typos and their correction, jumps into the other's
+/// paragraph, cut and paste, times offline. The same seed and texts give the same session.
+///
+/// Nobody inserts where the other has inserted or deleted something unseen, so every right merge ends in one text.
+public struct TraceGenerator {
+    private typealias Character = CharacterOrder.Character
+
+    /// What one person is busy with.
+    private struct Person {
+        /// Left neighbour of the caret in the person's own part of the document.
+        var home: Character?
+        /// Left neighbour of the caret during a jump elsewhere.
+        var away: Character?
+        /// Letters still to type at the caret, next one last.
+        var toType: [Unicode.Scalar] = []
+        var backspaces: Int = 0
+        var isAway: Bool = false
+        var clipboard: String = ""
+        /// Steps until this person sees the other's edits again; 0 = online.
+        var offlineSteps: Int = 0
+        var clock: [Int] = [0, 0]
+        var lastTransaction: Int?
+    }
+
+    private enum Step {
+        case insert(Character)
+        case delete(Character)
+    }
+
+    private var random: SplitMix
+    private let paragraphs: [[Unicode.Scalar]]
+    private var nextParagraph: Int = 0
+    private var order: CharacterOrder = CharacterOrder(countsUTF16: [false, false])
+    private var people: [Person] = [Person(), Person()]
+    private var transactions: [Trace.Transaction] = []
+    private var steps: [[[Step]]] = [[], []]
+    private var rows: [[Int]] = [[], []]
+    /// Who made each character, and in which of their transactions.
+    private var origin: [(person: Int, ordinal: Int)] = []
+
+    /// - Parameters:
+    ///   - texts: what gets typed, split into paragraphs at empty lines and used in turn as often as needed.
+    public init(seed: UInt64, texts: [String]) {
+        random = SplitMix(state: seed)
+        var found: [[Unicode.Scalar]] = []
+        for text: String in texts {
+            var paragraph: [Unicode.Scalar] = []
+            for line: Substring in text.split(separator: "\n", omittingEmptySubsequences: false) {
+                if line.allSatisfy({ $0 == " " }) {
+                    if !paragraph.isEmpty { found.append(paragraph) }
+                    paragraph = []
+                } else {
+                    if !paragraph.isEmpty { paragraph.append("\n") }
+                    paragraph += line.unicodeScalars
+                }
+            }
+            if !paragraph.isEmpty { found.append(paragraph) }
+        }
+        paragraphs = found.isEmpty ? [Array("nothing to type".unicodeScalars)] : found
+    }
+
+    /// The session, of at least `editsMin` transactions.
+    public mutating func make(editsMin: Int) -> Trace {
+        typeTitle()
+        while transactions.count < editsMin || people.contains(where: { !$0.toType.isEmpty || $0.isAway }) {
+            let who: Int = random.below(2)
+            // Bursts: one keeps the keyboard for a while.
+            for _ in 0..<(1 + random.below(12)) { step(who, isEnding: transactions.count >= editsMin) }
+        }
+        sync(0)
+        sync(1)
+        return Trace(
+            isConcurrent: true, startContent: "", endContent: order.text(of: 0), agentCount: 2,
+            transactions: transactions)
+    }
+
+    /// A title and a line that parts the two people's halves; then both see it.
+    private mutating func typeTitle() {
+        var left: Character?
+        for scalar: Unicode.Scalar in "A page by two people\n\n".unicodeScalars { left = insert([scalar], after: left, by: 0) }
+        people[0].home = left
+        for scalar: Unicode.Scalar in "\n\n--------\n\n".unicodeScalars { left = insert([scalar], after: left, by: 0) }
+        sync(1)
+        people[1].home = left
+    }
+
+    private mutating func step(_ who: Int, isEnding: Bool) {
+        if people[who].offlineSteps > 0 {
+            people[who].offlineSteps -= 1
+        } else if random.below(6) == 0 {
+            sync(who)
+            if random.below(120) == 0, !isEnding { people[who].offlineSteps = 80 + random.below(400) }
+        }
+        if people[who].backspaces > 0 { return backspace(who) }
+        if people[who].toType.isEmpty { return decide(who, isEnding: isEnding) }
+        typeLetter(who)
+    }
+
+    private mutating func typeLetter(_ who: Int) {
+        guard let scalar: Unicode.Scalar = people[who].toType.last else { return }
+        let left: Character? = people[who].isAway ? people[who].away : people[who].home
+        guard isSafe(left, for: who) else { return makeSafe(who) }
+        if scalar.properties.isAlphabetic, random.below(40) == 0 {
+            let wrong: Unicode.Scalar = Unicode.Scalar(UInt8(ascii: "a") + UInt8(random.below(26)))
+            place(who, insert([wrong], after: left, by: who))
+            people[who].backspaces = 1
+            return
+        }
+        people[who].toType.removeLast()
+        place(who, insert([scalar], after: left, by: who))
+    }
+
+    private mutating func place(_ who: Int, _ caret: Character?) {
+        if people[who].isAway { people[who].away = caret } else { people[who].home = caret }
+    }
+
+    private mutating func backspace(_ who: Int) {
+        people[who].backspaces -= 1
+        guard let caret: Character = people[who].isAway ? people[who].away : people[who].home,
+            order.isShown(caret, in: who)
+        else { return }
+        let position: Int = order.position(of: caret, in: who)
+        let left: Character? = position == 0 ? nil : order.character(at: position - 1, in: who)
+        delete(from: position, count: 1, by: who)
+        place(who, left)
+    }
+
+    /// The hands are free: what next?
+    private mutating func decide(_ who: Int, isEnding: Bool) {
+        if people[who].isAway {
+            people[who].isAway = false
+            return
+        }
+        if isEnding { return }
+        switch random.below(10) {
+        case 0...5: startParagraph(who)
+        case 6: cut(who)
+        case 7 where !people[who].clipboard.isEmpty: jump(who, text: people[who].clipboard, pasting: true)
+        default: jump(who, text: " \(word())", pasting: false)
+        }
+    }
+
+    private mutating func startParagraph(_ who: Int) {
+        let text: [Unicode.Scalar] = paragraphs[nextParagraph % paragraphs.count]
+        nextParagraph += 1
+        people[who].toType = Array((text + ["\n", "\n"]).reversed())
+    }
+
+    /// Sets the caret somewhere in the whole document, often in the other's half.
+    private mutating func jump(_ who: Int, text: String, pasting: Bool) {
+        let length: Int = order.length(of: who)
+        guard length > 1, let target: Character = order.character(at: random.below(length), in: who),
+            isSafe(target, for: who)
+        else { return }
+        people[who].isAway = true
+        people[who].away = target
+        if pasting {
+            people[who].away = insert(Array(text.unicodeScalars), after: target, by: who)
+            people[who].clipboard = ""
+        } else {
+            people[who].toType = text.unicodeScalars.reversed()
+        }
+    }
+
+    private mutating func cut(_ who: Int) {
+        let length: Int = order.length(of: who)
+        let count: Int = 5 + random.below(50)
+        guard length > count * 4 else { return }
+        let position: Int = random.below(length - count)
+        var text: String = ""
+        for offset: Int in 0..<count {
+            guard let character: Character = order.character(at: position + offset, in: who) else { return }
+            // The carets' neighbours stay, or both would have to look for a new place.
+            if people.contains(where: { $0.home == character || $0.away == character }) { return }
+            text.unicodeScalars.append(order.scalars[Int(character)])
+        }
+        delete(from: position, count: count, by: who)
+        people[who].clipboard = text
+    }
+
+    private mutating func word() -> String {
+        let paragraph: [Unicode.Scalar] = paragraphs[random.below(paragraphs.count)]
+        let words: [ArraySlice<Unicode.Scalar>] = paragraph.split(whereSeparator: { $0 == " " || $0 == "\n" })
+        var text: String = ""
+        for scalar: Unicode.Scalar in words.isEmpty ? [] : words[random.below(words.count)] {
+            text.unicodeScalars.append(scalar)
+        }
+        return text
+    }
+
+    // MARK: Safety
+
+    /// May `who` insert behind `left`: does the neighbourhood hold nothing that the other has changed unseen?
+    private func isSafe(_ left: Character?, for who: Int) -> Bool {
+        let other: Int = 1 - who
+        if let left, !order.isShown(left, in: who) { return false }
+        return order.neighbourhood(after: left, reach: 8).allSatisfy { character in
+            let made: (person: Int, ordinal: Int) = origin[Int(character)]
+            if made.person == other, made.ordinal >= people[who].clock[other] { return false }
+            let otherKnows: Bool = made.person == other || made.ordinal < people[other].clock[who]
+            return !(otherKnows && order.isShown(character, in: who) != order.isShown(character, in: other))
+                || order.isShown(character, in: other)
+        }
+    }
+
+    /// The caret's place is not safe: look at the other's edits if online, and find a new place if it is gone.
+    private mutating func makeSafe(_ who: Int) {
+        if people[who].offlineSteps == 0 { sync(who) }
+        guard let caret: Character = people[who].isAway ? people[who].away : people[who].home else { return }
+        guard !order.isShown(caret, in: who) else { return }
+        let position: Int = order.position(of: caret, in: who)
+        place(who, position == 0 ? nil : order.character(at: position - 1, in: who))
+    }
+
+    // MARK: Edits
+
+    private mutating func insert(_ scalars: [Unicode.Scalar], after left: Character?, by who: Int) -> Character? {
+        let position: Int = left.map { order.position(of: $0, in: who) + 1 } ?? 0
+        var caret: Character? = left
+        var made: [Step] = []
+        for scalar: Unicode.Scalar in scalars {
+            let character: Character = order.insert(scalar, after: caret)
+            origin.append((who, rows[who].count))
+            order.show(character, in: who)
+            made.append(.insert(character))
+            caret = character
+        }
+        var text: String = ""
+        text.unicodeScalars.append(contentsOf: scalars)
+        record(who, Trace.Patch(position: position, deleted: 0, inserted: text), made)
+        return caret
+    }
+
+    private mutating func delete(from position: Int, count: Int, by who: Int) {
+        var made: [Step] = []
+        for _ in 0..<count {
+            guard let character: Character = order.character(at: position, in: who) else { break }
+            order.hide(character, in: who)
+            made.append(.delete(character))
+        }
+        record(who, Trace.Patch(position: position, deleted: made.count, inserted: ""), made)
+    }
+
+    private mutating func record(_ who: Int, _ patch: Trace.Patch, _ made: [Step]) {
+        var parents: [Int] = []
+        if let own: Int = people[who].lastTransaction { parents.append(own) }
+        let seen: Int = people[who].clock[1 - who]
+        if seen > 0 { parents.append(rows[1 - who][seen - 1]) }
+        people[who].lastTransaction = transactions.count
+        people[who].clock[who] += 1
+        rows[who].append(transactions.count)
+        steps[who].append(made)
+        transactions.append(Trace.Transaction(agent: who, parents: parents.sorted(), patches: [patch]))
+    }
+
+    /// `who` sees all that the other has done.
+    private mutating func sync(_ who: Int) {
+        let other: Int = 1 - who
+        for made: [Step] in steps[other][people[who].clock[other]...] {
+            for step: Step in made {
+                switch step {
+                case .insert(let character): order.show(character, in: who)
+                case .delete(let character): order.hide(character, in: who)
+                }
+            }
+        }
+        people[who].clock[other] = steps[other].count
+    }
+}
+
+/// SplitMix64: small, and the same on every machine.
+struct SplitMix {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed: UInt64 = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// 0 ..< bound.
+    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+}

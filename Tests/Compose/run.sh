@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# The end-to-end check of the compose file: two users' clients against the running server, through the network.
+set -euo pipefail
+server="$1"
+app="compose-check-$RANDOM$RANDOM"
+fail() { echo "FAILED: $*"; exit 1; }
+
+thicketd app create "$app" --data /data >/dev/null
+token=$(thicketd token create --app "$app" --user two@example.com --data /data)
+reader=$(thicketd token create --app "$app" --user two@example.com --read-only --data /data)
+echo "token made for $app"
+
+export HOME=/tmp/first
+mkdir -p $HOME
+thicket login --server "$server" --app "$app" --token "$token"
+thicket put notes plan '{"title":"Oak","text":"one"}'
+echo "first client wrote"
+
+export HOME=/tmp/second
+mkdir -p $HOME
+thicket login --server "$server" --app "$app" --token "$token"
+thicket get notes plan | grep -q '"title":"Oak"' || fail "the second client does not read what the first wrote"
+thicket put notes plan '{"title":"Oak","text":"two"}'
+echo "second client read and wrote"
+
+export HOME=/tmp/first
+thicket get notes plan | grep -q '"text":"two"' || fail "the first client does not see the second's edit"
+thicket history notes plan | grep -q . || fail "no history"
+
+export HOME=/tmp/third
+mkdir -p $HOME
+thicket login --server "$server" --app "$app" --token "$reader"
+thicket get notes plan | grep -q '"text":"two"' || fail "the read-only client does not read"
+if thicket put notes plan '{"title":"Elm"}' 2>/tmp/refusal; then fail "a read-only token wrote"; fi
+echo "read-only token refused: $(head -n 1 /tmp/refusal)"
+
+thicketd check --data /data
+echo "compose check passed"
