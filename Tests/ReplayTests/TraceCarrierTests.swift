@@ -1,0 +1,95 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketReplay
+
+@Suite("Carrying recorded edits to clients that have seen more")
+struct TraceCarrierTests {
+    /// Applies edits to a plain text, as a client would.
+    static func apply(_ edits: [TraceCarrier.Edit], to text: inout [UInt16]) {
+        for edit: TraceCarrier.Edit in edits {
+            text.replaceSubrange(edit.position..<(edit.position + edit.deleted), with: edit.inserted.utf16)
+        }
+    }
+
+    /// Types a trace in any order its parents allow, each client seeing others' edits at random moments.
+    static func play(_ trace: Trace, seed: UInt64, visibilityPerMille: UInt64) throws -> [String] {
+        var random: SeededRandom = SeededRandom(seed: seed)
+        var carrier: TraceCarrier = try TraceCarrier(trace)
+        var typed: [Int] = .init(repeating: 0, count: trace.agentCount)
+        var left: Int = trace.transactions.count
+        while left > 0 {
+            let agent: Int = Int(random.next() % UInt64(trace.agentCount))
+            guard typed[agent] < carrier.byAgent[agent].count else { continue }
+            let row: Int = carrier.byAgent[agent][typed[agent]]
+            let needs: [Int] = carrier.needs(row)
+            guard (0..<trace.agentCount).allSatisfy({ needs[$0] <= typed[$0] }) else { continue }
+            for other: Int in 0..<trace.agentCount where other != agent {
+                let sees: Bool = random.next() % 1_000 < visibilityPerMille
+                carrier.saw(agent: agent, other: other, count: sees ? typed[other] : needs[other])
+            }
+            var text: [UInt16] = Array(carrier.expectedText(of: agent).utf16)
+            apply(carrier.type(row), to: &text)
+            if left % 97 == 0 {
+                #expect(String(decoding: text, as: UTF16.self) == carrier.expectedText(of: agent), "row \(row)")
+            }
+            typed[agent] += 1
+            left -= 1
+        }
+        for agent: Int in 0..<trace.agentCount {
+            for other: Int in 0..<trace.agentCount { carrier.saw(agent: agent, other: other, count: typed[other]) }
+        }
+        return (0..<trace.agentCount).map { carrier.expectedText(of: $0) }
+    }
+
+    @Test("a made session ends in its recorded text, whatever each client has seen when", arguments: [1, 2, 3])
+    func generated(seed: UInt64) throws {
+        var generator: TraceGenerator = TraceGenerator(
+            seed: seed, texts: ["One paragraph of words.\n\nAnother, with 🌲 and é.\n\nA third that is longer than both."])
+        let trace: Trace = generator.make(editsMin: 1_500)
+        #expect(trace.transactions.count >= 1_500)
+        #expect(Set(trace.transactions.map(\.agent)) == [0, 1])
+        for visibility: UInt64 in [0, 300, 1_000] {
+            for text: String in try Self.play(trace, seed: seed, visibilityPerMille: visibility) {
+                #expect(text.utf8.elementsEqual(trace.endContent.utf8), "visibility \(visibility)")
+            }
+        }
+    }
+
+    @Test("the same seed makes the same session, another seed another")
+    func deterministic() {
+        var one: TraceGenerator = TraceGenerator(seed: 7, texts: ["some words to type"])
+        var two: TraceGenerator = TraceGenerator(seed: 7, texts: ["some words to type"])
+        var three: TraceGenerator = TraceGenerator(seed: 8, texts: ["some words to type"])
+        let first: Trace = one.make(editsMin: 300)
+        #expect(first == two.make(editsMin: 300))
+        #expect(first != three.make(editsMin: 300))
+    }
+
+    @Test("a trace survives its own file format, packed")
+    func fileFormat() throws {
+        var generator: TraceGenerator = TraceGenerator(seed: 1, texts: ["words \u{1F332} words"])
+        let trace: Trace = generator.make(editsMin: 200)
+        #expect(try Trace(json: Gzip.unpack(Gzip.pack(trace.json()))) == trace)
+    }
+
+    @Test("damaged files are refused with the reason")
+    func damaged() {
+        #expect(throws: TraceError.self) { try Gzip.unpack([0x1F, 0x8B, 8, 0]) }
+        #expect(throws: TraceError.field("endContent")) { try Trace(json: Array("{}".utf8)) }
+        #expect(throws: TraceError.notReadable(path: "/no/such/trace")) { try Trace(path: "/no/such/trace") }
+        let strange: String = #"{"kind":"concurrent","numAgents":2,"endContent":"","txns":[{"parents":[3],"agent":0,"patches":[]}]}"#
+        #expect(throws: TraceError.transaction(index: 0, problem: "a parent does not stand before it")) {
+            try Trace(json: Array(strange.utf8))
+        }
+    }
+
+    @Test("the recorded session of two friends ends in its recorded text", .enabled(if: Vectors.has("editing-traces")))
+    func friends() throws {
+        let trace: Trace = try Trace(path: Vectors.path("editing-traces/friendsforever.json.gz"))
+        for text: String in try Self.play(trace, seed: 5, visibilityPerMille: 500) {
+            #expect(text.utf8.elementsEqual(trace.endContent.utf8))
+        }
+    }
+}
