@@ -11,8 +11,8 @@ COPY Tests ./Tests
 COPY Fuzz ./Fuzz
 COPY Bench ./Bench
 COPY Snippets ./Snippets
-RUN swift build -c release --disable-index-store --static-swift-stdlib --product thicketd \
-    && swift build -c release --disable-index-store --static-swift-stdlib --product thicket \
+RUN swift build -c release --static-swift-stdlib --product thicketd \
+    && swift build -c release --static-swift-stdlib --product thicket \
     && mkdir -p /out && cp .build/release/thicketd .build/release/thicket /out/ && strip /out/*
 
 FROM debian:bookworm-slim
