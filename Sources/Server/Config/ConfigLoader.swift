@@ -1,0 +1,200 @@
+import ThicketCommandLine
+
+/// Everything that is wrong with the settings, found in one go.
+public struct ConfigError: Error, Equatable, CustomStringConvertible {
+    /// One line each: where, what, and the nearest known name when there is one.
+    public let problems: [String]
+    public var description: String { problems.joined(separator: "\n") }
+}
+
+/// The settings in force and where each came from.
+public struct LoadedConfig: Sendable {
+    /// Where a value was found, the strongest first.
+    public enum Source: Sendable, Equatable, CustomStringConvertible {
+        case flag
+        case environment
+        case file(path: String, line: Int)
+        case standard
+
+        public var description: String {
+            switch self {
+            case .flag: "flag"
+            case .environment: "environment"
+            case .file(let path, let line): "\(path):\(line)"
+            case .standard: "default"
+            }
+        }
+    }
+
+    public let config: ServerConfig
+    /// In the order of the table.
+    public let sources: [(setting: Setting, source: Source)]
+    /// Variables that begin with `THICKET_` and are no setting.
+    public let ignoredVariables: [String]
+
+    /// Lines `name = value  # source`, which a settings file would read again; secrets hidden.
+    public var text: String {
+        let rows: [(String, Source)] = sources.map { (entry: (setting: Setting, source: Source)) in
+            let value: String = entry.setting.isSecret ? "(hidden)" : ConfigLoader.quoted(entry.setting.read(config))
+            return ("\(entry.setting.name) = \(value)", entry.source)
+        }
+        let width: Int = rows.map { (row: (String, Source)) in row.0.count }.max() ?? 0
+        return rows.map { (row: (String, Source)) in
+            row.0 + String(repeating: " ", count: width - row.0.count) + "  # \(row.1)\n"
+        }.joined()
+    }
+}
+
+/// Reads settings: flags over environment over file over defaults.
+public struct ConfigLoader: Sendable {
+    /// A settings file as text, with the path to show in errors.
+    public struct File: Sendable {
+        public let path: String
+        public let text: String
+        public init(path: String, text: String) {
+            self.path = path
+            self.text = text
+        }
+    }
+
+    /// Variables of the family that are no settings of the server.
+    public static let otherVariables: Set<String> = [
+        "THICKET_CONFIG", "THICKET_VECTORS", "THICKET_COMPOSE", "THICKET_SERVER", "THICKET_TOKEN", "THICKET_APP",
+        "THICKET_HOME",
+    ]
+
+    private let table: [Setting]
+
+    public init(table: [Setting] = ServerSettings.all) { self.table = table }
+
+    /// - Parameters:
+    ///   - flags: `--name value` pairs; names are known, for the command line was parsed with the same table.
+    ///   - environment: all variables of the process; those that do not begin with `THICKET_` are passed over.
+    /// - Throws: `ConfigError` with every problem at once; nothing is half set then.
+    public func load(
+        flags: [(name: String, value: String)] = [], environment: [String: String] = [:], file: File? = nil
+    ) throws(ConfigError) -> LoadedConfig {
+        var state: State = .init()
+        if let file: File { read(file, into: &state) }
+        let ignored: [String] = read(environment, into: &state)
+        for (name, value): (String, String) in flags {
+            guard let setting: Setting = setting(name) else {
+                state.problems.append("--\(name): there is no such setting\(hint(name) { "--" + $0 })")
+                continue
+            }
+            set(setting, value, "--\(name)", .flag, &state)
+        }
+        guard state.problems.isEmpty else { throw ConfigError(problems: state.problems) }
+        let sources: [(setting: Setting, source: LoadedConfig.Source)] = table.map { (setting: Setting) in
+            (setting, state.sources[setting.name] ?? .standard)
+        }
+        return LoadedConfig(config: state.config, sources: sources, ignoredVariables: ignored)
+    }
+
+    private struct State {
+        var config: ServerConfig = .init()
+        var sources: [String: LoadedConfig.Source] = [:]
+        var problems: [String] = []
+    }
+
+    private func setting(_ name: String) -> Setting? { table.first { $0.name == name } }
+
+    private func hint(_ name: String, _ form: (String) -> String) -> String {
+        Suggestion.nearest(to: name, in: table.map(\.name)).map { "; did you mean \(form($0))?" } ?? ""
+    }
+
+    private func set(
+        _ setting: Setting, _ text: String, _ place: String, _ source: LoadedConfig.Source, _ state: inout State
+    ) {
+        do throws(ValueError) {
+            try setting.write(text, &state.config)
+            state.sources[setting.name] = source
+        } catch {
+            // A secret is not shown, not even a wrong one.
+            state.problems.append("\(place): " + (setting.isSecret ? "the value is not usable" : error.problem))
+        }
+    }
+
+    /// Returns the variables that are no setting and no slip of one either: a service manager may set such
+    /// (`THICKET_PORT_8000_TCP` comes from Kubernetes for a service named "thicket").
+    private func read(_ environment: [String: String], into state: inout State) -> [String] {
+        var ignored: [String] = []
+        for (variable, value): (String, String) in environment.sorted(by: { $0.key < $1.key })
+        where variable.hasPrefix("THICKET_") && !ConfigLoader.otherVariables.contains(variable) {
+            if let setting: Setting = table.first(where: { $0.environmentName == variable }) {
+                set(setting, value, variable, .environment, &state)
+            } else if let near: String = Suggestion.nearest(
+                to: String(variable.dropFirst(8)), in: table.map { String($0.environmentName.dropFirst(8)) })
+            {
+                state.problems.append("\(variable): there is no such setting; did you mean THICKET_\(near)?")
+            } else {
+                ignored.append(variable)
+            }
+        }
+        return ignored
+    }
+
+    /// `name = value` lines; `#` begins a comment at the start of a line or after a space; a value may stand in quotes.
+    private func read(_ file: File, into state: inout State) {
+        var seen: [String: Int] = [:]
+        let lines: [Substring] = file.text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        for (index, raw): (Int, Substring) in lines.enumerated() {
+            let place: String = "\(file.path):\(index + 1)"
+            guard let (name, value): (String, String) = ConfigLoader.entry(raw) else {
+                if !ConfigLoader.isBlank(raw) { state.problems.append("\(place): this is not 'name = value'") }
+                continue
+            }
+            guard let setting: Setting = setting(name) else {
+                let shown: String = SettingValue.shown(name)
+                state.problems.append("\(place): there is no setting '\(shown)'\(hint(name) { "'\($0)'" })")
+                continue
+            }
+            if let first: Int = seen.updateValue(index + 1, forKey: name) {
+                state.problems.append("\(place): \(name) was set on line \(first) already")
+                continue
+            }
+            set(setting, value, "\(place): \(name)", .file(path: file.path, line: index + 1), &state)
+        }
+    }
+
+    private static func isBlank(_ line: Substring) -> Bool {
+        let text: Substring = trimmed(line)
+        return text.isEmpty || text.hasPrefix("#")
+    }
+
+    private static func entry(_ line: Substring) -> (name: String, value: String)? {
+        guard !isBlank(line), let equals: Substring.Index = line.firstIndex(of: "=") else { return nil }
+        let name: Substring = trimmed(line[..<equals])
+        var value: Substring = trimmed(line[line.index(after: equals)...])
+        if value.hasPrefix("\"") {
+            guard let end: Substring.Index = value.dropFirst().firstIndex(of: "\""),
+                isBlank(value[value.index(after: end)...])
+            else { return nil }
+            value = value[value.index(after: value.startIndex)..<end]
+        } else if let comment: Substring.Index = commentStart(value) {
+            value = trimmed(value[..<comment])
+        }
+        return name.isEmpty ? nil : (String(name), String(value))
+    }
+
+    /// In quotes when it would be read otherwise without them.
+    static func quoted(_ value: String) -> String {
+        trimmed(value[...]) != value || value.contains("#") ? "\"\(value)\"" : value
+    }
+
+    private static func commentStart(_ value: Substring) -> Substring.Index? {
+        var previous: Character = " "
+        for index: Substring.Index in value.indices {
+            if value[index] == "#", previous == " " || previous == "\t" { return index }
+            previous = value[index]
+        }
+        return nil
+    }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        var text: Substring = text
+        while let first: Character = text.first, first == " " || first == "\t" { text.removeFirst() }
+        while let last: Character = text.last, last == " " || last == "\t" || last == "\r" { text.removeLast() }
+        return text
+    }
+}

@@ -1,0 +1,34 @@
+/// What an operator may choose. `ServerSettings.all` names each with its bounds; the loader fills this in.
+public struct ServerConfig: Sendable, Equatable {
+    /// The data folder: the database, the lock and the control socket.
+    public var data: String = "thicket-data"
+
+    /// Where clients connect.
+    public var listen: ListenAddress = .init(host: "127.0.0.1", port: 8_000)
+
+    /// Lines below this level are not written.
+    public var logLevel: LogLevel = .info
+
+    /// Longest silence before the server closes a connection, 5 s...1 h.
+    ///
+    /// Clients send `h:` after 20 s of silence (streaming API, "Heartbeat"), so values below 40 s drop healthy clients
+    /// on slow links.
+    public var idleTimeout: Duration = .seconds(60)
+
+    /// Longest wait for a complete HTTP request head, 1 s...5 min.
+    public var requestTimeout: Duration = .seconds(10)
+
+    /// Longest drain after SIGTERM before the rest is cut off, 0 s...10 min.
+    public var drainTimeout: Duration = .seconds(10)
+
+    /// Threads that read from the store, 0...64; 0 means one for each core.
+    public var readerThreads: Int = 0
+
+    /// Answer `/metrics` on the port of the clients.
+    public var metrics: Bool = true
+
+    /// Bounds of everything that grows.
+    public var limits: ServerLimits = .init()
+
+    public init() {}
+}

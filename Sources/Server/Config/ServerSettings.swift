@@ -1,0 +1,126 @@
+import ThicketCommandLine
+
+/// The table of settings. Help, `thicketd config` and the check of `docs/OPERATIONS.md` all come from here.
+public enum ServerSettings {
+    private static let largest: Int64 = 1_000_000
+    private static let kib: Int64 = 1 << 10
+    private static let mib: Int64 = 1 << 20
+    private static let gib: Int64 = 1 << 30
+    private static let second: Int64 = 1_000
+    private static let minute: Int64 = 60_000
+
+    /// Every setting, in the order of the help.
+    public static let all: [Setting] = general + connection + bucket + queue
+
+    private static let general: [Setting] = [
+        .text("data", \.data, "Folder of the database, the lock and the control socket."),
+        .address("listen", \.listen, "Where clients connect. Port 0 lets the kernel choose; the first line tells."),
+        .level("log-level", \.logLevel, "Log lines below this level are not written."),
+        .flag("metrics", \.metrics, "Answer /metrics on the port of the clients."),
+        .duration(
+            "idle-timeout", \.idleTimeout, 5 * second...60 * minute,
+            "Silence after which a connection is closed. Clients send a heartbeat after 20 s, so keep it above 40 s."),
+        .duration(
+            "request-timeout", \.requestTimeout, second...5 * minute,
+            "Longest wait for a complete HTTP request head."),
+        .duration(
+            "drain-timeout", \.drainTimeout, 0...10 * minute,
+            "Longest wait for open work after SIGTERM before the rest is cut off."),
+        .integer(
+            "reader-threads", \.readerThreads, 0...64, "Threads that read from the store; 0 is one for each core."),
+    ]
+
+    private static let connection: [Setting] = [
+        .bytes(
+            "object-size-max", \.limits.documentBytesMax, kib...64 * mib,
+            "Largest object as compact JSON. Above it: error 413."),
+        .bytes(
+            "frame-size-max", \.limits.frameBytesMax, 64 * kib...256 * mib,
+            "Largest message of a client, all fragments together. Above it: close code 1009."),
+        .integer(
+            "connections-max", \.limits.connectionsMax, 1...largest,
+            "Connections of all kinds; the limit on open files counts too. One more is closed at once."),
+        .integer(
+            "channels-per-connection-max", \.limits.channelsPerConnectionMax, 1...10_000,
+            "Channels (buckets) of one connection. One more init: code 500."),
+        .bytes(
+            "pending-per-connection-max", \.limits.pendingBytesPerConnectionMax, 64 * kib...gib,
+            "Bytes waiting to be read by one client. Above it: close code 1013; the client catches up when it is back."),
+        .integer(
+            "messages-per-second", \.limits.messagesPerSecond, 1...largest,
+            "Messages a second of one connection on average. A faster one is read more slowly."),
+        .integer(
+            "messages-burst", \.limits.messagesBurst, 1...10 * largest,
+            "Messages a connection may send at once after a quiet time."),
+        .integer(
+            "changes-per-second", \.limits.changesPerSecond, 1...largest,
+            "Changes a second of one connection on average. A faster one is read more slowly."),
+        .integer(
+            "changes-burst", \.limits.changesBurst, 1...10 * largest,
+            "Changes a connection may send at once after a quiet time; beyond twice that: error 503."),
+        .integer(
+            "reads-per-connection-max", \.limits.readsPerConnectionMax, 1...100_000,
+            "Reads of one connection that await their answer. Above it the connection is read no further for a while."),
+    ]
+
+    private static let bucket: [Setting] = [
+        .integer(
+            "buckets-per-user-max", \.limits.bucketsPerUserMax, 1...largest,
+            "Buckets of one user. One more: code 500."),
+        .integer(
+            "subscribers-per-bucket-max", \.limits.subscribersPerBucketMax, 1...largest,
+            "Channels on one bucket. One more init: code 500."),
+        .bytes(
+            "tail-size-max", \.limits.tailBytesMax, 0...gib,
+            "Encoded changes of one bucket kept in memory. An older cv is answered from disk."),
+        .integer(
+            "tail-changes-max", \.limits.tailChangesMax, 0...largest,
+            "Changes of one bucket kept in memory. An older cv is answered from disk."),
+        .bytes(
+            "catch-up-page-size", \.limits.catchUpPageBytes, 64 * kib...64 * mib,
+            "Largest c: message of a catch-up; a longer one comes in several messages."),
+        .integer(
+            "catch-up-page-changes", \.limits.catchUpPageChanges, 1...largest,
+            "Most changes of one c: message of a catch-up."),
+    ]
+
+    private static let queue: [Setting] = [
+        .integer(
+            "changes-queued-max", \.limits.changesQueuedMax, 1...10 * largest,
+            "Changes of all clients that await their commit. Above it: error 503."),
+        .bytes(
+            "changes-queued-size-max", \.limits.changeBytesQueuedMax, mib...16 * gib,
+            "Bytes of the changes that await their commit. Above it: error 503."),
+        .integer(
+            "queue-high-water-percent", \.limits.queueHighWaterPercent, 1...100,
+            "Share of the two bounds above from which senders are read no further for a while."),
+        .integer(
+            "reads-queued-max", \.limits.readsQueuedMax, 1...10 * largest,
+            "Reads of all connections that await their answer. Above it askers are read no further; at twice: close 1013."
+        ),
+        .integer(
+            "commit-changes-max", \.limits.commitChangesMax, 1...100_000,
+            "Changes of one commit; more wait for the next."),
+    ]
+
+    /// The settings as flags of a command.
+    /// - Parameter names: only these; nil for all.
+    public static func options(_ names: Set<String>? = nil) -> [Option] {
+        all.filter { (setting: Setting) in names?.contains(setting.name) ?? true }.map { (setting: Setting) in
+            let completion: Completion
+            switch setting.kind {
+            case .choice(let words): completion = .oneOf(words)
+            case .flag: completion = .oneOf(["on", "off"])
+            case .text: completion = .folder
+            default: completion = .nothing
+            }
+            return .value(
+                setting.name, setting.name == "data" ? "DIR" : setting.valueName, setting.summary.withoutFullStop,
+                defaultText: setting.defaultText, completion: completion)
+        }
+    }
+}
+
+extension String {
+    fileprivate var withoutFullStop: String { hasSuffix(".") ? String(dropLast()) : self }
+}
