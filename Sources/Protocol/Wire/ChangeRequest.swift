@@ -1,27 +1,41 @@
 /// The argument of a client's `c`, before its names are checked (wire contract, 6.1).
-public struct ChangeRequest: Sendable {
+///
+/// A change that is wrong in some field is still a request: `problems` says why it must be refused, and the fields that
+/// could be read tell its author which of its changes that was.
+public struct ChangeRequest: Sendable, Equatable {
     /// What a change asks for.
     public enum Operation: Sendable, Equatable {
-        case modify, remove, empty, drop
+        /// `M`
+        case modify
+        /// `-`
+        case remove
+        /// `EMPTY`: remove every object; `id` is the bucket's name.
+        case empty
+        /// `DROP`: remove the bucket.
+        case drop
         case other(String)
     }
-    /// `id` as sent.
+
+    /// The form in which `v` is kept: read as a diff by whoever decides the change.
+    public typealias Diff = JSONFragment
+
+    /// `id` as sent; empty when there was none.
     public var key: String
     /// `ccid` as sent; empty when there was none.
     public var ccid: String
-    /// `o`.
+    /// `o`
     public var operation: Operation
-    /// `sv`; nil when absent.
+    /// `sv`, sent as a number or as a string; nil when absent.
     public var sv: Version?
     /// `v` as sent.
-    public var diff: JSONValue?
+    public var diff: Diff?
     /// `d` as sent.
     public var object: JSONValue?
-    /// What was wrong with single fields; the change is then answered 400.
+    /// What was wrong with single fields, without what the user wrote; the change is then answered 400.
     public var problems: [String]
 
     public init(
-        key: String, ccid: String, operation: Operation, sv: Version? = nil, diff: JSONValue? = nil,
+        key: String, ccid: String, operation: Operation, sv: Version? = nil, diff: Diff? = nil,
         object: JSONValue? = nil, problems: [String] = []
     ) {
         self.key = key
@@ -31,5 +45,99 @@ public struct ChangeRequest: Sendable {
         self.diff = diff
         self.object = object
         self.problems = problems
+    }
+}
+
+extension ChangeRequest {
+    /// Reads one change object. Never fails: see `problems`.
+    public init(_ node: JSONNode) {
+        self.init(key: "", ccid: "", operation: .other(""))
+        guard node.kind == .object else {
+            problems = ["the change is not an object"]
+            return
+        }
+        if let id: String = node["id"]?.string { key = id } else { problems.append("no id") }
+        if let ccid: String = node["ccid"]?.string { self.ccid = ccid } else { problems.append("no ccid") }
+        if let name: String = node["o"]?.string { operation = .init(name) } else { problems.append("no o") }
+        readVersion(node["sv"])
+        if let sent: JSONNode = node["v"], !sent.isNull { diff = .node(sent) }
+        if let sent: JSONNode = node["d"], !sent.isNull { object = sent.value }
+    }
+
+    /// iOS keeps versions as strings and sends them so; null and the empty string mean that there is none.
+    private mutating func readVersion(_ sent: JSONNode?) {
+        guard let sent, !sent.isNull, sent.string.map({ !$0.isEmpty }) ?? true else { return }
+        if let version: Version = sent.looseInteger, version >= 0 {
+            sv = version
+        } else {
+            problems.append("sv is not a version")
+        }
+    }
+
+    /// Reads the argument of `c`, or the body of a `changes` request: one change object, or an array of them.
+    ///
+    /// JSON that does not parse still gives a request, with the names that could be found.
+    /// - Returns: the changes, and whether they stood in an array.
+    public static func parse(_ json: ArraySlice<UInt8>) -> (changes: [ChangeRequest], isArray: Bool) {
+        let root: JSONNode
+        do throws(JSONError) {
+            root = try JSONDocument(parsing: json).root
+        } catch {
+            return ([ChangeSalvage.request(from: json, error: error)], false)
+        }
+        guard root.kind == .array else { return ([ChangeRequest(root)], false) }
+        return (root.elements.map { ChangeRequest($0) }, true)
+    }
+
+    /// Writes the object as clients send it.
+    public func write(to writer: inout JSONWriter) {
+        writer.raw("{\"id\":")
+        writer.write(string: key)
+        writer.raw(",\"o\":")
+        writer.write(string: operation.name)
+        writer.raw(",\"ccid\":")
+        writer.write(string: ccid)
+        if let sv {
+            writer.raw(",\"sv\":")
+            writer.write(sv)
+        }
+        if let diff {
+            writer.raw(",\"v\":")
+            diff.write(to: &writer)
+        }
+        if let object {
+            writer.raw(",\"d\":")
+            writer.write(object)
+        }
+        writer.raw("}")
+    }
+}
+
+extension ChangeRequest.Operation {
+    /// Reads `o`.
+    public init(_ name: String) {
+        self =
+            if name.hasSameBytes(as: "M") {
+                .modify
+            } else if name.hasSameBytes(as: "-") {
+                .remove
+            } else if name.hasSameBytes(as: "EMPTY") {
+                .empty
+            } else if name.hasSameBytes(as: "DROP") {
+                .drop
+            } else {
+                .other(name)
+            }
+    }
+
+    /// `o` as it is sent.
+    public var name: String {
+        switch self {
+        case .modify: "M"
+        case .remove: "-"
+        case .empty: "EMPTY"
+        case .drop: "DROP"
+        case .other(let name): name
+        }
     }
 }

@@ -1,0 +1,89 @@
+/// Finds `id` and `ccid` in a change whose JSON does not parse, so that its author can be told which change that was
+/// and need not wait for it for ever.
+enum ChangeSalvage {
+    static func request(from json: ArraySlice<UInt8>, error: JSONError) -> ChangeRequest {
+        var walker: Walker = .init(bytes: json, at: json.startIndex)
+        let found: (key: String, ccid: String) = walker.run()
+        return ChangeRequest(
+            key: found.key, ccid: found.ccid, operation: .other(""), problems: [error.description])
+    }
+
+    /// Goes through the members of the outermost object as far as they make sense.
+    private struct Walker {
+        let bytes: ArraySlice<UInt8>
+        var at: Int
+
+        private var byte: UInt8? { at < bytes.endIndex ? bytes[at] : nil }
+
+        mutating func run() -> (key: String, ccid: String) {
+            var key: String = ""
+            var ccid: String = ""
+            skipSpace()
+            guard take(UInt8(ascii: "{")) else { return (key, ccid) }
+            while true {
+                guard let name: ArraySlice<UInt8> = takeString() else { break }
+                skipSpace()
+                guard take(UInt8(ascii: ":")) else { break }
+                skipSpace()
+                if byte == UInt8(ascii: "\"") {
+                    guard let text: ArraySlice<UInt8> = takeString() else { break }
+                    // Each string is checked by itself: only what is valid is sent back.
+                    if WireText.equals(name, "\"id\""), let value: String = decode(text) { key = value }
+                    if WireText.equals(name, "\"ccid\""), let value: String = decode(text) { ccid = value }
+                } else {
+                    skipValue()
+                }
+                skipSpace()
+                guard take(UInt8(ascii: ",")) else { break }
+                skipSpace()
+            }
+            return (key, ccid)
+        }
+
+        private func decode(_ text: ArraySlice<UInt8>) -> String? { try? JSONDocument(parsing: text).root.string }
+
+        private mutating func skipSpace() {
+            while let byte, byte <= 0x20 { at += 1 }
+        }
+
+        private mutating func take(_ wanted: UInt8) -> Bool {
+            guard byte == wanted else { return false }
+            at += 1
+            return true
+        }
+
+        /// A string with its quotes; nil when there is none or it does not end.
+        private mutating func takeString() -> ArraySlice<UInt8>? {
+            let start: Int = at
+            guard take(UInt8(ascii: "\"")) else { return nil }
+            while let byte {
+                at += 1
+                if byte == UInt8(ascii: "\"") { return bytes[start..<at] }
+                if byte == UInt8(ascii: "\\") { at += 1 }
+            }
+            return nil
+        }
+
+        /// Anything up to the comma or bracket that ends this member.
+        private mutating func skipValue() {
+            var depth: Int = 0
+            while let byte {
+                switch byte {
+                case UInt8(ascii: "\""):
+                    guard takeString() != nil else { return }
+                    continue
+                case UInt8(ascii: "{"), UInt8(ascii: "["):
+                    depth += 1
+                case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                    if depth == 0 { return }
+                    depth -= 1
+                case UInt8(ascii: ",") where depth == 0:
+                    return
+                default:
+                    break
+                }
+                at += 1
+            }
+        }
+    }
+}

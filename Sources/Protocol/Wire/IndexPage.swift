@@ -1,0 +1,80 @@
+/// One page of a bucket's objects, most recently changed first (wire contract, section 5).
+public struct IndexPage: Sendable, Equatable {
+    public struct Entry: Sendable, Equatable {
+        /// `id`
+        public var key: EntityKey
+        /// `v`
+        public var version: Version
+        /// `d`, only when data was asked for.
+        public var data: JSONFragment?
+
+        public init(key: EntityKey, version: Version, data: JSONFragment? = nil) {
+            self.key = key
+            self.version = version
+            self.data = data
+        }
+    }
+
+    /// The cv at which the walk began; the same on all its pages, and never empty.
+    public var current: ChangeVersion
+    public var entries: [Entry]
+    /// Where the next page begins; nil on the last one.
+    public var mark: String?
+
+    public init(current: ChangeVersion, entries: [Entry], mark: String? = nil) {
+        self.current = current
+        self.entries = entries
+        self.mark = mark
+    }
+
+    public func write(to writer: inout JSONWriter) {
+        writer.raw("{\"current\":")
+        writer.write(string: current.text)
+        writer.raw(",\"index\":[")
+        for (place, entry) in entries.enumerated() {
+            writer.raw(place > 0 ? ",{\"id\":" : "{\"id\":")
+            writer.write(string: entry.key.text)
+            writer.raw(",\"v\":")
+            writer.write(entry.version)
+            if let data: JSONFragment = entry.data {
+                writer.raw(",\"d\":")
+                data.write(to: &writer)
+            }
+            writer.raw("}")
+        }
+        writer.raw("]")
+        if let mark {
+            writer.raw(",\"mark\":")
+            writer.write(string: mark)
+        }
+        writer.raw("}")
+    }
+
+    /// Reads a page; a mark that is empty or null is none.
+    /// - Throws: when anything is missing: an index without one of its entries would delete objects.
+    public init(_ node: JSONNode) throws(WireError) {
+        guard let current: ChangeVersion = node["current"]?.looseText.flatMap({ try? ChangeVersion($0) }) else {
+            throw .shape(command: "i", problem: "current")
+        }
+        guard let index: JSONNode = node["index"], index.kind == .array else {
+            throw .shape(command: "i", problem: "index")
+        }
+        self.current = current
+        entries = []
+        entries.reserveCapacity(index.count)
+        for entry: JSONNode in index.elements { entries.append(try Entry(entry)) }
+        mark = node["mark"]?.looseText.flatMap { $0.isEmpty ? nil : $0 }
+    }
+}
+
+extension IndexPage.Entry {
+    init(_ node: JSONNode) throws(WireError) {
+        guard let key: EntityKey = node["id"]?.string.flatMap({ try? EntityKey($0) }) else {
+            throw .shape(command: "i", problem: "id")
+        }
+        guard let version: Version = node["v"]?.looseInteger, version > 0 else {
+            throw .shape(command: "i", problem: "v")
+        }
+        self.init(key: key, version: version, data: node["d"].flatMap { $0.isNull ? nil : .node($0) })
+    }
+}

@@ -1,0 +1,81 @@
+/// A client's answer to `index`: what it holds of a bucket, for the one who searches a fault. Nothing rests on it, and
+/// some clients never answer.
+public struct IndexState: Sendable, Equatable {
+    public struct Entry: Sendable, Equatable {
+        public var key: String
+        public var version: Version?
+
+        public init(key: String, version: Version?) {
+            self.key = key
+            self.version = version
+        }
+    }
+
+    public struct Pending: Sendable, Equatable {
+        public var key: String
+        public var sv: Version?
+        public var ccid: String
+
+        public init(key: String, sv: Version?, ccid: String) {
+            self.key = key
+            self.sv = sv
+            self.ccid = ccid
+        }
+    }
+
+    /// The cv up to which the client has read.
+    public var current: String?
+    public var index: [Entry]
+    /// Changes sent and not answered; `pending`, or `pendings` from iOS.
+    public var pending: [Pending]
+    /// Whatever else the client says.
+    public var extra: JSONValue?
+
+    public init(current: String? = nil, index: [Entry] = [], pending: [Pending] = [], extra: JSONValue? = nil) {
+        self.current = current
+        self.index = index
+        self.pending = pending
+        self.extra = extra
+    }
+
+    /// Reads what can be read; a text that is no JSON gives an empty state.
+    public init(parsing argument: ArraySlice<UInt8>) {
+        self.init()
+        guard let root: JSONNode = try? JSONDocument(parsing: argument).root else { return }
+        current = root["current"]?.looseText
+        index =
+            (root["index"]?.elements).map { elements in
+                elements.compactMap { entry in
+                    entry["id"]?.looseText.map { Entry(key: $0, version: entry["v"]?.looseInteger) }
+                }
+            } ?? []
+        pending =
+            ((root["pending"] ?? root["pendings"])?.elements).map { elements in
+                elements.compactMap { entry in
+                    guard let key: String = entry["id"]?.looseText else { return nil }
+                    return Pending(key: key, sv: entry["sv"]?.looseInteger, ccid: entry["ccid"]?.looseText ?? "")
+                }
+            } ?? []
+        extra = root["extra"].flatMap { $0.isNull ? nil : $0.value }
+    }
+
+    public func write(to writer: inout JSONWriter) {
+        var object: JSONObject = .init()
+        object["current"] = current.map(JSONValue.string)
+        object["index"] = .array(
+            index.map { entry in
+                var pair: JSONObject = ["id": .string(entry.key)]
+                pair["v"] = entry.version.map { .number(JSONNumber($0)) }
+                return .object(pair)
+            })
+        object["pending"] = .array(
+            pending.map { change in
+                var pair: JSONObject = ["id": .string(change.key)]
+                pair["sv"] = change.sv.map { .number(JSONNumber($0)) }
+                pair["ccid"] = .string(change.ccid)
+                return .object(pair)
+            })
+        object["extra"] = extra
+        writer.write(object)
+    }
+}

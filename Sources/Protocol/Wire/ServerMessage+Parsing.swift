@@ -1,0 +1,99 @@
+extension ServerMessage {
+    /// Reads one message.
+    public init(parsing message: [UInt8]) throws(WireError) { try self.init(parsing: message[...]) }
+
+    /// Reads one message; JSON in it keeps the array behind the slice alive.
+    ///
+    /// - Throws: when an answer is not complete: a client must not act on half of it.
+    public init(parsing message: ArraySlice<UInt8>) throws(WireError) {
+        let (head, rest) = WireText.split(message)
+        if let channel: ChannelNumber = try WireText.channel(head) {
+            let (command, argument) = WireText.split(rest ?? [])
+            self = .channel(channel, try ServerReply(command: command, argument: argument))
+        } else if WireText.equals(head, "h") {
+            self = .heartbeat(rest.flatMap(WireText.integer) ?? 0)
+        } else if WireText.equals(head, "log") {
+            self = .log(rest.flatMap(WireText.integer).map { Int($0) } ?? 0)
+        } else {
+            throw .notAMessage
+        }
+    }
+}
+
+extension ServerReply {
+    init(command: ArraySlice<UInt8>, argument: ArraySlice<UInt8>?) throws(WireError) {
+        let rest: ArraySlice<UInt8> = argument ?? []
+        if WireText.equals(command, "c") {
+            self = try Self.changes(parsing: rest)
+        } else if WireText.equals(command, "e") {
+            self = .entity(try EntityReply(parsing: rest))
+        } else if WireText.equals(command, "i") {
+            self = .index(try IndexPage(try Self.json(rest, "i")))
+        } else if WireText.equals(command, "auth") {
+            self = Self.auth(parsing: rest)
+        } else if WireText.equals(command, "cv"), WireText.equals(rest, "?") {
+            self = .changeVersionUnknown
+        } else if WireText.equals(command, "index") {
+            self = .indexRequest
+        } else if WireText.equals(command, "?") {
+            self = .notUnderstood
+        } else if WireText.equals(command, "o") {
+            self = .options(try Self.json(rest, "o").value)
+        } else {
+            self = .unknown(command: WireText.text(command.prefix(ChannelRequest.unknownCommandBytesMax)))
+        }
+    }
+
+    private static func json(_ argument: ArraySlice<UInt8>, _ command: String) throws(WireError) -> JSONNode {
+        do throws(JSONError) {
+            return try JSONDocument(parsing: argument).root
+        } catch {
+            throw .json(command: command, error)
+        }
+    }
+
+    private static func changes(parsing argument: ArraySlice<UInt8>) throws(WireError) -> ServerReply {
+        if WireText.equals(argument, "?") { return .changeVersionUnknown }
+        let root: JSONNode = try json(argument, "c")
+        guard root.kind == .array else { throw .shape(command: "c", problem: "not an array") }
+        var events: [ChangeEvent] = []
+        events.reserveCapacity(root.count)
+        for element: JSONNode in root.elements { events.append(try ChangeEvent(element)) }
+        return .changes(events)
+    }
+
+    /// A failure is what begins with a brace; whatever it lacks, it is one.
+    private static func auth(parsing argument: ArraySlice<UInt8>) -> ServerReply {
+        if WireText.equals(argument, "expired") { return .authExpired }
+        guard argument.first == UInt8(ascii: "{") else { return .authorized(user: WireText.text(argument)) }
+        let root: JSONNode? = try? JSONDocument(parsing: argument).root
+        let code: Int64 = root?["code"]?.looseInteger ?? Int64(ErrorCode.serverError.rawValue)
+        return .authFailed(code: Int(code), message: root?["msg"]?.looseText ?? "")
+    }
+}
+
+extension EntityReply {
+    init(parsing argument: ArraySlice<UInt8>) throws(WireError) {
+        guard let lineEnd: Int = argument.firstIndex(of: UInt8(ascii: "\n")) else {
+            throw .shape(command: "e", problem: "one line")
+        }
+        guard let (key, version): (String, Version) = WireText.reference(argument[..<lineEnd]) else {
+            throw .shape(command: "e", problem: "no version")
+        }
+        let body: ArraySlice<UInt8> = argument[(lineEnd + 1)...]
+        if WireText.equals(body, "?") {
+            self.init(key: key, version: version, data: nil)
+            return
+        }
+        let root: JSONNode
+        do throws(JSONError) {
+            root = try JSONDocument(parsing: body).root
+        } catch {
+            throw .json(command: "e", error)
+        }
+        guard let data: JSONNode = root["data"], data.kind == .object else {
+            throw .shape(command: "e", problem: "data")
+        }
+        self.init(key: key, version: version, data: .node(data))
+    }
+}
