@@ -1,0 +1,97 @@
+/// Joins the chunks of a body (RFC 9112, 7.1). Extensions and trailers are checked, counted and dropped.
+struct HTTPChunkedBody {
+    private enum State { case size, data(Int), dataEnd, trailer }
+
+    private var state: State = .size
+    private var line: [UInt8] = []
+    private var sawCarriageReturn: Bool = false
+    private var trailerBytes: Int = 0
+
+    /// Consumes input up to the end of the body.
+    ///
+    /// - Returns: whether the body is complete.
+    mutating func take(
+        _ input: inout UnsafeRawBufferPointer, into body: inout [UInt8], limits: HTTPLimits
+    ) throws(HTTPFailure) -> Bool {
+        while !input.isEmpty {
+            if case .data(let missing) = state {
+                let taken: Int = min(missing, input.count)
+                body.append(contentsOf: input[..<taken])
+                input = .init(rebasing: input[taken...])
+                state = taken == missing ? .dataEnd : .data(missing - taken)
+                continue
+            }
+            let byte: UInt8 = input[0]
+            input = .init(rebasing: input[1...])
+            guard try endsLine(byte, limits: limits) else { continue }
+            let complete: ArraySlice<UInt8> = line[...]
+            line = []
+            if try take(line: complete, bodyCount: body.count, limits: limits) { return true }
+        }
+        return false
+    }
+
+    /// Adds a byte to the current line; true when it ended the line.
+    private mutating func endsLine(_ byte: UInt8, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
+        if byte == 0x0A {
+            guard sawCarriageReturn else { throw HTTPFailure(.bareLineFeed) }
+            sawCarriageReturn = false
+            return true
+        }
+        guard !sawCarriageReturn else { throw HTTPFailure(.bareCarriageReturn) }
+        if byte == 0x0D {
+            sawCarriageReturn = true
+            return false
+        }
+        guard HTTPText.isFieldContent(byte) else { throw HTTPFailure(.controlByte) }
+        if case .dataEnd = state { throw HTTPFailure(.badChunk) }
+        if case .trailer = state {
+            trailerBytes += 1
+            guard trailerBytes <= limits.trailerBytesMax else { throw HTTPFailure(.headTooLong) }
+        } else {
+            guard line.count < limits.chunkLineBytesMax else { throw HTTPFailure(.chunkLineTooLong) }
+        }
+        line.append(byte)
+        return false
+    }
+
+    /// Acts on a whole line; true when it was the last.
+    private mutating func take(
+        line: ArraySlice<UInt8>, bodyCount: Int, limits: HTTPLimits
+    ) throws(HTTPFailure) -> Bool {
+        switch state {
+        case .size:
+            let size: Int = try Self.size(line)
+            guard size <= limits.bodyBytesMax - bodyCount else { throw HTTPFailure(.bodyTooLong) }
+            state = size == 0 ? .trailer : .data(size)
+        case .dataEnd:
+            state = .size
+        case .trailer:
+            if line.isEmpty { return true }
+            _ = try HTTPFields.field(line)
+            // The line end counts too, or empty-ish trailers would be free.
+            trailerBytes += 2
+        case .data: break
+        }
+        return false
+    }
+
+    /// Digits of a size beyond which no body we take could have it.
+    private static let sizeDigitsMax: Int = 12
+
+    private static func size(_ line: ArraySlice<UInt8>) throws(HTTPFailure) -> Int {
+        var size: Int = 0
+        var digits: Int = 0
+        for byte: UInt8 in line {
+            guard let value: Int = HTTPText.hexValue(byte) else {
+                guard byte == UInt8(ascii: ";") && digits > 0 else { throw HTTPFailure(.badChunk) }
+                return size
+            }
+            digits += 1
+            guard digits <= sizeDigitsMax else { throw HTTPFailure(.badChunk) }
+            size = size << 4 | value
+        }
+        guard digits > 0 else { throw HTTPFailure(.badChunk) }
+        return size
+    }
+}

@@ -1,0 +1,55 @@
+/// Why an HTTP/1.1 message was refused. Every case has one status, and the connection is closed behind it.
+public struct HTTPFailure: Error, Equatable, CustomStringConvertible {
+    /// What exactly was wrong. Closed, so that tests and metrics can tell them apart.
+    public enum Problem: String, Sendable {
+        // Bytes and lines
+        case controlByte, bareLineFeed, bareCarriageReturn, headTooLong, targetTooLong, tooManyFields
+        // First line
+        case badRequestLine, badMethod, badTarget, badVersion, versionNotSupported, badStatusLine
+        // Fields
+        case foldedLine, badFieldName, badFieldValue, missingHost, repeatedHost, badHost
+        // Framing
+        case repeatedLength, badLength, lengthAndCoding, codingNotSupported, codingInOldVersion, badExpectation
+        case bodyTooLong, badChunk, chunkLineTooLong
+        // WebSocket handshake
+        case notAnUpgrade, badKey, webSocketVersion, refusedUpgrade, badAccept, unexpectedExtension
+        case unexpectedSubprotocol
+    }
+
+    public let problem: Problem
+    public init(_ problem: Problem) { self.problem = problem }
+
+    /// The status a server answers with.
+    public var status: Int {
+        switch problem {
+        case .headTooLong, .tooManyFields: 431
+        case .targetTooLong: 414
+        case .versionNotSupported: 505
+        case .bodyTooLong: 413
+        case .codingNotSupported: 501
+        case .badExpectation: 417
+        case .webSocketVersion: 426
+        default: 400
+        }
+    }
+
+    public var description: String { "HTTP message refused with \(status): \(problem.rawValue)" }
+}
+
+/// Bounds of the HTTP parser. Everything is in bytes unless it says otherwise.
+public struct HTTPLimits: Sendable {
+    /// Request line and fields together, with their line ends.
+    public var headBytesMax: Int = 8 << 10
+    /// The request target.
+    public var targetBytesMax: Int = 4 << 10
+    /// Number of field lines.
+    public var fieldsMax: Int = 64
+    /// A body, after its chunks are joined.
+    public var bodyBytesMax: Int = 1 << 20
+    /// One line of a chunked body: size and extensions.
+    public var chunkLineBytesMax: Int = 256
+    /// All trailer fields of a chunked body; they are checked and dropped.
+    public var trailerBytesMax: Int = 4 << 10
+
+    public init() {}
+}

@@ -1,0 +1,87 @@
+/// One header field.
+public struct HTTPField: Sendable, Equatable {
+    /// In lower case.
+    public let name: String
+    /// Without the white space around it. Bytes that are not UTF-8 were replaced by U+FFFD.
+    public let value: String
+    public init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
+}
+
+/// Header fields in the order they came.
+public struct HTTPFields: Sendable, Equatable, ExpressibleByArrayLiteral {
+    public private(set) var all: [HTTPField]
+
+    public init(_ all: [HTTPField] = []) { self.all = all }
+    public init(arrayLiteral elements: HTTPField...) { all = elements }
+
+    public mutating func append(_ name: String, _ value: String) { all.append(.init(name, value)) }
+
+    /// The value of the first field of this name, which must be given in lower case.
+    public subscript(_ name: String) -> String? { all.first { $0.name == name }?.value }
+    /// How many fields have this name.
+    public func count(of name: String) -> Int { all.count { $0.name == name } }
+
+    /// The members of a comma-separated list over all fields of this name, in lower case, without white space.
+    public func tokens(of name: String) -> [String] {
+        var tokens: [String] = []
+        for field: HTTPField in all where field.name == name {
+            for part: Substring.UTF8View.SubSequence in field.value.utf8.split(separator: UInt8(ascii: ",")) {
+                let bytes: [UInt8] = HTTPText.trimmed(ArraySlice(part)).map(HTTPText.lowercased)
+                if !bytes.isEmpty { tokens.append(String(decoding: bytes, as: UTF8.self)) }
+            }
+        }
+        return tokens
+    }
+
+    /// Reads the field lines of a head (RFC 9112, 5), each without its line end.
+    init(lines: ArraySlice<ArraySlice<UInt8>>, limits: HTTPLimits) throws(HTTPFailure) {
+        guard lines.count <= limits.fieldsMax else { throw HTTPFailure(.tooManyFields) }
+        all = []
+        all.reserveCapacity(lines.count)
+        for line: ArraySlice<UInt8> in lines { all.append(try Self.field(line)) }
+    }
+
+    static func field(_ line: ArraySlice<UInt8>) throws(HTTPFailure) -> HTTPField {
+        guard let first: UInt8 = line.first else { throw HTTPFailure(.badFieldName) }
+        guard first != 0x20 && first != 0x09 else { throw HTTPFailure(.foldedLine) }
+        guard let colon: Int = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex else {
+            throw HTTPFailure(.badFieldName)
+        }
+        let name: ArraySlice<UInt8> = line[..<colon]
+        guard name.allSatisfy(HTTPText.isToken) else { throw HTTPFailure(.badFieldName) }
+        let value: ArraySlice<UInt8> = HTTPText.trimmed(line[(colon + 1)...])
+        guard value.allSatisfy(HTTPText.isFieldContent) else { throw HTTPFailure(.badFieldValue) }
+        return .init(
+            String(decoding: name.map(HTTPText.lowercased), as: UTF8.self), String(decoding: value, as: UTF8.self))
+    }
+}
+
+/// Which bytes may stand where (RFC 9110, 5.5 and 5.6.2).
+enum HTTPText {
+    static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E, 0x5F, 0x60, 0x7C, 0x7E: true
+        default: false
+        }
+    }
+    static func isFieldContent(_ byte: UInt8) -> Bool { byte == 0x09 || (byte >= 0x20 && byte != 0x7F) }
+    static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+    static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+    static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var bytes: ArraySlice<UInt8> = bytes
+        while let first: UInt8 = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
+        while let last: UInt8 = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
+        return bytes
+    }
+
+    static func hexValue(_ byte: UInt8) -> Int? {
+        switch byte {
+        case 0x30...0x39: Int(byte) - 0x30
+        case 0x41...0x46: Int(byte) - 0x41 + 10
+        case 0x61...0x66: Int(byte) - 0x61 + 10
+        default: nil
+        }
+    }
+}

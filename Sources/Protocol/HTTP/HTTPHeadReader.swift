@@ -1,0 +1,68 @@
+/// Gathers the lines of a head until the empty one, and refuses early what can never become a head.
+///
+/// Lines end with CR LF and with nothing else: a lone LF or CR is how two parsers come to see two different messages
+/// in the same bytes (request smuggling), so both are refused rather than repaired.
+struct HTTPHeadReader {
+    private(set) var bytes: [UInt8] = []
+    private var lineEnds: [Int] = []
+    private var lineStart: Int = 0
+    private var previous: UInt8 = 0
+    private var skippedEmptyLine: Bool = false
+
+    /// Whether a byte of a head has come.
+    var isStarted: Bool { !bytes.isEmpty || previous != 0 }
+
+    /// Consumes input up to and with the empty line.
+    ///
+    /// - Returns: whether the head is complete; the lines are then in `lines`.
+    mutating func take(_ input: inout UnsafeRawBufferPointer, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
+        var index: Int = 0
+        defer { input = .init(rebasing: input[index...]) }
+        while index < input.count {
+            let byte: UInt8 = input[index]
+            index += 1
+            if try take(byte, limits: limits) { return true }
+        }
+        return false
+    }
+
+    private mutating func take(_ byte: UInt8, limits: HTTPLimits) throws(HTTPFailure) -> Bool {
+        let last: UInt8 = previous
+        previous = byte
+        if byte == 0x0A {
+            guard last == 0x0D else { throw HTTPFailure(.bareLineFeed) }
+            return endLine()
+        }
+        if last == 0x0D { throw HTTPFailure(.bareCarriageReturn) }
+        if byte == 0x0D {
+            // One empty line in front of the first is ignored (RFC 9112, 2.2), a second one is not.
+            if bytes.isEmpty && skippedEmptyLine { throw HTTPFailure(.badRequestLine) }
+            return false
+        }
+        guard byte >= 0x20 && byte != 0x7F || byte == 0x09 else { throw HTTPFailure(.controlByte) }
+        guard bytes.count + 2 * (lineEnds.count + 2) < limits.headBytesMax else { throw HTTPFailure(.headTooLong) }
+        bytes.append(byte)
+        return false
+    }
+
+    private mutating func endLine() -> Bool {
+        guard !bytes.isEmpty else {
+            skippedEmptyLine = true
+            previous = 0
+            return false
+        }
+        if bytes.count == lineStart { return true }
+        lineEnds.append(bytes.count)
+        lineStart = bytes.count
+        return false
+    }
+
+    /// The lines of the head without their ends.
+    var lines: [ArraySlice<UInt8>] {
+        var start: Int = 0
+        return lineEnds.map { end in
+            defer { start = end }
+            return bytes[start..<end]
+        }
+    }
+}

@@ -1,0 +1,87 @@
+/// Reads a server's side of HTTP/1.1 from bytes as they arrive: strict, incremental, without I/O.
+///
+/// One reader serves one connection for its whole life. After a failure the connection is of no use: where the next
+/// message would start is anybody's guess.
+public struct HTTPRequestReader {
+    private enum Body {
+        case none
+        case length(missing: Int)
+        case chunked(HTTPChunkedBody)
+    }
+
+    private let limits: HTTPLimits
+    private var head: HTTPHeadReader = .init()
+    private var request: HTTPRequest?
+    private var body: Body = .none
+    private var owesContinue: Bool = false
+
+    public init(limits: HTTPLimits = .init()) { self.limits = limits }
+
+    /// Whether a request has begun and is not complete: the peer owes us the rest.
+    public var isInsideRequest: Bool { request != nil || head.isStarted }
+
+    /// Whether "100 Continue" is due. True once per request that asks for it and whose body has not begun.
+    public mutating func takeContinue() -> Bool {
+        defer { owesContinue = false }
+        return owesContinue
+    }
+
+    /// Consumes `input` up to the end of the next request.
+    ///
+    /// - Parameter input: cut from the front by what was consumed; what is left belongs to the next request.
+    /// - Returns: the request with its body, or nil when the input is used up.
+    /// - Throws: `HTTPFailure` with the status to answer.
+    public mutating func next(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> HTTPRequest? {
+        if request == nil {
+            guard try head.take(&input, limits: limits) else {
+                try refuseLongTarget()
+                return nil
+            }
+            let parsed: HTTPRequest = try .init(lines: head.lines, limits: limits)
+            head = .init()
+            try begin(parsed)
+        }
+        guard try takeBody(&input), let complete: HTTPRequest = request else { return nil }
+        request = nil
+        (body, owesContinue) = (.none, false)
+        return complete
+    }
+
+    private mutating func begin(_ parsed: HTTPRequest) throws(HTTPFailure) {
+        switch try HTTPBodyFraming(parsed, limits: limits) {
+        case .none: body = .none
+        case .length(let length): body = .length(missing: length)
+        case .chunked: body = .chunked(.init())
+        }
+        request = parsed
+        if case .none = body { return }
+        owesContinue = parsed.expectsContinue
+    }
+
+    private mutating func takeBody(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> Bool {
+        if !input.isEmpty { owesContinue = false }
+        switch body {
+        case .none: return true
+        case .length(let missing):
+            let taken: Int = min(missing, input.count)
+            request?.body.append(contentsOf: input[..<taken])
+            input = .init(rebasing: input[taken...])
+            body = .length(missing: missing - taken)
+            return taken == missing
+        case .chunked(var decoder):
+            var joined: [UInt8] = request?.body ?? []
+            request?.body = []
+            body = .none
+            let isComplete: Bool = try decoder.take(&input, into: &joined, limits: limits)
+            body = .chunked(decoder)
+            request?.body = joined
+            return isComplete
+        }
+    }
+
+    /// A target that is too long is told so before its line ends.
+    private func refuseLongTarget() throws(HTTPFailure) {
+        guard head.lines.isEmpty && head.bytes.count > limits.targetBytesMax + 40 else { return }
+        throw HTTPFailure(.targetTooLong)
+    }
+}

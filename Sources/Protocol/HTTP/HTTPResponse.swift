@@ -1,0 +1,75 @@
+/// A response as we write it.
+public struct HTTPResponse: Sendable, Equatable {
+    /// 100...599.
+    public var status: Int
+    /// Without content-length, connection and date, which the writer adds.
+    public var fields: HTTPFields
+    public var body: [UInt8]
+    /// Whether the connection ends behind it.
+    public var closes: Bool
+
+    public init(status: Int, fields: HTTPFields = [], body: [UInt8] = [], closes: Bool = false) {
+        (self.status, self.fields, self.body, self.closes) = (status, fields, body, closes)
+    }
+
+    /// A response with a short text.
+    public static func text(_ status: Int, _ text: String, closes: Bool = false) -> HTTPResponse {
+        .init(
+            status: status, fields: [.init("content-type", "text/plain; charset=utf-8")], body: Array(text.utf8),
+            closes: closes)
+    }
+
+    /// A response with a JSON body.
+    public static func json(_ status: Int, _ body: [UInt8]) -> HTTPResponse {
+        .init(status: status, fields: [.init("content-type", "application/json")], body: body)
+    }
+
+    /// The answer to a request that was refused; the connection ends behind it.
+    public static func refusal(_ failure: HTTPFailure) -> HTTPResponse {
+        var response: HTTPResponse = .text(failure.status, "\(failure.problem.rawValue)\n", closes: true)
+        if failure.status == 426 {
+            response.fields.append("upgrade", "websocket")
+            response.fields.append("sec-websocket-version", "13")
+        }
+        return response
+    }
+
+    /// The bytes on the wire.
+    ///
+    /// - Parameters:
+    ///   - request: what it answers: HEAD gets no body, HTTP/1.0 is told when the connection stays.
+    ///   - date: the value of the date field; nil leaves it out.
+    public func encoded(for request: HTTPRequest?, date: String? = nil) -> [UInt8] {
+        let keepsAlive: Bool = !closes && (request?.keepsAlive ?? false)
+        var head: String = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
+        for field: HTTPField in fields.all { head += "\(field.name): \(Self.singleLine(field.value))\r\n" }
+        if status >= 200 && status != 204 && status != 304 { head += "content-length: \(body.count)\r\n" }
+        if let date { head += "date: \(date)\r\n" }
+        if status >= 200 {
+            if !keepsAlive { head += "connection: close\r\n" }
+            if keepsAlive && request?.minorVersion == 0 { head += "connection: keep-alive\r\n" }
+        }
+        head += "\r\n"
+        var bytes: [UInt8] = .init(head.utf8)
+        if request?.method != "HEAD" { bytes.append(contentsOf: body) }
+        return bytes
+    }
+
+    /// A value never ends its own line, whatever it was made from.
+    private static func singleLine(_ value: String) -> String {
+        guard value.utf8.contains(where: { !HTTPText.isFieldContent($0) }) else { return value }
+        return String(decoding: value.utf8.map { HTTPText.isFieldContent($0) ? $0 : 0x20 }, as: UTF8.self)
+    }
+
+    private static func reason(_ status: Int) -> String { reasons[status] ?? "Status" }
+
+    private static let reasons: [Int: String] = [
+        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content",
+        304: "Not Modified", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
+        405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict", 411: "Length Required",
+        412: "Precondition Failed", 413: "Content Too Large", 414: "URI Too Long", 417: "Expectation Failed",
+        426: "Upgrade Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
+        500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable", 504: "Gateway Timeout",
+        505: "HTTP Version Not Supported",
+    ]
+}

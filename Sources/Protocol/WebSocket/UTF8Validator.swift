@@ -1,0 +1,71 @@
+/// Checks UTF-8 that arrives in pieces, and fails at the first byte that cannot belong to any valid text.
+///
+/// Well-formed sequences are those of the Unicode Standard, table 3-7: no overlong forms, no surrogates, nothing above
+/// U+10FFFF. The state is three bytes, so every connection can afford one.
+public struct UTF8Validator: Sendable, Equatable {
+    /// Continuation bytes the open sequence still needs.
+    private var missing: UInt8 = 0
+    /// The range the next continuation byte must lie in; narrower than 80–BF only right behind E0, ED, F0 and F4.
+    private var lower: UInt8 = 0x80
+    private var upper: UInt8 = 0xBF
+
+    public init() {}
+
+    /// Whether the text so far ends between two characters.
+    public var isComplete: Bool { missing == 0 }
+
+    /// Takes the next piece of the text.
+    ///
+    /// - Returns: the offset of the first byte that makes the text invalid, or nil. The validator is done for after it.
+    public mutating func firstInvalid(in bytes: UnsafeRawBufferPointer) -> Int? {
+        var index: Int = 0
+        while index < bytes.count {
+            if missing == 0 {
+                index = Self.endOfASCII(bytes, from: index)
+                if index == bytes.count { return nil }
+            }
+            guard accept(bytes[index]) else { return index }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Whether `bytes` alone are valid, complete UTF-8.
+    public static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var validator: UTF8Validator = .init()
+        return validator.firstInvalid(in: bytes) == nil && validator.isComplete
+    }
+
+    private mutating func accept(_ byte: UInt8) -> Bool {
+        guard missing == 0 else {
+            guard byte >= lower && byte <= upper else { return false }
+            (missing, lower, upper) = (missing - 1, 0x80, 0xBF)
+            return true
+        }
+        switch byte {
+        case 0x00...0x7F: return true
+        case 0xC2...0xDF: missing = 1
+        case 0xE0: (missing, lower) = (2, 0xA0)
+        case 0xED: (missing, upper) = (2, 0x9F)
+        case 0xE1...0xEF: missing = 2
+        case 0xF0: (missing, lower) = (3, 0x90)
+        case 0xF1...0xF3: missing = 3
+        case 0xF4: (missing, upper) = (3, 0x8F)
+        default: return false
+        }
+        return true
+    }
+
+    /// The first byte at or behind `start` that is not ASCII; 32 bytes at a time, since most text on the wire is.
+    private static func endOfASCII(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var index: Int = start
+        let highBits: SIMD4<UInt64> = .init(repeating: 0x8080_8080_8080_8080)
+        while index + 32 <= bytes.count {
+            let block: SIMD4<UInt64> = bytes.loadUnaligned(fromByteOffset: index, as: SIMD4<UInt64>.self) & highBits
+            if block != .zero { break }
+            index += 32
+        }
+        while index < bytes.count && bytes[index] < 0x80 { index += 1 }
+        return index
+    }
+}

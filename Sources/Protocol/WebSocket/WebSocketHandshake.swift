@@ -1,0 +1,98 @@
+/// Both sides of the opening handshake (RFC 6455, 4), as pure functions: SHA-1 and randomness are passed in.
+public enum WebSocketHandshake {
+    /// What a server's accept value proves: that it read this very key as a WebSocket server would.
+    private static let magic: String = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+    /// The value of `Sec-WebSocket-Accept` for a key.
+    public static func acceptValue(key: String, sha1: ([UInt8]) -> [UInt8]) -> String {
+        Base64Text.encode(sha1(Array(key.utf8) + Array(magic.utf8)))
+    }
+
+    /// Checks a client's opening request.
+    ///
+    /// - Returns: the key to answer.
+    /// - Throws: status 426 for another WebSocket version or a request that asks for no upgrade, 400 for the rest.
+    public static func key(of request: HTTPRequest) throws(HTTPFailure) -> String {
+        let fields: HTTPFields = request.fields
+        guard request.method == "GET", request.minorVersion >= 1, request.body.isEmpty,
+            fields.tokens(of: "upgrade").contains("websocket"), fields.tokens(of: "connection").contains("upgrade")
+        else { throw HTTPFailure(.notAnUpgrade) }
+        guard fields.count(of: "sec-websocket-version") == 1, fields["sec-websocket-version"] == "13" else {
+            throw HTTPFailure(.webSocketVersion)
+        }
+        guard fields.count(of: "sec-websocket-key") == 1, let key: String = fields["sec-websocket-key"],
+            Base64Text.isSixteenBytes(key)
+        else { throw HTTPFailure(.badKey) }
+        return key
+    }
+
+    /// A server's answer. No extension and no subprotocol is ever agreed to.
+    public static func accepted(key: String, sha1: ([UInt8]) -> [UInt8]) -> [UInt8] {
+        let value: String = acceptValue(key: key, sha1: sha1)
+        let head: String =
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            + "Sec-WebSocket-Accept: \(value)\r\n\r\n"
+        return Array(head.utf8)
+    }
+
+    /// A client's opening request.
+    ///
+    /// - Parameters:
+    ///   - host: with the port where it is not the scheme's own.
+    ///   - target: path and query, beginning with `/`.
+    ///   - nonce: 16 fresh random bytes.
+    ///   - fields: more fields, such as `user-agent`.
+    public static func request(host: String, target: String, nonce: [UInt8], fields: HTTPFields = []) -> [UInt8] {
+        var head: String =
+            "GET \(target) HTTP/1.1\r\nHost: \(host)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            + "Sec-WebSocket-Key: \(Base64Text.encode(nonce))\r\nSec-WebSocket-Version: 13\r\n"
+        for field: HTTPField in fields.all { head += "\(field.name): \(field.value)\r\n" }
+        return Array((head + "\r\n").utf8)
+    }
+
+    /// Checks a server's answer to `request` (RFC 6455, 4.1).
+    ///
+    /// - Throws: `refusedUpgrade` for any status but 101; what exactly is wrong with a 101 otherwise.
+    public static func check(
+        _ head: HTTPResponseHead, nonce: [UInt8], sha1: ([UInt8]) -> [UInt8]
+    ) throws(HTTPFailure) {
+        guard head.status == 101 else { throw HTTPFailure(.refusedUpgrade) }
+        guard head.fields.tokens(of: "upgrade") == ["websocket"],
+            head.fields.tokens(of: "connection").contains("upgrade")
+        else { throw HTTPFailure(.notAnUpgrade) }
+        let expected: String = acceptValue(key: Base64Text.encode(nonce), sha1: sha1)
+        guard let accept: String = head.fields["sec-websocket-accept"], accept.utf8.elementsEqual(expected.utf8),
+            head.fields.count(of: "sec-websocket-accept") == 1
+        else { throw HTTPFailure(.badAccept) }
+        guard head.fields["sec-websocket-extensions"] == nil else { throw HTTPFailure(.unexpectedExtension) }
+        guard head.fields["sec-websocket-protocol"] == nil else { throw HTTPFailure(.unexpectedSubprotocol) }
+    }
+}
+
+/// As much of base64 (RFC 4648, 4) as the handshake needs.
+enum Base64Text {
+    private static let alphabet: [UInt8] = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        var text: [UInt8] = []
+        for start: Int in stride(from: 0, to: bytes.count, by: 3) {
+            let group: ArraySlice<UInt8> = bytes[start..<min(start + 3, bytes.count)]
+            var bits: UInt32 = 0
+            for byte: UInt8 in group { bits = bits << 8 | UInt32(byte) }
+            bits <<= UInt32(3 - group.count) * 8
+            for place: Int in 0..<4 {
+                let digit: Int = Int(bits >> UInt32(18 - place * 6)) & 63
+                text.append(place <= group.count ? alphabet[digit] : UInt8(ascii: "="))
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Whether `text` is the base64 of 16 bytes: 22 digits, the last of which carries two bits, and two `=`.
+    static func isSixteenBytes(_ text: String) -> Bool {
+        let bytes: [UInt8] = .init(text.utf8)
+        guard bytes.count == 24, bytes[22...].elementsEqual("==".utf8) else { return false }
+        return bytes[..<22].allSatisfy(alphabet.contains)
+    }
+}

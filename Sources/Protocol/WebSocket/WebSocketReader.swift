@@ -1,0 +1,166 @@
+/// What a peer said, with the bytes in place: a payload is valid until the reader is called again.
+public enum WebSocketEvent {
+    /// A whole text message; its UTF-8 was checked.
+    case text(UnsafeRawBufferPointer)
+    case binary(UnsafeRawBufferPointer)
+    /// To be answered by a pong with the same payload, 125 bytes at most.
+    case ping(UnsafeRawBufferPointer)
+    case pong(UnsafeRawBufferPointer)
+    /// The last event there is. `code` is nil when the peer named none; the reason is valid UTF-8.
+    case close(code: WebSocketCloseCode?, reason: UnsafeRawBufferPointer)
+}
+
+/// Reads a peer's WebSocket frames from bytes as they arrive (RFC 6455), with no I/O of its own.
+///
+/// A frame that lies whole in the input is unmasked and handed out in place, without a copy. Only a partial frame or an
+/// unfinished message makes the reader own memory, and it gives it back with the message: idle, it is two words.
+public struct WebSocketReader: ~Copyable {
+    /// Bytes of one message at most, over all its fragments. A frame that would pass it is refused by its header.
+    public let messageBytesMax: Int
+    private let role: WebSocketRole
+    private let takesBinary: Bool
+    private var isOver: Bool = false
+    private var gathering: WebSocketGathering?
+
+    /// - Parameters:
+    ///   - role: our end of the connection.
+    ///   - messageBytesMax: bytes of one message, 1 or more.
+    ///   - takesBinary: when false, the first byte of a binary message ends the connection with 1003.
+    public init(role: WebSocketRole, messageBytesMax: Int, takesBinary: Bool = true) {
+        self.role = role
+        self.messageBytesMax = messageBytesMax
+        self.takesBinary = takesBinary
+    }
+
+    /// True after a close frame or a failure: what comes behind it is swallowed unread.
+    public var isFinished: Bool { isOver }
+    /// Whether the reader owns memory, which it does only inside a frame or a fragmented message.
+    public var holdsBytes: Bool { gathering != nil }
+
+    /// Consumes `input` up to the end of the next event.
+    ///
+    /// - Parameter input: cut from the front by what was consumed; its bytes are unmasked in place.
+    /// - Returns: the event, or nil when the input is used up.
+    /// - Throws: `WebSocketFailure` once; the reader is finished then.
+    public mutating func next(
+        _ input: inout UnsafeMutableRawBufferPointer
+    ) throws(WebSocketFailure) -> WebSocketEvent? {
+        guard !isOver else {
+            input = .init(rebasing: input[input.endIndex...])
+            gathering = nil
+            return nil
+        }
+        do {
+            return try nextEvent(&input)
+        } catch {
+            isOver = true
+            throw error
+        }
+    }
+
+    private mutating func nextEvent(
+        _ input: inout UnsafeMutableRawBufferPointer
+    ) throws(WebSocketFailure) -> WebSocketEvent? {
+        if let gathering, gathering.forgetDelivered() { self.gathering = nil }
+        while !input.isEmpty {
+            if gathering?.header == nil {
+                guard let header: WebSocketFrameHeader = try readHeader(&input) else { return nil }
+                try check(header)
+                if let event: WebSocketEvent = try wholeFrame(header, &input) { return event }
+                begin(header)
+            }
+            if let event: WebSocketEvent = try readPayload(&input) { return event }
+        }
+        return nil
+    }
+
+    /// Takes the header from the input, or from the bytes of it that came before and the input.
+    private mutating func readHeader(
+        _ input: inout UnsafeMutableRawBufferPointer
+    ) throws(WebSocketFailure) -> WebSocketFrameHeader? {
+        if let gathering, gathering.headerCount > 0 {
+            return try gathering.continueHeader(&input, role: role)
+        }
+        if let header: WebSocketFrameHeader = try .parse(UnsafeRawBufferPointer(input), role: role) {
+            input.removeFirst(header.size)
+            return header
+        }
+        let gathering: WebSocketGathering = holder()
+        return try gathering.continueHeader(&input, role: role)
+    }
+
+    /// Rules that need the message the frame stands in.
+    private func check(_ header: WebSocketFrameHeader) throws(WebSocketFailure) {
+        guard !header.opcode.isControl else { return }
+        let isInside: Bool = gathering?.messageOpcode != nil
+        if header.opcode == .continuation && !isInside { throw WebSocketFailure(.continuationWithoutStart) }
+        if header.opcode != .continuation && isInside { throw WebSocketFailure(.startInsideMessage) }
+        if header.opcode == .binary && !takesBinary { throw WebSocketFailure(.binaryNotTaken) }
+        let gathered: Int = gathering?.message.count ?? 0
+        guard header.length <= messageBytesMax - gathered else { throw WebSocketFailure(.messageTooBig) }
+    }
+
+    /// The fast path: a control frame or an unfragmented message that lies in the input to its end.
+    private mutating func wholeFrame(
+        _ header: WebSocketFrameHeader, _ input: inout UnsafeMutableRawBufferPointer
+    ) throws(WebSocketFailure) -> WebSocketEvent? {
+        let isWhole: Bool = header.isFinal && header.opcode != .continuation
+        guard isWhole && header.length <= input.count else { return nil }
+        let payload: UnsafeMutableRawBufferPointer = .init(rebasing: input[..<header.length])
+        WebSocketMask.apply(header.mask, to: payload)
+        input.removeFirst(header.length)
+        let bytes: UnsafeRawBufferPointer = .init(payload)
+        if header.opcode == .text && !UTF8Validator.isValid(bytes) { throw WebSocketFailure(.invalidUTF8) }
+        return try event(header.opcode, bytes)
+    }
+
+    private mutating func begin(_ header: WebSocketFrameHeader) {
+        holder().begin(header)
+    }
+
+    private mutating func readPayload(
+        _ input: inout UnsafeMutableRawBufferPointer
+    ) throws(WebSocketFailure) -> WebSocketEvent? {
+        guard let gathering, try gathering.takePayload(&input) else { return nil }
+        guard let (opcode, payload): (WebSocketOpcode, UnsafeRawBufferPointer) = try gathering.finishFrame() else {
+            return nil
+        }
+        return try event(opcode, payload)
+    }
+
+    private mutating func event(
+        _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer
+    ) throws(WebSocketFailure) -> WebSocketEvent {
+        switch opcode {
+        case .ping: return .ping(payload)
+        case .pong: return .pong(payload)
+        case .close:
+            isOver = true
+            return try Self.closeEvent(payload)
+        case .binary: return .binary(payload)
+        case .text, .continuation: return .text(payload)
+        }
+    }
+
+    private static func closeEvent(_ payload: UnsafeRawBufferPointer) throws(WebSocketFailure) -> WebSocketEvent {
+        if payload.isEmpty { return .close(code: nil, reason: payload) }
+        guard payload.count >= 2 else { throw WebSocketFailure(.shortClose) }
+        let code: WebSocketCloseCode = .init(rawValue: UInt16(payload[0]) << 8 | UInt16(payload[1]))
+        guard code.mayBeSent else { throw WebSocketFailure(.invalidCloseCode) }
+        let reason: UnsafeRawBufferPointer = .init(rebasing: payload[2...])
+        guard UTF8Validator.isValid(reason) else { throw WebSocketFailure(.invalidUTF8) }
+        return .close(code: code, reason: reason)
+    }
+
+    private mutating func holder() -> WebSocketGathering {
+        if let gathering { return gathering }
+        let fresh: WebSocketGathering = .init()
+        gathering = fresh
+        return fresh
+    }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Cuts `count` bytes from the front.
+    mutating func removeFirst(_ count: Int) { self = .init(rebasing: self[count...]) }
+}

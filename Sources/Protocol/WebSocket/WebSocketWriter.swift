@@ -1,0 +1,94 @@
+/// Writes WebSocket frames (RFC 6455, 5.2).
+public enum WebSocketWriter {
+    /// One whole frame.
+    ///
+    /// - Parameters:
+    ///   - payload: at most 125 bytes for control frames; longer ones are cut, so that no bad frame ever leaves.
+    ///   - mask: the mask key for a client's frame, fresh and random for each (RFC 6455, 5.3); nil on the server.
+    public static func frame(
+        _ opcode: WebSocketOpcode, isFinal: Bool = true, _ payload: UnsafeRawBufferPointer, mask: UInt32? = nil
+    ) -> [UInt8] {
+        var payload: UnsafeRawBufferPointer = payload
+        if opcode.isControl && payload.count > WebSocketFrameHeader.controlBytesMax {
+            payload = .init(rebasing: payload[..<WebSocketFrameHeader.controlBytesMax])
+        }
+        let size: Int = headerSize(payload.count, isMasked: mask != nil) + payload.count
+        return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            let raw: UnsafeMutableRawBufferPointer = .init(buffer)
+            let start: Int = writeHeader(
+                first: (isFinal ? 0x80 : 0) | opcode.rawValue, length: payload.count, mask: mask, to: raw)
+            let body: UnsafeMutableRawBufferPointer = .init(rebasing: raw[start..<size])
+            body.copyMemory(from: payload)
+            if let mask { WebSocketMask.apply(mask, to: body) }
+            count = size
+        }
+    }
+
+    /// The same for a payload in an array.
+    public static func frame(
+        _ opcode: WebSocketOpcode, isFinal: Bool = true, _ payload: [UInt8], mask: UInt32? = nil
+    ) -> [UInt8] {
+        payload.withUnsafeBytes { frame(opcode, isFinal: isFinal, $0, mask: mask) }
+    }
+
+    /// A close frame. Without a code the payload is empty; the reason is cut to whole characters within 123 bytes.
+    public static func close(
+        _ code: WebSocketCloseCode?, reason: String = "", mask: UInt32? = nil
+    ) -> [UInt8] {
+        guard let code else { return frame(.close, [], mask: mask) }
+        var payload: [UInt8] = [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)]
+        for scalar: Unicode.Scalar in reason.unicodeScalars {
+            let bytes: Unicode.UTF8.EncodedScalar? = Unicode.UTF8.encode(scalar)
+            guard let bytes, payload.count + bytes.count <= WebSocketFrameHeader.controlBytesMax else { break }
+            payload.append(contentsOf: bytes)
+        }
+        return frame(.close, payload, mask: mask)
+    }
+
+    /// Bytes in front of a payload of `length` bytes.
+    public static func headerSize(_ length: Int, isMasked: Bool) -> Int {
+        (length > 0xFFFF ? 10 : length > 125 ? 4 : 2) + (isMasked ? 4 : 0)
+    }
+
+    private static func writeHeader(
+        first: UInt8, length: Int, mask: UInt32?, to raw: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        let maskBit: UInt8 = mask == nil ? 0 : 0x80
+        var index: Int = 2
+        raw[0] = first
+        if length > 0xFFFF {
+            raw[1] = maskBit | 127
+            raw.storeBytes(of: UInt64(length).bigEndian, toByteOffset: 2, as: UInt64.self)
+            index = 10
+        } else if length > 125 {
+            raw[1] = maskBit | 126
+            raw.storeBytes(of: UInt16(length).bigEndian, toByteOffset: 2, as: UInt16.self)
+            index = 4
+        } else {
+            raw[1] = maskBit | UInt8(length)
+        }
+        if let mask {
+            raw.storeBytes(of: mask.littleEndian, toByteOffset: index, as: UInt32.self)
+            index += 4
+        }
+        return index
+    }
+}
+
+/// A frame encoded once and sent to many: copies share the bytes, and so do the queues of slow readers.
+public struct SharedFrame: Sendable {
+    /// Header and payload, as they go on the wire.
+    public let bytes: [UInt8]
+
+    /// A server's text frame. The caller vouches that `text` is UTF-8.
+    public init(text: [UInt8]) { bytes = WebSocketWriter.frame(.text, text) }
+    /// A server's text frame. The caller vouches that `text` is UTF-8.
+    public init(text: UnsafeRawBufferPointer) { bytes = WebSocketWriter.frame(.text, text) }
+    /// A server's text frame.
+    public init(text: String) {
+        var text: String = text
+        bytes = text.withUTF8 { WebSocketWriter.frame(.text, UnsafeRawBufferPointer($0)) }
+    }
+    /// Bytes that are frames already.
+    public init(encoded bytes: [UInt8]) { self.bytes = bytes }
+}
