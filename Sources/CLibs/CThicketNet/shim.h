@@ -1,6 +1,238 @@
 #pragma once
+// What Swift cannot see in the C library's headers: declarations hidden behind _GNU_SOURCE, flag macros and the packed
+// epoll_event. No state here: file-scope variables of a header are not emitted.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+extern int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags);
+
+static inline uint32_t thicket_epoll_interest(int reads, int writes) {
+    return (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0);
+}
+static inline int thicket_epoll_is_writable(uint32_t events) { return (events & EPOLLOUT) != 0; }
+static inline int thicket_epoll_is_readable(uint32_t events) { return (events & EPOLLIN) != 0; }
+static inline int thicket_epoll_is_broken(uint32_t events) { return (events & (EPOLLERR | EPOLLHUP)) != 0; }
+
+static inline int thicket_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+static inline int thicket_epoll_add(int poll, int fd, uint32_t events, uint64_t token) {
+    struct epoll_event event = {.events = events, .data.u64 = token};
+    return epoll_ctl(poll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static inline int thicket_epoll_change(int poll, int fd, uint32_t events, uint64_t token) {
+    struct epoll_event event = {.events = events, .data.u64 = token};
+    return epoll_ctl(poll, EPOLL_CTL_MOD, fd, &event);
+}
+
+static inline int thicket_epoll_remove(int poll, int fd) { return epoll_ctl(poll, EPOLL_CTL_DEL, fd, NULL); }
+
+// `events` has room for `count` times this many bytes.
+static inline size_t thicket_epoll_event_size(void) { return sizeof(struct epoll_event); }
+static inline int thicket_epoll_wait(int poll, void *events, int count, int timeout_ms) {
+    return epoll_wait(poll, (struct epoll_event *)events, count, timeout_ms);
+}
+static inline uint64_t thicket_epoll_token(const void *events, int index) {
+    return ((const struct epoll_event *)events)[index].data.u64;
+}
+static inline uint32_t thicket_epoll_events(const void *events, int index) {
+    return ((const struct epoll_event *)events)[index].events;
+}
+
+static inline int thicket_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+// Blocks the three signals for this thread and those it starts, and ignores SIGPIPE.
+static inline int thicket_block_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    signal(SIGPIPE, SIG_IGN);
+    return pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+static inline int thicket_signalfd(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+// The next signal, or 0.
+static inline int thicket_read_signal(int fd) {
+    struct signalfd_siginfo info;
+    return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+}
+
+static inline int64_t thicket_monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// Raises the soft limit of open files to the hard one. Returns what holds now, or -1.
+static inline int64_t thicket_raise_file_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+    if (limit.rlim_cur < limit.rlim_max) {
+        struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit.rlim_cur = limit.rlim_max;
+    }
+    return limit.rlim_cur > INT32_MAX ? INT32_MAX : (int64_t)limit.rlim_cur;
+}
+
+static inline int thicket_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
+static inline void thicket_no_delay(int fd) {
+    int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+static inline ssize_t thicket_send(int fd, const void *bytes, size_t count) {
+    return send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+static inline ssize_t thicket_receive(int fd, void *bytes, size_t count) {
+    return recv(fd, bytes, count, MSG_DONTWAIT);
+}
+static inline int thicket_shut_write(int fd) { return shutdown(fd, SHUT_WR); }
+
+// Binds and listens on the first address of host:port that works. Returns the socket, or -errno, or -10000 - the
+// resolver's code.
+static inline int thicket_listen_tcp(const char *host, const char *port, int backlog) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *list = NULL;
+    int resolved = getaddrinfo(*host ? host : NULL, port, &hints, &list);
+    if (resolved != 0) return -10000 + resolved;
+    int result = -EADDRNOTAVAIL;
+    for (struct addrinfo *each = list; each; each = each->ai_next) {
+        int fd = socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0) { result = -errno; continue; }
+        int one = 1;
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        if (bind(fd, each->ai_addr, each->ai_addrlen) == 0 && listen(fd, backlog) == 0) { result = fd; break; }
+        result = -errno;
+        close(fd);
+    }
+    freeaddrinfo(list);
+    return result;
+}
+
+// The port a TCP socket is bound to, or -errno.
+static inline int thicket_local_port(int fd) {
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0) return -errno;
+    if (address.ss_family == AF_INET) return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    if (address.ss_family == AF_INET6) return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    return 0;
+}
+
+// The peer's address as text without the port. Returns its bytes, 0 for a peer without one.
+static inline int thicket_peer_address(int fd, char *text, int size) {
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getpeername(fd, (struct sockaddr *)&address, &length) != 0) return 0;
+    const void *raw = NULL;
+    if (address.ss_family == AF_INET) raw = &((struct sockaddr_in *)&address)->sin_addr;
+    if (address.ss_family == AF_INET6) raw = &((struct sockaddr_in6 *)&address)->sin6_addr;
+    if (!raw || !inet_ntop(address.ss_family, raw, text, (socklen_t)size)) return 0;
+    return (int)strlen(text);
+}
+
+static inline int thicket_unix_address(const char *path, struct sockaddr_un *address) {
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof address->sun_path) return -ENAMETOOLONG;
+    strcpy(address->sun_path, path);
+    return 0;
+}
+
+// Listens on a Unix-domain socket that only this user may open. A socket file nobody answers on is replaced; one that
+// answers, or a file that is no socket, is left alone. Returns the socket or -errno.
+static inline int thicket_listen_unix(const char *path, int backlog) {
+    struct sockaddr_un address;
+    int named = thicket_unix_address(path, &address);
+    if (named != 0) return named;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -errno;
+    struct stat status;
+    if (lstat(path, &status) == 0) {
+        int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int answers = probe >= 0 && connect(probe, (struct sockaddr *)&address, sizeof address) == 0;
+        int refused = !answers && errno == ECONNREFUSED;
+        if (probe >= 0) close(probe);
+        if (!S_ISSOCK(status.st_mode) || !refused) { close(fd); return -EADDRINUSE; }
+        unlink(path);
+    }
+    mode_t old = umask(0177);
+    int bound = bind(fd, (struct sockaddr *)&address, sizeof address);
+    int problem = errno;
+    umask(old);
+    if (bound != 0 || listen(fd, backlog) != 0) {
+        if (bound == 0) problem = errno;
+        close(fd);
+        return -problem;
+    }
+    return fd;
+}
+
+// Connects to a Unix-domain socket, blocking. Returns the socket or -errno.
+static inline int thicket_connect_unix(const char *path) {
+    struct sockaddr_un address;
+    int named = thicket_unix_address(path, &address);
+    if (named != 0) return named;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+    int problem = errno;
+    close(fd);
+    return -problem;
+}
+
+// Connects to a numeric address, blocking. Returns the socket or -errno.
+static inline int thicket_connect_tcp(const char *host, const char *port) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    if (getaddrinfo(host, port, &hints, &list) != 0) return -EHOSTUNREACH;
+    int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int result = fd < 0 ? -errno : fd;
+    if (fd >= 0 && connect(fd, list->ai_addr, list->ai_addrlen) != 0) {
+        result = -errno;
+        close(fd);
+    }
+    freeaddrinfo(list);
+    return result;
+}
+
+// A file descriptor that is given up when accept fails for want of one, so that the connection can be answered.
+static inline int thicket_spare_descriptor(void) { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+// The current second as an HTTP date (RFC 9110, 5.6.7). Returns the bytes written, 0 when `size` is too small.
+static inline int thicket_http_date(char *text, int size) {
+    const char *days = "SunMonTueWedThuFriSat";
+    const char *months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t now = time(NULL);
+    struct tm parts;
+    gmtime_r(&now, &parts);
+    int count = snprintf(
+        text, (size_t)size, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT", days + 3 * parts.tm_wday, parts.tm_mday,
+        months + 3 * parts.tm_mon, parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
+    return count > 0 && count < size ? count : 0;
+}
