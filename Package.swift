@@ -48,13 +48,13 @@ let package = Package(
 
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
-        tests("ProtocolTests", ["ThicketProtocol", "ThicketTestSupport"]),
+        tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
         tests(
             "ServerTests",
             [
                 "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
-                "ThicketTestSupport",
+                "ThicketTestSupport", "CThicketNet",
             ]),
         tests("ReplayTests", ["ThicketReplay", "ThicketProtocol", "ThicketTestSupport"]),
         tests("ClientTests", ["ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketTestSupport"]),

@@ -236,3 +236,7 @@ static inline int thicket_http_date(char *text, int size) {
         months + 3 * parts.tm_mon, parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
     return count > 0 && count < size ? count : 0;
 }
+// Without MSG_DONTWAIT, for command-line clients and tests.
+static inline ssize_t thicket_send_blocking(int fd, const void *bytes, size_t count) {
+    return send(fd, bytes, count, MSG_NOSIGNAL);
+}

@@ -1,6 +1,10 @@
 /// Joins the chunks of a body (RFC 9112, 7.1). Extensions and trailers are checked, counted and dropped.
 struct HTTPChunkedBody {
-    private enum State { case size, data(Int), dataEnd, trailer }
+    private enum State {
+        case size
+        case data(Int)
+        case dataEnd, trailer
+    }
 
     private var state: State = .size
     private var line: [UInt8] = []

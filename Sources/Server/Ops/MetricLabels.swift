@@ -35,8 +35,11 @@ extension Metrics {
         case methodNotAllowed = "405"
         case timeout = "408"
         case tooLarge = "413"
+        case targetTooLong = "414"
+        case expectationFailed = "417"
         case upgradeRequired = "426"
         case headTooLarge = "431"
+        case notImplemented = "501"
         case unavailable = "503"
         case versionNotSupported = "505"
     }

@@ -1,0 +1,73 @@
+import ThicketProtocol
+
+/// One accepted socket. Belongs to the loop's thread; small, because most of them only wait.
+final class Connection {
+    enum Phase: UInt8 {
+        /// Requests are read.
+        case http
+        /// A WebSocket.
+        case open
+        /// Our close frame is queued or out, the peer's is awaited; its messages are dropped.
+        case closing
+        /// What is queued goes out, then our end is shut; whatever comes in is thrown away until the peer ends too.
+        case draining
+        /// The descriptor is closed.
+        case dead
+    }
+
+    let id: ConnectionID
+    let listener: Listener
+    var phase: Phase = .http
+
+    /// The delegate wants no more messages for now.
+    var isPaused: Bool = false
+    /// Too much is queued to read on.
+    var isThrottled: Bool = false
+    /// The socket takes no more; epoll tells when it does.
+    var isBlocked: Bool = false
+    /// In the loop's list of connections with something to write.
+    var isDirty: Bool = false
+    /// In the loop's list of connections to read on with.
+    var isResuming: Bool = false
+    /// The peer sends no more.
+    var sawEnd: Bool = false
+    /// Our direction is shut.
+    var isShut: Bool = false
+    /// What epoll was last told.
+    var watchesReads: Bool = true
+    var watchesWrites: Bool = false
+
+    var outbox: Outbox = .init()
+    var reader: WebSocketReader
+    /// Present until the connection becomes a WebSocket.
+    var exchange: HTTPExchange?
+    /// Input that was read and may not be handled yet.
+    var backlog: [UInt8] = []
+
+    init(id: ConnectionID, listener: Listener, settings: NetSettings) {
+        self.id = id
+        self.listener = listener
+        reader = WebSocketReader(
+            role: .server, messageBytesMax: settings.messageBytesMax, takesBinary: settings.takesBinary)
+        exchange = HTTPExchange(limits: settings.http)
+    }
+
+    /// Whether input may be handed to the delegate now.
+    var mayConsume: Bool {
+        switch phase {
+        case .http: !isThrottled && exchange?.awaited == nil
+        case .open: !isThrottled && !isPaused
+        case .closing, .draining: true
+        case .dead: false
+        }
+    }
+}
+
+/// The HTTP side of a connection.
+final class HTTPExchange {
+    var requests: HTTPRequestReader
+    /// The request whose answer comes later.
+    var awaited: HTTPRequest?
+
+    init(limits: HTTPLimits) { requests = HTTPRequestReader(limits: limits) }
+}

@@ -1,0 +1,118 @@
+internal import CThicketNet
+import Glibc
+import ThicketProtocol
+
+extension EventLoop {
+    /// Listens on a TCP address.
+    ///
+    /// - Parameters:
+    ///   - host: a numeric address or a name; empty for every address of this machine.
+    ///   - port: 0 takes a free one, told by the result.
+    public func listen(host: String, port: Int) throws(NetError) -> Listener {
+        let shown: String = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
+        let descriptor: Int32 = thicket_listen_tcp(host, String(port), settings.backlog)
+        guard descriptor >= 0 else {
+            let reason: String =
+                descriptor <= -9_000 ? String(cString: gai_strerror(descriptor + 10_000)) : systemReason(-descriptor)
+            throw NetError.listen(address: "\(shown):\(port)", reason: reason)
+        }
+        let bound: Int = Int(thicket_local_port(descriptor))
+        return try register(descriptor, address: "\(shown):\(bound)", port: bound)
+    }
+
+    /// Listens on a Unix-domain socket that only this user may open.
+    ///
+    /// A socket file that a dead server left behind is replaced. The file is not removed at the end.
+    public func listen(path: String) throws(NetError) -> Listener {
+        let descriptor: Int32 = thicket_listen_unix(path, settings.backlog)
+        guard descriptor >= 0 else { throw NetError.listen(address: path, reason: systemReason(-descriptor)) }
+        return try register(descriptor, address: path, port: 0)
+    }
+
+    private func register(_ descriptor: Int32, address: String, port: Int) throws(NetError) -> Listener {
+        guard poller.add(descriptor, reads: true, writes: false, token: UInt64(UInt32(descriptor))) else {
+            _ = Glibc.close(descriptor)
+            throw NetError.listen(address: address, reason: systemReason(errno))
+        }
+        let listener: Listener = .init(number: listenerCount, port: port, address: address)
+        listenerCount += 1
+        listeners[descriptor] = listener
+        return listener
+    }
+
+    func stopListening() {
+        for descriptor: Int32 in listeners.keys {
+            poller.remove(descriptor)
+            _ = Glibc.close(descriptor)
+        }
+        listeners = [:]
+    }
+
+    /// Accepts until nobody waits any more.
+    func accept(_ descriptor: Int32, _ listener: Listener) {
+        for _: Int in 0..<settings.acceptsPerTurnMax {
+            let accepted: Int32 = thicket_accept(descriptor)
+            if accepted >= 0 {
+                admit(accepted, listener)
+                continue
+            }
+            switch errno {
+            case EINTR, ECONNABORTED, EPROTO, EPERM: continue
+            case EMFILE, ENFILE:
+                guard refuseWithSpare(descriptor) else { return }
+            default: return
+            }
+        }
+    }
+
+    private func admit(_ descriptor: Int32, _ listener: Listener) {
+        guard connectionCount < settings.connectionsMax && Int(descriptor) < descriptorsMax else {
+            return refuse(descriptor)
+        }
+        if listener.port != 0 { thicket_no_delay(descriptor) }
+        lastSerial = lastSerial == .max ? 1 : lastSerial + 1
+        let id: ConnectionID = .init(slot: descriptor, serial: lastSerial)
+        guard poller.add(descriptor, reads: true, writes: false, token: id.token) else { return refuse(descriptor) }
+        if Int(descriptor) >= connections.count {
+            let missing: Int = max(64, Int(descriptor) + 1 - connections.count, connections.count / 2)
+            connections.append(contentsOf: repeatElement(nil, count: missing))
+            deadlines.append(contentsOf: repeatElement(.max, count: missing))
+        }
+        let connection: Connection = .init(id: id, listener: listener, settings: settings)
+        connections[Int(descriptor)] = connection
+        if connectionCount == 0 { nextSweep = now + sweepInterval }
+        connectionCount += 1
+        expire(connection, after: settings.requestTimeout)
+        metrics.connectionsAccepted.add()
+        metrics.connections.add()
+    }
+
+    private func refuse(_ descriptor: Int32) {
+        let answer: [UInt8] = HTTPResponse(
+            status: 503, fields: [.init("retry-after", "5")], closes: true
+        ).encoded(for: nil)
+        _ = thicket_send(descriptor, answer, answer.count)
+        _ = thicket_shut_write(descriptor)
+        _ = Glibc.close(descriptor)
+        metrics.connectionsRefused.add()
+    }
+
+    /// Out of descriptors: gives up the spare one to answer whoever waits, lest they wait for ever and the listener
+    /// stay ready.
+    ///
+    /// - Returns: whether there is a point in trying again.
+    private func refuseWithSpare(_ descriptor: Int32) -> Bool {
+        guard spareDescriptor >= 0 else { return false }
+        _ = Glibc.close(spareDescriptor)
+        spareDescriptor = -1
+        let accepted: Int32 = thicket_accept(descriptor)
+        if accepted >= 0 { refuse(accepted) }
+        spareDescriptor = thicket_spare_descriptor()
+        return accepted >= 0
+    }
+}
+
+extension ConnectionID {
+    /// What epoll reports for it.
+    var token: UInt64 { UInt64(serial) << 32 | UInt64(UInt32(bitPattern: slot)) }
+}

@@ -1,0 +1,144 @@
+internal import CThicketNet
+import Glibc
+import ThicketProtocol
+
+extension EventLoop {
+    /// Closes a WebSocket: a close frame behind what is queued, then the peer has the close timeout to answer. The
+    /// delegate hears of it by `closed`, as of every end. An HTTP connection is closed behind what is queued.
+    public func close(_ id: ConnectionID, _ code: WebSocketCloseCode = .normal, reason: String = "") {
+        checkThread()
+        guard let connection: Connection = lookup(id) else { return }
+        if connection.phase == .http { return drain(connection) }
+        close(connection, code, reason: reason, .closed(code))
+    }
+
+    private func close(
+        _ connection: Connection, _ code: WebSocketCloseCode, reason: String, _ end: ConnectionEnd
+    ) {
+        guard connection.phase == .open else { return }
+        enqueue(connection, WebSocketWriter.close(code, reason: reason))
+        guard connection.phase == .open else { return }
+        if let label: Metrics.CloseCode = .init(known: code) { metrics.webSocketErrors.add(1, label) }
+        self.end(connection, end)
+        connection.phase = .closing
+        expire(connection, after: settings.closeTimeout)
+        if !connection.backlog.isEmpty { resume(connection) }
+        watch(connection)
+    }
+
+    /// What a stop means for one connection.
+    func stop(_ connection: Connection) {
+        switch connection.phase {
+        case .open: close(connection, .goingAway, reason: "the server stops", .stopping)
+        case .http:
+            let isBusy: Bool = connection.exchange?.awaited != nil || !connection.outbox.isEmpty
+            if !isBusy { drop(connection, .stopping) }
+        case .closing, .draining, .dead: break
+        }
+        watch(connection)
+    }
+
+    /// Remembers that an open WebSocket has ended; the delegate is told at the end of the turn. The caller takes the
+    /// connection out of its open phase, so it happens once.
+    func end(_ connection: Connection, _ end: ConnectionEnd) {
+        guard connection.phase == .open else { return }
+        ended.append((connection.id, end))
+        metrics.webSockets.subtract()
+        metrics.connectionsClosed.add(1, .init(end))
+    }
+
+    /// Lets what is queued go out, then shuts our direction and waits a little for the peer to do so too.
+    func drain(_ connection: Connection) {
+        guard connection.phase != .dead && connection.phase != .draining else { return }
+        if connection.phase == .http { metrics.connectionsClosed.add(1, isStopping ? .shutdown : .done) }
+        connection.phase = .draining
+        connection.backlog = []
+        connection.exchange = nil
+        expire(connection, after: settings.lingerTimeout)
+        if connection.outbox.isEmpty { finishWriting(connection) }
+        watch(connection)
+    }
+
+    /// Everything is out. A close of the socket now could reset the connection and destroy bytes the peer has not read
+    /// yet, so only our direction is shut; the peer's end, or the linger timeout, does the rest.
+    func finishWriting(_ connection: Connection) {
+        guard !connection.sawEnd else { return drop(connection, .vanished) }
+        guard !connection.isShut else { return }
+        connection.isShut = true
+        _ = thicket_shut_write(connection.id.slot)
+    }
+
+    /// Closes the descriptor. `end` is what a WebSocket's end is called if it was not told yet.
+    func drop(_ connection: Connection, _ end: ConnectionEnd) {
+        guard connection.phase != .dead else { return }
+        self.end(connection, end)
+        if connection.phase == .http { metrics.connectionsClosed.add(1, .init(end)) }
+        connection.phase = .dead
+        connections[Int(connection.id.slot)] = nil
+        deadlines[Int(connection.id.slot)] = .max
+        connectionCount -= 1
+        metrics.outboxBytes.subtract(connection.outbox.count)
+        metrics.connections.subtract()
+        connection.outbox = .init()
+        connection.backlog = []
+        _ = Glibc.close(connection.id.slot)
+    }
+
+    // MARK: Reading on
+
+    /// Has the connection's waiting input handled at the end of this turn or in the next.
+    func resume(_ connection: Connection) {
+        guard !connection.isResuming, connection.phase != .dead else { return }
+        connection.isResuming = true
+        resuming.append(connection)
+    }
+
+    func resumeAll() {
+        let batch: [Connection] = resuming
+        resuming = []
+        for connection: Connection in batch {
+            connection.isResuming = false
+            guard connection.mayConsume else { continue }
+            var backlog: [UInt8] = connection.backlog
+            connection.backlog = []
+            backlog.withUnsafeMutableBytes { bytes in
+                var input: UnsafeMutableRawBufferPointer = bytes
+                consume(connection, &input)
+            }
+        }
+    }
+
+    // MARK: Deadlines
+
+    /// A sign of life of a WebSocket's peer: a byte from it, or a byte of ours that it took.
+    func touch(_ connection: Connection) { expire(connection, after: settings.idleTimeout) }
+
+    /// Sets the time at which the connection is given up; nil: never.
+    func expire(_ connection: Connection, after delay: Duration?) {
+        deadlines[Int(connection.id.slot)] = delay.map { now + $0.nanoseconds } ?? .max
+    }
+
+    /// Looks at every deadline. They lie side by side in one array, so 100,000 of them are a matter of microseconds.
+    func sweep() {
+        nextSweep = now + sweepInterval
+        for slot: Int in deadlines.indices where deadlines[slot] <= now {
+            if let connection: Connection = connections[slot] { expired(connection) }
+        }
+    }
+
+    private func expired(_ connection: Connection) {
+        switch connection.phase {
+        case .http:
+            let isInside: Bool = connection.exchange?.requests.isInsideRequest ?? false
+            guard isInside else { return drop(connection, .idle) }
+            metrics.httpErrors.add(1, .timeout)
+            enqueue(connection, HTTPResponse(status: 408, closes: true).encoded(for: nil, date: date.text(now)))
+            drain(connection)
+        case .open:
+            guard !connection.isPaused else { return touch(connection) }
+            close(connection, .goingAway, reason: "idle", .idle)
+        case .closing, .draining: drop(connection, .vanished)
+        case .dead: break
+        }
+    }
+}

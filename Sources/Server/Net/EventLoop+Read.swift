@@ -1,0 +1,208 @@
+internal import CThicketNet
+import Glibc
+import ThicketCrypto
+import ThicketProtocol
+
+extension EventLoop {
+    /// Stops handing this connection's messages to the delegate, also those read already, until `resumeReading`.
+    public func pauseReading(_ id: ConnectionID) {
+        checkThread()
+        guard let connection: Connection = lookup(id), connection.phase == .open else { return }
+        connection.isPaused = true
+        watch(connection)
+    }
+
+    /// Goes on after `pauseReading`, in this turn or the next.
+    public func resumeReading(_ id: ConnectionID) {
+        checkThread()
+        guard let connection: Connection = lookup(id), connection.isPaused else { return }
+        connection.isPaused = false
+        touch(connection)
+        resume(connection)
+    }
+
+    /// Takes what the socket has, once; epoll says so if there is more.
+    func readable(_ connection: Connection) {
+        guard connection.watchesReads else {
+            // Broken while nothing is read: nobody is there for an answer.
+            return drop(connection, .vanished)
+        }
+        let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
+        if count > 0 {
+            metrics.receivedBytes.add(count)
+            var input: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[..<count])
+            if connection.phase == .open { touch(connection) }
+            consume(connection, &input)
+        } else if count == 0 {
+            inputEnded(connection)
+        } else if errno != EAGAIN && errno != EINTR {
+            drop(connection, .vanished)
+        }
+    }
+
+    /// Handles input as far as it may be handled now; the rest waits in the backlog.
+    func consume(_ connection: Connection, _ input: inout UnsafeMutableRawBufferPointer) {
+        while !input.isEmpty {
+            guard connection.mayConsume else {
+                if connection.phase != .dead { connection.backlog = [UInt8](input) }
+                break
+            }
+            switch connection.phase {
+            case .http: consumeHTTP(connection, &input)
+            case .open, .closing: consumeFrames(connection, &input)
+            case .draining, .dead: return
+            }
+        }
+        watch(connection)
+    }
+
+    private func inputEnded(_ connection: Connection) {
+        connection.sawEnd = true
+        let isAwaited: Bool = connection.exchange?.awaited != nil
+        let mayStillWrite: Bool = connection.phase == .http || connection.phase == .draining
+        guard mayStillWrite && (isAwaited || !connection.outbox.isEmpty) else { return drop(connection, .vanished) }
+        // A client that has shut its end only still gets its answer.
+        if !isAwaited { drain(connection) }
+        watch(connection)
+    }
+
+    // MARK: WebSocket
+
+    private func consumeFrames(_ connection: Connection, _ input: inout UnsafeMutableRawBufferPointer) {
+        do throws(WebSocketFailure) {
+            while let event: WebSocketEvent = try connection.reader.next(&input) {
+                if connection.phase == .open { deliver(event, connection) } else { onlyClose(event, connection) }
+                if !connection.mayConsume || connection.phase == .draining { return throttleIfFull(connection) }
+                throttleIfFull(connection)
+                if connection.isThrottled { return }
+            }
+        } catch {
+            fail(connection, error)
+        }
+    }
+
+    private func deliver(_ event: WebSocketEvent, _ connection: Connection) {
+        switch event {
+        case .text(let bytes): delegate?.received(connection.id, text: bytes)
+        case .binary(let bytes): delegate?.received(connection.id, binary: bytes)
+        case .ping(let bytes): enqueue(connection, WebSocketWriter.frame(.pong, bytes))
+        case .pong: break
+        case .close(let code, _):
+            enqueue(connection, WebSocketWriter.close(code))
+            end(connection, .peer(code))
+            drain(connection)
+        }
+    }
+
+    /// After our close frame only the peer's matters. It is the answer to ours, so nothing of ours is unread any more.
+    private func onlyClose(_ event: WebSocketEvent, _ connection: Connection) {
+        if case .close = event { drop(connection, .vanished) }
+    }
+
+    private func fail(_ connection: Connection, _ failure: WebSocketFailure) {
+        if connection.phase == .open {
+            enqueue(connection, WebSocketWriter.close(failure.code, reason: failure.problem.rawValue))
+            metrics.webSocketErrors.add(1, .init(failure.code))
+            end(connection, .refused(failure))
+        }
+        drain(connection)
+    }
+
+    /// With much queued, what was read waits: a peer that does not take its answers asks no more questions.
+    private func throttleIfFull(_ connection: Connection) {
+        guard connection.outbox.count > settings.pendingBytesPause, connection.phase != .dead else { return }
+        flush(connection)
+        if connection.outbox.count > settings.pendingBytesPause { connection.isThrottled = true }
+    }
+
+    // MARK: HTTP
+
+    private func consumeHTTP(_ connection: Connection, _ input: inout UnsafeMutableRawBufferPointer) {
+        guard let exchange: HTTPExchange = connection.exchange else { return }
+        let wasInside: Bool = exchange.requests.isInsideRequest
+        var unread: UnsafeRawBufferPointer = .init(input)
+        do throws(HTTPFailure) {
+            let request: HTTPRequest? = try exchange.requests.next(&unread)
+            input.removeFirst(input.count - unread.count)
+            if let request {
+                serve(request, connection, exchange)
+            } else {
+                awaitRest(connection, exchange, wasInside: wasInside)
+            }
+        } catch {
+            input = .init(rebasing: input[input.endIndex...])
+            refuse(connection, error)
+        }
+        throttleIfFull(connection)
+    }
+
+    /// The clock of a request starts with its first byte, not with each.
+    private func awaitRest(_ connection: Connection, _ exchange: HTTPExchange, wasInside: Bool) {
+        if !wasInside && exchange.requests.isInsideRequest { expire(connection, after: settings.requestTimeout) }
+        if exchange.requests.takeContinue() { enqueue(connection, HTTPResponse(status: 100).encoded(for: nil)) }
+    }
+
+    private func serve(_ request: HTTPRequest, _ connection: Connection, _ exchange: HTTPExchange) {
+        let disposition: HTTPDisposition =
+            delegate?.answer(request, on: connection.id, via: connection.listener)
+            ?? .respond(HTTPResponse(status: 503, closes: true))
+        guard connection.phase == .http else { return }
+        switch disposition {
+        case .respond(let response): write(response, for: request, connection)
+        case .later:
+            exchange.awaited = request
+            expire(connection, after: nil)
+        case .upgrade: upgrade(request, connection)
+        }
+    }
+
+    private func upgrade(_ request: HTTPRequest, _ connection: Connection) {
+        let key: String
+        do throws(HTTPFailure) {
+            key = try WebSocketHandshake.key(of: request)
+        } catch {
+            return refuse(connection, error)
+        }
+        enqueue(connection, WebSocketHandshake.accepted(key: key, sha1: Hash.sha1))
+        connection.exchange = nil
+        connection.phase = .open
+        metrics.webSockets.add()
+        touch(connection)
+        delegate?.opened(connection.id, request)
+    }
+
+    /// Answers a request for which the delegate had said `.later`. Without such a request nothing happens.
+    public func respond(_ id: ConnectionID, _ response: HTTPResponse) {
+        checkThread()
+        guard let connection: Connection = lookup(id), let request: HTTPRequest = connection.exchange?.awaited else {
+            return
+        }
+        connection.exchange?.awaited = nil
+        write(response, for: request, connection)
+        if connection.phase == .http { resume(connection) }
+    }
+
+    private func write(_ response: HTTPResponse, for request: HTTPRequest, _ connection: Connection) {
+        var response: HTTPResponse = response
+        if isStopping || connection.sawEnd { response.closes = true }
+        enqueue(connection, response.encoded(for: request, date: date.text(now)))
+        if response.closes || !request.keepsAlive {
+            drain(connection)
+        } else {
+            expire(connection, after: settings.keepAliveTimeout)
+        }
+    }
+
+    /// Answers a request that broke a rule; the bytes behind it are thrown away.
+    func refuse(_ connection: Connection, _ failure: HTTPFailure) {
+        let response: HTTPResponse = .refusal(failure)
+        metrics.httpErrors.add(1, .init(status: failure.status))
+        enqueue(connection, response.encoded(for: nil, date: date.text(now)))
+        drain(connection)
+    }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Cuts `count` bytes from the front.
+    mutating func removeFirst(_ count: Int) { self = .init(rebasing: self[count...]) }
+}

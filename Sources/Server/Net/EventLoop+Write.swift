@@ -1,0 +1,118 @@
+internal import CThicketNet
+import Glibc
+import ThicketProtocol
+
+extension EventLoop {
+    /// Queues a frame that many connections may share; it leaves at the end of the turn.
+    public func send(_ id: ConnectionID, _ frame: SharedFrame) {
+        checkThread()
+        guard let connection: Connection = lookup(id), connection.phase == .open else { return }
+        enqueue(connection, frame.bytes)
+    }
+
+    /// Queues a text message. The caller vouches that it is UTF-8.
+    public func send(_ id: ConnectionID, text: [UInt8]) { send(id, SharedFrame(text: text)) }
+
+    /// Queues a text message. The caller vouches that it is UTF-8.
+    public func send(_ id: ConnectionID, text: UnsafeRawBufferPointer) { send(id, SharedFrame(text: text)) }
+
+    /// Queues a binary message.
+    public func send(_ id: ConnectionID, binary: UnsafeRawBufferPointer) {
+        send(id, SharedFrame(encoded: WebSocketWriter.frame(.binary, binary)))
+    }
+
+    /// Bytes queued for a connection and not yet taken by its socket.
+    public func pendingBytes(_ id: ConnectionID) -> Int { lookup(id)?.outbox.count ?? 0 }
+
+    /// Queues bytes, or gives the connection up when its reader is too slow for what is queued already.
+    func enqueue(_ connection: Connection, _ bytes: [UInt8]) {
+        if connection.outbox.count > settings.pendingBytesMax { flush(connection) }
+        guard connection.phase != .dead else { return }
+        guard connection.outbox.count <= settings.pendingBytesMax else { return giveUp(connection) }
+        connection.outbox.append(bytes)
+        metrics.outboxBytes.add(bytes.count)
+        markDirty(connection)
+    }
+
+    private func markDirty(_ connection: Connection) {
+        guard !connection.isDirty else { return }
+        connection.isDirty = true
+        dirty.append(connection)
+    }
+
+    /// A slow reader gets nothing more but the end of the frame it is reading and the advice to come back.
+    private func giveUp(_ connection: Connection) {
+        metrics.outboxOverflows.add()
+        guard connection.phase == .open else { return drop(connection, .slowReader) }
+        let before: Int = connection.outbox.count
+        connection.outbox.dropUnstarted()
+        metrics.outboxBytes.subtract(before - connection.outbox.count)
+        let farewell: [UInt8] = WebSocketWriter.close(.tryAgainLater, reason: "too slow")
+        connection.outbox.append(farewell)
+        metrics.outboxBytes.add(farewell.count)
+        metrics.webSocketErrors.add(1, .tryAgainLater)
+        markDirty(connection)
+        end(connection, .slowReader)
+        drain(connection)
+    }
+
+    /// Writes what the turn has left.
+    func flushDirty() {
+        let batch: [Connection] = dirty
+        dirty = []
+        for connection: Connection in batch {
+            connection.isDirty = false
+            flush(connection)
+        }
+    }
+
+    /// Writes until all is out or the socket takes no more.
+    func flush(_ connection: Connection) {
+        guard connection.phase != .dead else { return }
+        while !connection.outbox.isEmpty && !connection.isBlocked {
+            guard writeOnce(connection) else { break }
+        }
+        guard connection.phase != .dead else { return }
+        if connection.outbox.isEmpty && connection.phase == .draining { finishWriting(connection) }
+        if connection.isThrottled && connection.outbox.count <= settings.pendingBytesPause {
+            connection.isThrottled = false
+            resume(connection)
+        }
+        watch(connection)
+    }
+
+    /// - Returns: whether to go on.
+    private func writeOnce(_ connection: Connection) -> Bool {
+        let slot: Int32 = connection.id.slot
+        let (written, asked): (Int, Int) = connection.outbox.withNext(gather: gather) { bytes in
+            (thicket_send(slot, bytes.baseAddress, bytes.count), bytes.count)
+        }
+        guard written > 0 else {
+            if errno == EINTR { return true }
+            if errno == EAGAIN {
+                connection.isBlocked = true
+            } else {
+                drop(connection, .vanished)
+            }
+            return false
+        }
+        connection.outbox.consume(written)
+        metrics.sentBytes.add(written)
+        metrics.outboxBytes.subtract(written)
+        if connection.phase == .open { touch(connection) }
+        if written < asked { connection.isBlocked = true }
+        return true
+    }
+
+    /// Tells epoll what we want to know of a connection, if that has changed.
+    func watch(_ connection: Connection) {
+        guard connection.phase != .dead else { return }
+        let isHeld: Bool = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
+        let reads: Bool =
+            connection.mayConsume && !connection.sawEnd && connection.backlog.isEmpty && !isHeld
+        let writes: Bool = connection.isBlocked
+        guard reads != connection.watchesReads || writes != connection.watchesWrites else { return }
+        (connection.watchesReads, connection.watchesWrites) = (reads, writes)
+        poller.change(connection.id.slot, reads: reads, writes: writes, token: connection.id.token)
+    }
+}

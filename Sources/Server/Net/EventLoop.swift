@@ -1,0 +1,276 @@
+internal import CThicketNet
+import Glibc
+import ThicketCrypto
+import ThicketProtocol
+
+/// Serves sockets on one thread: HTTP/1.1 until a connection becomes a WebSocket, then messages both ways.
+///
+/// The loop belongs to the thread that calls `run`, and so do its delegate and all methods; other threads use `handle`
+/// and mailboxes. One turn handles everything that is ready, tells the delegate, and only then writes: all that was
+/// sent to a connection during the turn leaves in one call to the kernel.
+public final class EventLoop {
+    public let settings: NetSettings
+    /// For other threads.
+    public let handle: LoopHandle
+    /// Told about everything; released when `run` returns.
+    public var delegate: (any LoopDelegate)?
+    /// Nanoseconds of the monotonic clock at the begin of this turn.
+    public internal(set) var now: Int64
+
+    let metrics: Metrics
+    var poller: Poller
+    let bell: Bell
+    var drains: [() -> Void] = []
+    var timers: TimerQueue = .init()
+    var signalDescriptor: Int32 = -1
+    var spareDescriptor: Int32
+    /// Descriptors below this number may become connections.
+    let descriptorsMax: Int
+
+    /// Indexed by descriptor, as is `deadlines`: nanoseconds of the monotonic clock, `.max` for never.
+    var connections: [Connection?] = []
+    var deadlines: [Int64] = []
+    var connectionCount: Int = 0
+    var lastSerial: UInt32 = 0
+    var listeners: [Int32: Listener] = [:]
+    var listenerCount: Int = 0
+
+    /// Connections with something to write at the end of the turn.
+    var dirty: [Connection] = []
+    /// Connections to read on with.
+    var resuming: [Connection] = []
+    /// WebSockets that ended and whose end the delegate does not know yet.
+    var ended: [(ConnectionID, ConnectionEnd)] = []
+
+    var nextSweep: Int64 = 0
+    let sweepInterval: Int64
+    var isStopping: Bool = false
+    var isQuiet: Bool = false
+    var isFinished: Bool = false
+    var stopDeadline: Int64 = .max
+    var date: HTTPDate = .init()
+
+    let scratch: UnsafeMutableRawBufferPointer
+    let gather: UnsafeMutableRawBufferPointer
+    private var thread: pthread_t
+
+    /// Bytes read from one connection in one turn at most.
+    static let scratchBytes: Int = 128 << 10
+    /// Bytes of small frames joined for one write.
+    static let gatherBytes: Int = 64 << 10
+    /// Nanoseconds between two looks at all deadlines, at most and at least.
+    private static let sweepMax: Int64 = 1_000_000_000
+    private static let sweepMin: Int64 = 10_000_000
+
+    /// Raises the soft limit on open files to the hard one.
+    ///
+    /// - Throws: when the kernel gives no descriptor for epoll or the wake-up.
+    public init(settings: NetSettings = .init(), metrics: Metrics = .init()) throws(NetError) {
+        self.settings = settings
+        self.metrics = metrics
+        poller = try Poller()
+        bell = try Bell()
+        let work: Mailbox<@Sendable (EventLoop) -> Void> = .init(bell: bell)
+        handle = LoopHandle(work: work)
+        spareDescriptor = thicket_spare_descriptor()
+        descriptorsMax = max(64, Int(thicket_raise_file_limit()) - settings.descriptorsReserved)
+        now = thicket_monotonic_ns()
+        thread = pthread_self()
+        scratch = .allocate(byteCount: Self.scratchBytes, alignment: 64)
+        gather = .allocate(byteCount: Self.gatherBytes, alignment: 64)
+        let shortest: Duration = min(
+            settings.requestTimeout, settings.keepAliveTimeout, settings.idleTimeout, settings.closeTimeout,
+            settings.lingerTimeout)
+        sweepInterval = min(Self.sweepMax, max(Self.sweepMin, shortest.nanoseconds / 4))
+        signal(SIGPIPE, SIG_IGN)
+        guard poller.add(bell.descriptor, reads: true, writes: false, token: UInt64(UInt32(bell.descriptor))) else {
+            throw NetError.setup(call: "epoll_ctl", reason: systemReason(errno))
+        }
+        drains.append { [unowned self] in for work in work.takeAll() { work(self) } }
+    }
+
+    deinit {
+        for case let connection? in connections { _ = Glibc.close(connection.id.slot) }
+        for descriptor: Int32 in listeners.keys { _ = Glibc.close(descriptor) }
+        if signalDescriptor >= 0 { _ = Glibc.close(signalDescriptor) }
+        if spareDescriptor >= 0 { _ = Glibc.close(spareDescriptor) }
+        scratch.deallocate()
+        gather.deallocate()
+    }
+
+    // MARK: For the delegate
+
+    /// Connections of all kinds.
+    public var openConnections: Int { connectionCount }
+
+    /// Makes a way for values from any thread to this one.
+    ///
+    /// - Parameter deliver: gets each batch, on the loop's thread, before `turnEnded`.
+    public func mailbox<Message: Sendable>(
+        of type: Message.Type = Message.self, deliver: @escaping ([Message]) -> Void
+    ) -> Mailbox<Message> {
+        let mailbox: Mailbox<Message> = .init(bell: bell)
+        drains.append {
+            let batch: [Message] = mailbox.takeAll()
+            if !batch.isEmpty { deliver(batch) }
+        }
+        return mailbox
+    }
+
+    /// Runs `action` once, on the loop's thread, not before `delay` has passed.
+    @discardableResult
+    public func schedule(after delay: Duration, _ action: @escaping () -> Void) -> TimerID {
+        timers.schedule(at: now + max(0, delay.nanoseconds), action)
+    }
+
+    /// Takes a timer back; one that has run is ignored.
+    public func cancel(_ timer: TimerID) { timers.cancel(timer) }
+
+    /// The peer's address without its port; empty for a Unix-domain socket or a connection that is gone.
+    public func peerAddress(_ id: ConnectionID) -> String {
+        guard let connection: Connection = lookup(id) else { return "" }
+        var text: [CChar] = .init(repeating: 0, count: 64)
+        let count: Int = Int(thicket_peer_address(connection.id.slot, &text, Int32(text.count)))
+        return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    // MARK: Running
+
+    /// Blocks SIGTERM, SIGINT and SIGHUP for this thread and every one it starts. Call it first of all in a synchronous
+    /// main, before any thread or task: a thread that does not block them would take them the usual way.
+    public static func blockSignals() { _ = thicket_block_signals() }
+
+    /// Turns the three signals into calls of the delegate; `blockSignals` must have been called.
+    public func watchSignals() throws(NetError) {
+        signalDescriptor = thicket_signalfd()
+        let token: UInt64 = UInt64(UInt32(bitPattern: signalDescriptor))
+        guard signalDescriptor >= 0, poller.add(signalDescriptor, reads: true, writes: false, token: token) else {
+            throw NetError.setup(call: "signalfd", reason: systemReason(errno))
+        }
+    }
+
+    /// Serves until `stop` has done its work.
+    public func run() {
+        thread = pthread_self()
+        while !isFinished { turn() }
+        for case let connection? in connections { drop(connection, .stopping) }
+        tellEnds()
+        delegate = nil
+    }
+
+    /// Ends in an orderly way: no new connections, close code 1001 to every WebSocket, and `run` returns when all
+    /// connections have drained or `grace` is over.
+    public func stop(within grace: Duration) {
+        checkThread()
+        guard !isStopping else { return }
+        isStopping = true
+        stopDeadline = now + grace.nanoseconds
+        stopListening()
+        for case let connection? in connections { stop(connection) }
+    }
+
+    /// Takes no new connection and reads nothing more, so that what is under way can be answered before `stop`.
+    public func quiesce() {
+        checkThread()
+        guard !isQuiet else { return }
+        isQuiet = true
+        stopListening()
+        for case let connection? in connections { watch(connection) }
+    }
+
+    /// Makes `run` return without waiting for anybody.
+    public func abort() { isFinished = true }
+
+    /// Handles everything that is ready, waiting for the first of it.
+    func turn() {
+        let count: Int = poller.wait(milliseconds: waitMilliseconds())
+        now = thicket_monotonic_ns()
+        for index: Int in 0..<count { handle(poller[index]) }
+        while let action: () -> Void = timers.takeDue(now) { action() }
+        if now >= nextSweep { sweep() }
+        resumeAll()
+        tellEnds()
+        delegate?.turnEnded()
+        flushDirty()
+        if isStopping && (connectionCount == 0 || now >= stopDeadline) { isFinished = true }
+        metrics.loopSeconds.observe(Int((thicket_monotonic_ns() - now) / 1_000))
+    }
+
+    private func handle(_ event: Poller.Event) {
+        let slot: Int32 = Int32(truncatingIfNeeded: event.token & 0xFFFF_FFFF)
+        let serial: UInt32 = UInt32(truncatingIfNeeded: event.token >> 32)
+        if serial != 0 {
+            guard let connection: Connection = lookup(ConnectionID(slot: slot, serial: serial)) else { return }
+            return handle(event, connection)
+        }
+        if slot == bell.descriptor {
+            bell.answer()
+            for drain in drains { drain() }
+        } else if slot == signalDescriptor {
+            takeSignals()
+        } else if let listener: Listener = listeners[slot] {
+            accept(slot, listener)
+        }
+    }
+
+    private func handle(_ event: Poller.Event, _ connection: Connection) {
+        if event.isWritable {
+            connection.isBlocked = false
+            flush(connection)
+        }
+        let mustLook: Bool = event.isBroken && !event.isWritable
+        if (event.isReadable || mustLook) && connection.phase != .dead { readable(connection) }
+    }
+
+    private func takeSignals() {
+        while true {
+            let number: Int32 = thicket_read_signal(signalDescriptor)
+            guard number != 0 else { return }
+            if number == SIGHUP {
+                delegate?.signaled(.reload)
+            } else if isStopping || isQuiet {
+                abort()
+            } else {
+                delegate?.signaled(.terminate)
+            }
+        }
+    }
+
+    private func waitMilliseconds() -> Int32 {
+        if !ended.isEmpty || !resuming.isEmpty || !dirty.isEmpty || isFinished { return 0 }
+        var deadline: Int64 = isStopping ? stopDeadline : .max
+        if connectionCount > 0 { deadline = min(deadline, nextSweep) }
+        if let timer: Int64 = timers.nextDeadline() { deadline = min(deadline, timer) }
+        guard deadline != .max else { return -1 }
+        let nanoseconds: Int64 = max(0, deadline - thicket_monotonic_ns())
+        return Int32(min(60_000, (nanoseconds + 999_999) / 1_000_000))
+    }
+
+    /// Tells the delegate of WebSockets that ended. Never from inside one of its own calls.
+    func tellEnds() {
+        while !ended.isEmpty {
+            let batch: [(ConnectionID, ConnectionEnd)] = ended
+            ended = []
+            for (id, end) in batch { delegate?.closed(id, end) }
+        }
+    }
+
+    func lookup(_ id: ConnectionID) -> Connection? {
+        let slot: Int = Int(id.slot)
+        guard slot >= 0 && slot < connections.count, let connection: Connection = connections[slot] else { return nil }
+        return connection.id.serial == id.serial ? connection : nil
+    }
+
+    func checkThread() {
+        assert(pthread_equal(thread, pthread_self()) != 0, "a loop is used on the thread that runs it")
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds; more than 292 years become that many.
+    var nanoseconds: Int64 {
+        let parts: (seconds: Int64, attoseconds: Int64) = components
+        let (product, overflows): (Int64, Bool) = parts.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        return overflows ? .max / 2 : product + parts.attoseconds / 1_000_000_000
+    }
+}

@@ -1,0 +1,73 @@
+internal import CThicketNet
+import Glibc
+import Synchronization
+
+/// Wakes the loop from another thread; one write per wake, however many ring.
+final class Bell: Sendable {
+    let descriptor: Int32
+    private let isRung: Atomic<Bool> = .init(false)
+
+    init() throws(NetError) {
+        descriptor = thicket_eventfd()
+        guard descriptor >= 0 else { throw NetError.setup(call: "eventfd", reason: systemReason(errno)) }
+    }
+
+    deinit { _ = Glibc.close(descriptor) }
+
+    func ring() {
+        guard !isRung.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        var one: UInt64 = 1
+        _ = Glibc.write(descriptor, &one, 8)
+    }
+
+    /// Quiets the bell. To be called before the mailboxes are emptied: who posts afterwards rings again.
+    func answer() {
+        var count: UInt64 = 0
+        _ = Glibc.read(descriptor, &count, 8)
+        isRung.store(false, ordering: .sequentiallyConsistent)
+    }
+}
+
+/// Carries values from any thread to the loop's, in order, and wakes the loop only for the first of a batch.
+///
+/// It has no bound of its own: who posts bounds what it has under way (the shard its group, a reader its request).
+public final class Mailbox<Message: Sendable>: Sendable {
+    private let waiting: Mutex<[Message]> = .init([])
+    private let bell: Bell
+
+    init(bell: Bell) { self.bell = bell }
+
+    /// Leaves one message. After the loop has ended nobody reads it any more.
+    public func post(_ message: Message) {
+        let wasEmpty: Bool = waiting.withLock { waiting in
+            waiting.append(message)
+            return waiting.count == 1
+        }
+        if wasEmpty { bell.ring() }
+    }
+
+    /// Leaves several messages that are handled in one batch.
+    public func post(contentsOf messages: [Message]) {
+        guard !messages.isEmpty else { return }
+        let wasEmpty: Bool = waiting.withLock { waiting in
+            defer { waiting.append(contentsOf: messages) }
+            return waiting.isEmpty
+        }
+        if wasEmpty { bell.ring() }
+    }
+
+    func takeAll() -> [Message] {
+        waiting.withLock { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+    }
+}
+
+/// What other threads may hold of a loop.
+public struct LoopHandle: Sendable {
+    let work: Mailbox<@Sendable (EventLoop) -> Void>
+
+    /// Runs `work` on the loop's thread, soon. After the loop has ended it is dropped.
+    public func post(_ work: @escaping @Sendable (EventLoop) -> Void) { self.work.post(work) }
+}

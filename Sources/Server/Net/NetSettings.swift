@@ -1,0 +1,59 @@
+import ThicketProtocol
+
+/// What the event loop is told at its start. Durations are of the monotonic clock.
+public struct NetSettings: Sendable {
+    /// Connections of all kinds; one more is answered 503 and closed. The limit on open files counts too.
+    public var connectionsMax: Int = 100_000
+    /// Connections the kernel keeps for us between two accepts.
+    public var backlog: Int32 = 4_096
+    /// File descriptors never given to connections: database, logs, readers, this loop's own.
+    public var descriptorsReserved: Int = 64
+    /// Connections accepted in one turn, so that a storm of them does not starve those that are there.
+    public var acceptsPerTurnMax: Int = 512
+
+    /// Bytes of one WebSocket message; more is closed with 1009.
+    public var messageBytesMax: Int = 8 << 20
+    /// Whether binary messages are delivered; otherwise they are closed with 1003.
+    public var takesBinary: Bool = false
+    /// Bytes queued for one connection. The frame that passes it still fits, the next one closes with 1013.
+    public var pendingBytesMax: Int = 16 << 20
+    /// Bytes queued for one connection above which nothing more is read from it until they are gone.
+    public var pendingBytesPause: Int = 256 << 10
+    /// Bounds of the HTTP parser.
+    public var http: HTTPLimits = .init()
+
+    /// From accept, or from the first byte of a later request, to the end of the request.
+    public var requestTimeout: Duration = .seconds(10)
+    /// Between two requests of one connection.
+    public var keepAliveTimeout: Duration = .seconds(60)
+    /// Without a byte read from or taken by a WebSocket peer. Clients send `h:` after 20 s (wire contract, section 5).
+    public var idleTimeout: Duration = .seconds(60)
+    /// From our close frame to the peer's.
+    public var closeTimeout: Duration = .seconds(5)
+    /// From our last byte to the peer's end of the connection; a close before that could destroy what we sent.
+    public var lingerTimeout: Duration = .seconds(2)
+
+    public init() {}
+
+    /// The same with the bounds an operator has set.
+    public init(limits: ServerLimits) {
+        connectionsMax = limits.connectionsMax
+        messageBytesMax = limits.frameBytesMax
+        pendingBytesMax = limits.pendingBytesPerConnectionMax
+    }
+}
+
+/// Why the network could not be set up.
+public enum NetError: Error, Equatable, CustomStringConvertible {
+    /// An address that cannot be listened on, and why.
+    case listen(address: String, reason: String)
+    /// The kernel refused a descriptor the loop cannot do without.
+    case setup(call: String, reason: String)
+
+    public var description: String {
+        switch self {
+        case .listen(let address, let reason): "cannot listen on \(address): \(reason)"
+        case .setup(let call, let reason): "\(call) failed: \(reason)"
+        }
+    }
+}

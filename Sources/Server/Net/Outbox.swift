@@ -1,0 +1,87 @@
+/// What a connection has to write, as frames that may be shared with other connections.
+///
+/// The usual case, one frame that leaves in the same turn, costs no allocation: the first frame has its own place.
+struct Outbox {
+    private var first: [UInt8] = []
+    private var rest: [[UInt8]] = []
+    /// Frames of `rest` that are gone; cut off now and then, so that taking one from the front stays cheap.
+    private var restStart: Int = 0
+    /// Bytes of the first frame that are gone.
+    private var sent: Int = 0
+    /// Bytes still to write.
+    private(set) var count: Int = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    mutating func append(_ frame: [UInt8]) {
+        guard !frame.isEmpty else { return }
+        if count == 0 { first = frame } else { rest.append(frame) }
+        count += frame.count
+    }
+
+    /// Hands out what to write next: a large frame in place, small ones gathered in `gather`.
+    func withNext<Result>(gather: UnsafeMutableRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        let isAlone: Bool = restStart == rest.count
+        if isAlone || first.count - sent >= gather.count / 2 {
+            return first.withUnsafeBytes { body(.init(rebasing: $0[sent...])) }
+        }
+        var filled: Int = 0
+        Self.copy(first[sent...], to: gather, &filled)
+        var index: Int = restStart
+        while index < rest.count && filled < gather.count {
+            Self.copy(rest[index][...], to: gather, &filled)
+            index += 1
+        }
+        return body(.init(rebasing: gather[..<filled]))
+    }
+
+    private static func copy(_ bytes: ArraySlice<UInt8>, to gather: UnsafeMutableRawBufferPointer, _ filled: inout Int)
+    {
+        let taken: Int = min(bytes.count, gather.count - filled)
+        bytes.withUnsafeBytes { source in
+            UnsafeMutableRawBufferPointer(rebasing: gather[filled...]).copyMemory(
+                from: .init(rebasing: source[..<taken]))
+        }
+        filled += taken
+    }
+
+    /// Forgets `written` bytes from the front, and frees frames that are through.
+    mutating func consume(_ written: Int) {
+        count -= written
+        var written: Int = written
+        while written > 0 {
+            let left: Int = first.count - sent
+            guard written >= left else {
+                sent += written
+                return
+            }
+            written -= left
+            advance()
+        }
+    }
+
+    private mutating func advance() {
+        sent = 0
+        guard restStart < rest.count else {
+            first = []
+            rest = []
+            restStart = 0
+            return
+        }
+        first = rest[restStart]
+        rest[restStart] = []
+        restStart += 1
+        if restStart >= 32 && restStart * 2 >= rest.count {
+            rest.removeFirst(restStart)
+            restStart = 0
+        }
+        if restStart == rest.count { (rest, restStart) = ([], 0) }
+    }
+
+    /// Drops everything but the rest of a frame whose beginning is out already.
+    mutating func dropUnstarted() {
+        (rest, restStart) = ([], 0)
+        if sent == 0 { first = [] }
+        count = first.count - sent
+    }
+}

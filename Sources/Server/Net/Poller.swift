@@ -1,0 +1,59 @@
+internal import CThicketNet
+import Glibc
+
+/// epoll, level-triggered. Each descriptor is watched under a token of 64 bits.
+struct Poller: ~Copyable {
+    /// Descriptors reported by one wait.
+    static let eventsMax: Int = 512
+
+    private let descriptor: Int32
+    private let events: UnsafeMutableRawPointer
+
+    init() throws(NetError) {
+        descriptor = thicket_epoll_create()
+        guard descriptor >= 0 else { throw NetError.setup(call: "epoll_create1", reason: systemReason(errno)) }
+        events = .allocate(byteCount: thicket_epoll_event_size() * Self.eventsMax, alignment: 16)
+    }
+
+    deinit {
+        events.deallocate()
+        _ = Glibc.close(descriptor)
+    }
+
+    /// - Returns: whether the kernel took it.
+    func add(_ fd: Int32, reads: Bool, writes: Bool, token: UInt64) -> Bool {
+        thicket_epoll_add(descriptor, fd, thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0), token) == 0
+    }
+
+    func change(_ fd: Int32, reads: Bool, writes: Bool, token: UInt64) {
+        _ = thicket_epoll_change(descriptor, fd, thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0), token)
+    }
+
+    func remove(_ fd: Int32) { _ = thicket_epoll_remove(descriptor, fd) }
+
+    /// Waits for events.
+    ///
+    /// - Parameter milliseconds: at most so long; negative: until something happens.
+    /// - Returns: how many; 0 when the time is up or a signal came between.
+    func wait(milliseconds: Int32) -> Int {
+        Int(max(0, thicket_epoll_wait(descriptor, events, Int32(Self.eventsMax), milliseconds)))
+    }
+
+    struct Event {
+        let token: UInt64
+        let isReadable: Bool
+        let isWritable: Bool
+        /// The connection failed, or both its directions are shut.
+        let isBroken: Bool
+    }
+
+    subscript(index: Int) -> Event {
+        let bits: UInt32 = thicket_epoll_events(events, Int32(index))
+        return Event(
+            token: thicket_epoll_token(events, Int32(index)), isReadable: thicket_epoll_is_readable(bits) != 0,
+            isWritable: thicket_epoll_is_writable(bits) != 0, isBroken: thicket_epoll_is_broken(bits) != 0)
+    }
+}
+
+/// The C library's words for an error number.
+func systemReason(_ number: Int32) -> String { String(cString: strerror(number)) }

@@ -1,0 +1,154 @@
+import CThicketNet
+import Glibc
+import Synchronization
+import ThicketProtocol
+
+@testable import ThicketServer
+
+/// Runs an event loop on a thread of its own for as long as a test needs it.
+final class LoopThread: Sendable {
+    struct Started: Sendable {
+        let handle: LoopHandle
+        let listeners: [Listener]
+    }
+
+    private let state: Mutex<Result<Started, NetError>?> = .init(nil)
+    private let isOver: Mutex<Bool> = .init(false)
+    let metrics: Metrics = .init()
+
+    /// - Parameters:
+    ///   - socketPath: listen here too, as listener 1.
+    ///   - delegate: made on the loop's thread, handed the loop.
+    init(
+        settings: NetSettings = .init(), socketPath: String? = nil,
+        delegate: @escaping @Sendable (EventLoop) -> any LoopDelegate
+    ) throws {
+        Threads.start { [self] in serve(settings, socketPath, delegate) }
+        let started: Result<Started, NetError> = waitFor { state.withLock { $0 } }
+        _ = try started.get()
+    }
+
+    private func serve(
+        _ settings: NetSettings, _ socketPath: String?, _ delegate: @Sendable (EventLoop) -> any LoopDelegate
+    ) {
+        defer { isOver.withLock { $0 = true } }
+        do throws(NetError) {
+            let loop: EventLoop = try .init(settings: settings, metrics: metrics)
+            var listeners: [Listener] = [try loop.listen(host: "127.0.0.1", port: 0)]
+            if let socketPath { listeners.append(try loop.listen(path: socketPath)) }
+            loop.delegate = delegate(loop)
+            let started: Started = .init(handle: loop.handle, listeners: listeners)
+            state.withLock { $0 = .success(started) }
+            loop.run()
+        } catch {
+            state.withLock { $0 = .failure(error) }
+        }
+    }
+
+    private var started: Started { get throws { try waitFor { state.withLock { $0 } }.get() } }
+    var port: Int { get throws { try started.listeners[0].port } }
+    var handle: LoopHandle { get throws { try started.handle } }
+
+    /// Runs `body` on the loop and hands back what it made.
+    func onLoop<Value: Sendable>(_ body: @escaping @Sendable (EventLoop) -> Value) throws -> Value {
+        let box: Box<Value> = .init()
+        try handle.post { loop in box.value.withLock { $0 = body(loop) } }
+        return waitFor { box.value.withLock { $0 } }
+    }
+
+    /// Stops the loop and waits for its thread.
+    func stop(within grace: Duration = .milliseconds(20)) throws {
+        try handle.post { loop in loop.stop(within: grace) }
+        waitForEnd()
+    }
+
+    func waitForEnd() { _ = waitFor { isOver.withLock { $0 ? true : nil } } }
+}
+
+final class Box<Value: Sendable>: Sendable {
+    let value: Mutex<Value?> = .init(nil)
+}
+
+/// Waits for something another thread does, looking every half millisecond; ends the test run after 20 s.
+func waitFor<Value>(_ condition: () -> Value?) -> Value {
+    for _: Int in 0..<40_000 {
+        if let value: Value = condition() { return value }
+        usleep(500)
+    }
+    preconditionFailure("waited 20 s for something that never happened")
+}
+
+/// Plain threads.
+enum Threads {
+    private final class Body {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    static func start(_ run: @escaping @Sendable () -> Void) {
+        var thread: pthread_t = 0
+        let argument: UnsafeMutableRawPointer = Unmanaged.passRetained(Body(run)).toOpaque()
+        let result: Int32 = pthread_create(&thread, nil, threadMain, argument)
+        precondition(result == 0)
+        pthread_detach(thread)
+    }
+
+    fileprivate static func enter(_ argument: UnsafeMutableRawPointer) {
+        Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
+    }
+}
+
+private func threadMain(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    if let argument { Threads.enter(argument) }
+    return nil
+}
+
+/// Sends every message back, and keeps a diary.
+final class EchoDelegate: LoopDelegate {
+    private unowned let loop: EventLoop
+    let diary: Diary
+    private var awaiting: [ConnectionID] = []
+
+    init(_ loop: EventLoop, _ diary: Diary = .init()) { (self.loop, self.diary) = (loop, diary) }
+
+    func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
+        diary.note("\(request.method) \(request.path) via \(listener.number)")
+        switch request.path {
+        case "/ws": return .upgrade
+        case "/hello": return .respond(.text(200, "hello"))
+        case "/big": return .respond(.text(200, String(repeating: "x", count: 100_000)))
+        case "/echo": return .respond(HTTPResponse(status: 200, body: request.body))
+        case "/later":
+            loop.schedule(after: .milliseconds(1)) { [loop] in loop.respond(connection, .text(200, "at last")) }
+            return .later
+        case "/never": return .later
+        default: return .respond(.text(404, "not found"))
+        }
+    }
+
+    func opened(_ connection: ConnectionID, _ request: HTTPRequest) { diary.note(opened: connection) }
+
+    func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
+        diary.received.add()
+        loop.send(connection, text: text)
+    }
+
+    func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer) {
+        loop.send(connection, binary: binary)
+    }
+
+    func closed(_ connection: ConnectionID, _ end: ConnectionEnd) { diary.note(end: end) }
+}
+
+/// What a delegate saw, for the test's thread to read.
+final class Diary: Sendable {
+    private let state: Mutex<(lines: [String], ends: [ConnectionEnd], opened: [ConnectionID])> = .init(([], [], []))
+    /// Messages received.
+    let received: Gauge = .init("received", "")
+    func note(_ line: String) { state.withLock { $0.lines.append(line) } }
+    func note(end: ConnectionEnd) { state.withLock { $0.ends.append(end) } }
+    func note(opened: ConnectionID) { state.withLock { $0.opened.append(opened) } }
+    var lines: [String] { state.withLock { $0.lines } }
+    var ends: [ConnectionEnd] { state.withLock { $0.ends } }
+    var opened: [ConnectionID] { state.withLock { $0.opened } }
+}

@@ -1,0 +1,142 @@
+import CThicketNet
+import Glibc
+import ThicketProtocol
+
+/// A blocking socket with a deadline, to say anything to a server and read what it answers.
+final class TestPeer {
+    let socket: Int32
+    private var unread: [UInt8] = []
+    private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 64 << 20)
+
+    init(port: Int) throws {
+        socket = thicket_connect_tcp("127.0.0.1", String(port))
+        try prepare()
+    }
+
+    init(path: String) throws {
+        socket = thicket_connect_unix(path)
+        try prepare()
+    }
+
+    private func prepare() throws {
+        guard socket >= 0 else { throw PeerError(what: "connect: \(String(cString: strerror(-socket)))") }
+        var limit: timeval = .init(tv_sec: 10, tv_usec: 0)
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit { if socket >= 0 { close(socket) } }
+
+    struct PeerError: Error { let what: String }
+
+    enum Answer: Equatable {
+        case text([UInt8])
+        case binary([UInt8])
+        case ping([UInt8])
+        case pong([UInt8])
+        case close(UInt16?)
+        /// The server ended the connection.
+        case end
+    }
+
+    func send(_ bytes: [UInt8]) throws {
+        var sent: Int = 0
+        while sent < bytes.count {
+            let count: Int = bytes.withUnsafeBytes {
+                thicket_send_blocking(socket, $0.baseAddress?.advanced(by: sent), bytes.count - sent)
+            }
+            guard count > 0 else { throw PeerError(what: "send: \(String(cString: strerror(errno)))") }
+            sent += count
+        }
+    }
+
+    func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    func sendFrame(_ opcode: WebSocketOpcode, _ payload: [UInt8], isFinal: Bool = true) throws {
+        try send(WebSocketWriter.frame(opcode, isFinal: isFinal, payload, mask: 0x1234_5678))
+    }
+
+    /// The next bytes; empty at the end of the connection.
+    private func receive() throws -> [UInt8] {
+        var bytes: [UInt8] = .init(repeating: 0, count: 64 << 10)
+        let count: Int = recv(socket, &bytes, bytes.count, 0)
+        guard count >= 0 else {
+            if errno == ECONNRESET { return [] }
+            throw PeerError(what: "receive: \(String(cString: strerror(errno)))")
+        }
+        return Array(bytes[..<count])
+    }
+
+    /// Everything until the server ends the connection.
+    func readToEnd() throws -> String {
+        var all: [UInt8] = unread
+        while true {
+            let more: [UInt8] = try receive()
+            if more.isEmpty { return String(decoding: all, as: UTF8.self) }
+            all += more
+        }
+    }
+
+    /// The next response: status and body.
+    func readResponse() throws -> (status: Int, fields: HTTPFields, body: [UInt8]) {
+        var heads: HTTPResponseHeadReader = .init()
+        while true {
+            let (head, used): (HTTPResponseHead?, Int) = try unread.withUnsafeBytes { bytes in
+                var input: UnsafeRawBufferPointer = bytes
+                let head: HTTPResponseHead? = try heads.next(&input)
+                return (head, bytes.count - input.count)
+            }
+            unread.removeFirst(used)
+            if let head {
+                let length: Int = Int(head.fields["content-length"] ?? "0") ?? 0
+                while unread.count < length { try fill() }
+                defer { unread.removeFirst(length) }
+                return (head.status, head.fields, Array(unread[..<length]))
+            }
+            try fill()
+        }
+    }
+
+    private func fill() throws {
+        let more: [UInt8] = try receive()
+        guard !more.isEmpty else { throw PeerError(what: "the connection ended in a response") }
+        unread += more
+    }
+
+    /// Opens a WebSocket.
+    func upgrade(_ target: String = "/ws") throws {
+        let nonce: [UInt8] = Array("0123456789abcdef".utf8)
+        try send(WebSocketHandshake.request(host: "localhost", target: target, nonce: nonce))
+        let status: Int = try readResponse().status
+        guard status == 101 else { throw PeerError(what: "upgrade answered \(status)") }
+    }
+
+    /// The next thing a WebSocket server says.
+    func readAnswer() throws -> Answer {
+        while true {
+            if let answer: Answer = try nextAnswer() { return answer }
+            let more: [UInt8] = try receive()
+            if more.isEmpty { return .end }
+            unread += more
+        }
+    }
+
+    private func nextAnswer() throws -> Answer? {
+        var answer: Answer?
+        let used: Int = try unread.withUnsafeMutableBytes { bytes in
+            var input: UnsafeMutableRawBufferPointer = bytes
+            answer = try reader.next(&input).map { event in
+                switch event {
+                case .text(let payload): .text(Array(payload))
+                case .binary(let payload): .binary(Array(payload))
+                case .ping(let payload): .ping(Array(payload))
+                case .pong(let payload): .pong(Array(payload))
+                case .close(let code, _): .close(code?.rawValue)
+                }
+            }
+            return bytes.count - input.count
+        }
+        unread.removeFirst(used)
+        return answer
+    }
+}
