@@ -1,0 +1,124 @@
+import ThicketProtocol
+
+/// What an administrator asks of the clients that have a bucket open (streaming API, "Server to Client Commands").
+public struct RemoteQuestion: Sendable, Equatable {
+    public enum Kind: Sendable, Equatable {
+        /// `N:index`: tell what you hold.
+        case index
+        /// `log:L`: send log messages; 0 stops, 1 normal, 2 verbose.
+        case log(Int)
+    }
+    public let bucket: BucketID
+    public let kind: Kind
+    /// Seconds to wait for answers, 1...300.
+    public let seconds: Int
+
+    public init(bucket: BucketID, kind: Kind, seconds: Int) {
+        self.bucket = bucket
+        self.kind = kind
+        self.seconds = seconds
+    }
+}
+
+/// What comes back.
+public enum RemoteReply: Sendable, Equatable {
+    /// So many channels were asked; comes first.
+    case asked(Int)
+    /// One client's answer as JSON on one line.
+    case answer(client: String, json: [UInt8])
+    /// No more answers come.
+    case ended
+    /// The question could not be asked.
+    case failed(String)
+}
+
+/// The lines on the control socket: one JSON object each, a request first, then replies until `ended` or `failed`.
+///
+/// `{"ask":"index","app":"a","user":"u","bucket":"b","seconds":5}` or `{"ask":"log","level":1,…}`; replies
+/// `{"asked":2}`, `{"client":"c","answer":…}`, `{"ended":true}`, `{"failed":"why"}`.
+enum ControlLine {
+    /// Longest request line.
+    static let requestBytesMax: Int = 4_096
+    static let secondsRange: ClosedRange<Int> = 1...300
+
+    static func encoded(_ question: RemoteQuestion) -> [UInt8] {
+        var object: JSONObject = .init()
+        switch question.kind {
+        case .index: object["ask"] = "index"
+        case .log(let level):
+            object["ask"] = "log"
+            object["level"] = .number(JSONNumber(Int64(level)))
+        }
+        object["app"] = .string(question.bucket.app.text)
+        object["user"] = .string(question.bucket.user.text)
+        object["bucket"] = .string(question.bucket.name.text)
+        object["seconds"] = .number(JSONNumber(Int64(question.seconds)))
+        return object.serialized() + [0x0A]
+    }
+
+    /// - Throws: `ControlError` in words for the asker.
+    static func question(_ line: [UInt8]) throws(ControlError) -> RemoteQuestion {
+        guard let json: JSONValue = try? JSONValue(parsing: line), let object: JSONObject = json.objectValue else {
+            throw ControlError("the request is not a JSON object")
+        }
+        let kind: RemoteQuestion.Kind
+        switch object["ask"]?.stringValue {
+        case "index": kind = .index
+        case "log":
+            guard let level: Int64 = object["level"]?.intValue, (0...2).contains(level) else {
+                throw ControlError("the log level is not 0, 1 or 2")
+            }
+            kind = .log(Int(level))
+        default: throw ControlError("only 'index' and 'log' can be asked")
+        }
+        guard let seconds: Int64 = object["seconds"]?.intValue, secondsRange.contains(Int(seconds)) else {
+            throw ControlError("the time to wait is not within 1 to 300 seconds")
+        }
+        do throws(IdentifierError) {
+            let bucket: BucketID = .init(
+                app: try AppID(object["app"]?.stringValue ?? ""), user: try UserID(object["user"]?.stringValue ?? ""),
+                name: try BucketName(object["bucket"]?.stringValue ?? ""))
+            return RemoteQuestion(bucket: bucket, kind: kind, seconds: Int(seconds))
+        } catch {
+            throw ControlError(error.description)
+        }
+    }
+
+    static func encoded(_ reply: RemoteReply) -> [UInt8] {
+        var writer: JSONWriter = .init()
+        switch reply {
+        case .asked(let count): writer.bytes += Array("{\"asked\":\(count)}".utf8)
+        case .answer(let client, let json):
+            writer.bytes += Array("{\"client\":".utf8)
+            writer.write(string: client)
+            writer.bytes += Array(",\"answer\":".utf8)
+            writer.bytes += json
+            writer.bytes.append(0x7D)
+        case .ended: writer.bytes += Array("{\"ended\":true}".utf8)
+        case .failed(let reason):
+            writer.bytes += Array("{\"failed\":".utf8)
+            writer.write(string: reason)
+            writer.bytes.append(0x7D)
+        }
+        return writer.bytes + [0x0A]
+    }
+
+    static func reply(_ line: [UInt8]) -> RemoteReply? {
+        guard let json: JSONValue = try? JSONValue(parsing: line), let object: JSONObject = json.objectValue else {
+            return nil
+        }
+        if let count: Int64 = object["asked"]?.intValue { return .asked(Int(count)) }
+        if let reason: String = object["failed"]?.stringValue { return .failed(reason) }
+        if object["ended"]?.boolValue == true { return .ended }
+        guard let client: String = object["client"]?.stringValue, let answer: JSONValue = object["answer"] else {
+            return nil
+        }
+        return .answer(client: client, json: answer.serialized())
+    }
+}
+
+/// What went wrong on the control socket, for a person.
+public struct ControlError: Error, Equatable, CustomStringConvertible {
+    public let description: String
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,156 @@
+import Glibc
+import Synchronization
+import ThicketProtocol
+
+/// The running server's local door for administrators: a Unix socket in the data folder, for its owner only.
+///
+/// Has a thread of its own and one for each visitor, so that a slow one holds up neither the loop nor the others.
+public final class ControlSocket: Sendable {
+    /// Asks the clients. Called on a visitor's thread; `tell` may be called from any thread and never waits. The
+    /// function that comes back is called when the visitor has gone or has enough.
+    public typealias Asker =
+        @Sendable (RemoteQuestion, _ tell: @escaping @Sendable (RemoteReply) -> Void) -> @Sendable () -> Void
+
+    /// Visitors at once; one more is told to come again.
+    static let visitorsMax: Int = 8
+    /// Replies waiting for a slow visitor.
+    static let repliesMax: Int = 10_000
+
+    private let listener: Int32
+    private let folder: DataFolder
+    private let asker: Asker
+    private let log: Log
+    private let isStopping: Atomic<Bool> = .init(false)
+    private let visitors: Atomic<Int> = .init(0)
+    private let thread: Mutex<OwnThread?> = .init(nil)
+
+    /// Opens the door. The caller holds the folder's lock, so a socket file that is there is left from a crash.
+    public init(folder: DataFolder, log: Log, asker: @escaping Asker) throws(ControlError) {
+        self.folder = folder
+        self.log = log
+        self.asker = asker
+        unlink(folder.controlPath)
+        let made: Int32 = try UnixAddress.socket()
+        let bound: Int32 = UnixAddress.with(folder, made, bind)
+        guard bound == 0, chmod(folder.controlPath, 0o600) == 0, listen(made, 16) == 0 else {
+            let reason: String = DataFolder.reason(errno)
+            close(made)
+            throw ControlError("\(folder.controlPath): the control socket cannot be opened: \(reason)")
+        }
+        self.listener = made
+    }
+
+    /// Begins to answer.
+    public func start() {
+        let started: OwnThread = .init("control", stackBytes: 512 << 10) { self.acceptVisitors() }
+        thread.withLock { $0 = started }
+    }
+
+    /// Ends: no new visitors; the ones that are there hear no more than what is under way.
+    public func stop() {
+        isStopping.store(true, ordering: .relaxed)
+        shutdown(listener, Int32(SHUT_RDWR))
+        thread.withLock { (thread: inout OwnThread?) in
+            thread?.join()
+            thread = nil
+        }
+        close(listener)
+        unlink(folder.controlPath)
+    }
+
+    private func acceptVisitors() {
+        while !isStopping.load(ordering: .relaxed) {
+            let visitor: Int32 = accept(listener, nil, nil)
+            if visitor < 0 {
+                // The listener was shut down, or for the moment no descriptor is free.
+                if errno == EMFILE || errno == ENFILE { poll(nil, 0, 100) }
+                continue
+            }
+            guard visitors.load(ordering: .relaxed) < ControlSocket.visitorsMax else {
+                ControlSocket.send(.failed("too many questions at once; ask again later"), to: visitor)
+                close(visitor)
+                continue
+            }
+            visitors.wrappingAdd(1, ordering: .relaxed)
+            _ = OwnThread("control-visitor", stackBytes: 512 << 10) {
+                self.serve(visitor)
+                close(visitor)
+                self.visitors.wrappingSubtract(1, ordering: .relaxed)
+            }
+        }
+    }
+
+    private func serve(_ visitor: Int32) {
+        UnixAddress.limitWaiting(visitor, seconds: 5)
+        var lines: LineReader = .init(descriptor: visitor, bytesMax: ControlLine.requestBytesMax)
+        guard let line: [UInt8] = lines.next() else { return }
+        do throws(ControlError) {
+            let question: RemoteQuestion = try ControlLine.question(line)
+            log.info(
+                "admin.asked",
+                [
+                    "app": .hashed(question.bucket.app.text), "user": .hashed(question.bucket.user.text),
+                    "bucket": .hashed(question.bucket.name.text), "what": .text("\(question.kind)"),
+                ])
+            pass(question, to: visitor)
+        } catch {
+            ControlSocket.send(.failed(error.description), to: visitor)
+        }
+    }
+
+    private func pass(_ question: RemoteQuestion, to visitor: Int32) {
+        let replies: WaitingRow<RemoteReply> = .init(bound: ControlSocket.repliesMax)
+        let cancel: @Sendable () -> Void = asker(question) { (reply: RemoteReply) in replies.add(reply) }
+        defer { cancel() }
+        // The asker ends by itself; the margin is for one that cannot.
+        let deadline: Duration = OwnThread.steadyTime() + .seconds(question.seconds + 2)
+        while OwnThread.steadyTime() < deadline, !isStopping.load(ordering: .relaxed) {
+            let slice: Duration = min(deadline, OwnThread.steadyTime() + .milliseconds(200))
+            for reply: RemoteReply in replies.takeAll(until: slice) {
+                guard ControlSocket.send(reply, to: visitor) else { return }
+                switch reply {
+                case .ended, .failed: return
+                case .asked, .answer: continue
+                }
+            }
+            guard !UnixAddress.isGone(visitor) else { return }
+        }
+        ControlSocket.send(.ended, to: visitor)
+    }
+
+    @discardableResult
+    private static func send(_ reply: RemoteReply, to visitor: Int32) -> Bool {
+        UnixAddress.sendAll(ControlLine.encoded(reply), to: visitor)
+    }
+}
+
+/// The other side: what `thicketd ask` does.
+public enum ControlClient {
+    /// Asks the server of a folder; replies come to `receive` until the last.
+    /// - Throws: when no server runs on the folder, or it went away.
+    public static func ask(
+        _ question: RemoteQuestion, folder: DataFolder, receive: (RemoteReply) -> Void
+    ) throws(ControlError) {
+        let socket: Int32 = try UnixAddress.socket()
+        defer { close(socket) }
+        guard UnixAddress.with(folder, socket, connect) == 0 else {
+            throw ControlError("\(folder.path): no server runs on this folder; start one with 'thicketd serve'")
+        }
+        UnixAddress.limitWaiting(socket, seconds: question.seconds + 5)
+        guard UnixAddress.sendAll(ControlLine.encoded(question), to: socket) else {
+            throw ControlError("the server took no question")
+        }
+        var lines: LineReader = .init(descriptor: socket, bytesMax: 64 << 20)
+        while let line: [UInt8] = lines.next() {
+            guard let reply: RemoteReply = ControlLine.reply(line) else {
+                throw ControlError("the server said something this version does not know")
+            }
+            switch reply {
+            case .ended: return
+            case .failed(let reason): throw ControlError(reason)
+            case .asked, .answer: receive(reply)
+            }
+        }
+        throw ControlError("the server went away before the time was over")
+    }
+}

@@ -1,0 +1,100 @@
+import Glibc
+
+/// Calls around Unix-domain sockets.
+enum UnixAddress {
+    static func socket() throws(ControlError) -> Int32 {
+        let made: Int32 = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard made >= 0 else { throw ControlError("no socket: " + DataFolder.reason(errno)) }
+        return made
+    }
+
+    /// Calls `bind` or `connect` with the address of a folder's control socket.
+    ///
+    /// An address holds 107 bytes and a folder's path may be longer, so the address goes through the open folder:
+    /// `/proc/self/fd/N/control.sock`.
+    static func with(
+        _ folder: DataFolder, _ socket: Int32,
+        _ call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32 {
+        let opened: Int32 = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard opened >= 0 else { return -1 }
+        defer { close(opened) }
+        var address: sockaddr_un = .init()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let path: String = "/proc/self/fd/\(opened)/control.sock"
+        withUnsafeMutableBytes(of: &address.sun_path) { (room: UnsafeMutableRawBufferPointer) in
+            room.copyBytes(from: path.utf8)
+        }
+        return withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_un>) in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafePointer<sockaddr>) in
+                call(socket, plain, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    /// Neither reading nor writing waits longer than this.
+    static func limitWaiting(_ socket: Int32, seconds: Int) {
+        var time: timeval = .init(tv_sec: seconds, tv_usec: 0)
+        let size: socklen_t = .init(MemoryLayout<timeval>.size)
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, size)
+        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, size)
+    }
+
+    /// Whether the other side has closed.
+    static func isGone(_ socket: Int32) -> Bool {
+        var poll: pollfd = .init(fd: socket, events: Int16(POLLIN), revents: 0)
+        guard Glibc.poll(&poll, 1, 0) == 1 else { return false }
+        if poll.revents & Int16(POLLHUP | POLLERR) != 0 { return true }
+        var byte: UInt8 = 0
+        return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
+    }
+
+    static func sendAll(_ bytes: [UInt8], to socket: Int32) -> Bool {
+        var sent: Int = 0
+        while sent < bytes.count {
+            let count: Int = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
+                send(socket, all.baseAddress! + sent, all.count - sent, Int32(MSG_NOSIGNAL))
+            }
+            if count < 0 {
+                if errno == EINTR { continue }
+                return false
+            }
+            sent += count
+        }
+        return true
+    }
+}
+
+/// Cuts what a descriptor gives into lines.
+struct LineReader {
+    private let descriptor: Int32
+    private let bytesMax: Int
+    private var held: [UInt8] = []
+    /// Where in `held` the search for a line's end goes on.
+    private var searched: Int = 0
+
+    /// - Parameter bytesMax: a longer line ends the reading.
+    init(descriptor: Int32, bytesMax: Int) {
+        self.descriptor = descriptor
+        self.bytesMax = bytesMax
+    }
+
+    /// The next line without its end; nil at the end, on an error, or when a line is too long.
+    mutating func next() -> [UInt8]? {
+        while true {
+            if let end: Int = held[searched...].firstIndex(of: 0x0A) {
+                let line: [UInt8] = Array(held[..<end])
+                held.removeSubrange(...end)
+                searched = 0
+                return line
+            }
+            searched = held.count
+            guard held.count <= bytesMax else { return nil }
+            var chunk: [UInt8] = .init(repeating: 0, count: 16_384)
+            let count: Int = read(descriptor, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return nil }
+            held += chunk[..<count]
+        }
+    }
+}

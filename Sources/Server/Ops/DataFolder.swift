@@ -1,0 +1,130 @@
+import Glibc
+
+/// The folder a server keeps everything in: database, lock, control socket.
+public struct DataFolder: Sendable {
+    public let path: String
+
+    /// The database file; SQLite keeps `-wal` and `-shm` beside it.
+    public var databasePath: String { path + "/thicket.db" }
+    /// Locked by the one server of the folder for as long as it lives; holds its process id as text.
+    public var lockPath: String { path + "/lock" }
+    /// Where `thicketd ask` reaches the running server.
+    public var controlPath: String { path + "/control.sock" }
+    /// Key of the hash that hides ids in the log; kept so that lines of one user can be found over restarts.
+    public var logKeyPath: String { path + "/log.key" }
+
+    /// An existing folder, or one that is made (with the folders above it, for the owner only).
+    public init(_ path: String, creating: Bool) throws(DataFolderError) {
+        self.path = path
+        var info: stat = .init()
+        if stat(path, &info) == 0 {
+            guard info.st_mode & S_IFMT == S_IFDIR else { throw .init(path, "it is not a folder", .failure) }
+            guard access(path, W_OK | X_OK) == 0 else {
+                throw .init(path, "this user may not write there: " + DataFolder.reason(errno), .failure)
+            }
+            return
+        }
+        guard errno == ENOENT else { throw .init(path, DataFolder.reason(errno), .failure) }
+        guard creating else {
+            throw .init(
+                path, "there is no such folder; 'thicketd app create' and 'thicketd serve' make one", .failure)
+        }
+        try DataFolder.make(path)
+    }
+
+    /// Whether a database is there.
+    public var hasDatabase: Bool { access(databasePath, F_OK) == 0 }
+
+    /// Takes the folder's lock.
+    /// - Throws: at once, when a server or a restore holds it.
+    public func lock() throws(DataFolderError) -> FolderLock {
+        let file: Int32 = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw .init(lockPath, "cannot be opened: " + DataFolder.reason(errno), .failure) }
+        while flock(file, LOCK_EX | LOCK_NB) != 0 {
+            if errno == EINTR { continue }
+            let isTaken: Bool = errno == EWOULDBLOCK
+            let reason: String = DataFolder.reason(errno)
+            close(file)
+            guard isTaken else { throw .init(lockPath, "cannot be locked: " + reason, .failure) }
+            let holder: String = processID.map { " by process \($0)" } ?? ""
+            throw .init(
+                path,
+                "the folder is in use\(holder); one server serves a folder. Stop that one, or name another "
+                    + "folder with --data", .folderInUse)
+        }
+        ftruncate(file, 0)
+        let text: [UInt8] = Array("\(getpid())\n".utf8)
+        _ = write(file, text, text.count)
+        return FolderLock(file: file)
+    }
+
+    /// The process id in the lock file.
+    var processID: Int? {
+        FileText.read(lockPath, bytesMax: 32).flatMap { (text: String) in Int(text.prefix { $0.isNumber }) }
+    }
+
+    private static func make(_ path: String) throws(DataFolderError) {
+        var made: String = path.hasPrefix("/") ? "" : "."
+        for part: Substring in path.split(separator: "/") {
+            made += "/" + part
+            guard mkdir(made, 0o700) == 0 || errno == EEXIST else {
+                throw .init(path, "the folder cannot be made: " + reason(errno), .failure)
+            }
+        }
+    }
+
+    static func reason(_ number: Int32) -> String { String(cString: strerror(number)) }
+}
+
+/// Holds a data folder's lock until it is released or the process ends, however it ends.
+public final class FolderLock: Sendable {
+    private let file: Int32
+    init(file: Int32) { self.file = file }
+    deinit { close(file) }
+}
+
+/// Why a data folder cannot be used.
+public struct DataFolderError: Error, Equatable, CustomStringConvertible {
+    public let path: String
+    public let problem: String
+    /// The class of the failure, as an exit code.
+    let kind: Kind
+    enum Kind: Equatable { case failure, folderInUse }
+
+    init(_ path: String, _ problem: String, _ kind: Kind) {
+        self.path = path
+        self.problem = problem
+        self.kind = kind
+    }
+
+    public var description: String { "\(path): \(problem)" }
+}
+
+/// Small files as text.
+enum FileText {
+    /// nil when it cannot be read or is larger than `bytesMax`; `errno` tells why then (`EFBIG` for the size).
+    static func read(_ path: String, bytesMax: Int) -> String? {
+        readBytes(path, bytesMax: bytesMax).map { (bytes: [UInt8]) in String(decoding: bytes, as: UTF8.self) }
+    }
+
+    static func readBytes(_ path: String, bytesMax: Int) -> [UInt8]? {
+        let file: Int32 = path == "-" ? dup(0) : open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var chunk: [UInt8] = .init(repeating: 0, count: 65_536)
+        while true {
+            let count: Int = Glibc.read(file, &chunk, chunk.count)
+            if count < 0 {
+                if errno == EINTR { continue }
+                return nil
+            }
+            if count == 0 { return bytes }
+            bytes += chunk[..<count]
+            guard bytes.count <= bytesMax else {
+                errno = EFBIG
+                return nil
+            }
+        }
+    }
+}
