@@ -12,32 +12,79 @@ public indirect enum Operation: Sendable, Equatable {
     case object(ObjectDiff)
     /// `L`: edit a list by index.
     case list(ListDiff)
-    /// `dL`: text delta on the serialised list.
-    case listText(String)
+    /// `dL`: text delta on the serialised list, one line of JSON per element.
+    case listText(TextDelta)
     /// `d`: text delta on a string.
-    case text(String)
+    case text(TextDelta)
 }
 
-/// What goes into a change's `v`: operations by key, in the order they were written.
+/// What goes into a change's `v`: operations by key, in the order they were written, each key at most once.
 public struct ObjectDiff: Sendable, Equatable {
     public var operations: [(key: String, operation: Operation)]
+
     public init(_ operations: [(key: String, operation: Operation)] = []) { self.operations = operations }
+
     public var isEmpty: Bool { operations.isEmpty }
+
+    /// The operation for a key; keys compare byte by byte.
+    public subscript(key: String) -> Operation? { place(of: key).map { operations[$0].operation } }
+
+    func place(of key: String) -> Int? { operations.firstIndex { $0.key.hasSameBytes(as: key) } }
+
     /// Equal regardless of key order; keys compare byte by byte.
     public static func == (left: ObjectDiff, right: ObjectDiff) -> Bool {
         guard left.operations.count == right.operations.count else { return false }
-        return left.operations.allSatisfy { key, operation in
-            right.operations.contains { $0.key.utf8.elementsEqual(key.utf8) && $0.operation == operation }
-        }
+        let index: OperationIndex = .init(right)
+        return left.operations.allSatisfy { index[$0.key] == $0.operation }
     }
 }
 
-/// Operations by index of the source list, ascending.
+/// Operations by index, ascending, each index at most once.
+///
+/// An index counts the elements of the source, deleted ones included, and the elements inserted before it (wire contract
+/// 7.5): `{0: +a, 1: -}` puts a in front of the first element and removes that one.
 public struct ListDiff: Sendable, Equatable {
     public var operations: [(index: Int, operation: Operation)]
+
     public init(_ operations: [(index: Int, operation: Operation)] = []) { self.operations = operations }
+
+    public var isEmpty: Bool { operations.isEmpty }
+
     public static func == (left: ListDiff, right: ListDiff) -> Bool {
         left.operations.count == right.operations.count
-            && zip(left.operations, right.operations).allSatisfy { $0.index == $1.index && $0.operation == $1.operation }
+            && zip(left.operations, right.operations).allSatisfy {
+                $0.index == $1.index && $0.operation == $1.operation
+            }
     }
+}
+
+/// Finds operations by key: a plain search for few keys, a table for many.
+struct OperationIndex {
+    private let diff: ObjectDiff
+    private let places: [KeyBytes: Int]
+
+    /// Diffs with fewer keys are searched one by one.
+    private static let indexedFrom: Int = 17
+
+    init(_ diff: ObjectDiff) {
+        self.diff = diff
+        var places: [KeyBytes: Int] = [:]
+        if diff.operations.count >= Self.indexedFrom {
+            places.reserveCapacity(diff.operations.count)
+            for (place, entry) in diff.operations.enumerated() { places[KeyBytes(text: entry.key)] = place }
+        }
+        self.places = places
+    }
+
+    subscript(key: String) -> Operation? {
+        if diff.operations.count < Self.indexedFrom { return diff[key] }
+        return places[KeyBytes(text: key)].map { diff.operations[$0].operation }
+    }
+}
+
+/// A key that is equal to another only if all bytes are.
+struct KeyBytes: Hashable {
+    let text: String
+    static func == (left: KeyBytes, right: KeyBytes) -> Bool { left.text.hasSameBytes(as: right.text) }
+    func hash(into hasher: inout Hasher) { text.hashBytes(into: &hasher) }
 }

@@ -1,0 +1,52 @@
+extension JSONDiff {
+    /// The object after the edit. All eight operations.
+    ///
+    /// `+` and `r` set the key whether it is there or not, `-` of a missing key changes nothing; everything else must fit.
+    /// - Throws: `DiffError`; then nothing has happened.
+    public static func apply(_ diff: ObjectDiff, to object: JSONObject) throws(DiffError) -> JSONObject {
+        try apply(diff, to: object, depth: 0)
+    }
+
+    static func apply(_ diff: ObjectDiff, to object: JSONObject, depth: Int) throws(DiffError) -> JSONObject {
+        guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
+        var result: JSONObject = object
+        for (key, operation) in diff.operations {
+            do throws(DiffError) {
+                result[key] = try apply(operation, to: object[key], depth: depth)
+            } catch { throw error.inside(key) }
+        }
+        return result
+    }
+
+    /// The value after the edit; nil when there is none any more.
+    static func apply(_ operation: Operation, to value: JSONValue?, depth: Int) throws(DiffError) -> JSONValue? {
+        switch operation {
+        case .insert(let new), .replace(let new): return new
+        case .remove: return nil
+        default:
+            guard let value: JSONValue else { throw DiffError(.missingKey) }
+            return try edit(value, by: operation, depth: depth)
+        }
+    }
+
+    /// The value after an operation that leaves one.
+    static func edit(_ value: JSONValue, by operation: Operation, depth: Int) throws(DiffError) -> JSONValue {
+        switch (operation, value) {
+        case (.insert(let new), _), (.replace(let new), _):
+            return new
+        case (.increment(let amount), .number(let number)):
+            guard let sum: JSONNumber = number.adding(amount) else { throw DiffError(.numberTooLong) }
+            return .number(sum)
+        case (.object(let diff), .object(let object)):
+            return .object(try apply(diff, to: object, depth: depth + 1))
+        case (.list(let diff), .array(let list)):
+            return .array(try ListDelta(diff).apply(to: list, depth: depth + 1))
+        case (.listText(let delta), .array(let list)):
+            return .array(try ListText.apply(delta, to: list))
+        case (.text(let delta), .string(let text)):
+            do throws(DeltaError) { return .string(try delta.apply(to: text)) } catch { throw DiffError(.delta(error)) }
+        default:
+            throw DiffError(.wrongType)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+extension JSONDiff {
+    /// One diff that does what `first` and then `second` do, with every insertion into a text at its exact place.
+    ///
+    /// Keys that end as they were drop out.
+    /// - Throws: `DiffError` when `second` cannot follow `first`. A `L` after a `dL` of the same list (or the reverse)
+    ///   cannot be told as one operation without the list and is refused too.
+    public static func compose(_ first: ObjectDiff, _ second: ObjectDiff) throws(DiffError) -> ObjectDiff {
+        try compose(first, second, depth: 0)
+    }
+
+    static func compose(_ first: ObjectDiff, _ second: ObjectDiff, depth: Int) throws(DiffError) -> ObjectDiff {
+        guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
+        let later: OperationIndex = .init(second)
+        let earlier: OperationIndex = .init(first)
+        var result: ObjectDiff = .init()
+        for (key, before) in first.operations {
+            guard let after: Operation = later[key] else {
+                result.operations.append((key: key, operation: before))
+                continue
+            }
+            do throws(DiffError) {
+                if let both: Operation = try compose(before, after, depth: depth) {
+                    result.operations.append((key: key, operation: both))
+                }
+            } catch { throw error.inside(key) }
+        }
+        for (key, after) in second.operations where earlier[key] == nil {
+            result.operations.append((key: key, operation: after))
+        }
+        return result
+    }
+
+    /// Nil when nothing is left to do.
+    static func compose(_ first: Operation, _ second: Operation, depth: Int) throws(DiffError) -> Operation? {
+        switch (first, second) {
+        case (.insert, .remove): return nil
+        case (_, .remove): return .remove
+        case (.insert, .insert(let value)), (.insert, .replace(let value)): return .insert(value)
+        case (_, .insert(let value)), (_, .replace(let value)): return .replace(value)
+        case (.remove, _): throw DiffError(.missingKey)
+        case (.insert(let value), _): return .insert(try edit(value, by: second, depth: depth))
+        case (.replace(let value), _): return .replace(try edit(value, by: second, depth: depth))
+        case (.increment(let one), .increment(let two)):
+            guard let sum: JSONNumber = one.adding(two) else { throw DiffError(.numberTooLong) }
+            return sum == 0 ? nil : .increment(sum)
+        case (.object(let one), .object(let two)):
+            let both: ObjectDiff = try compose(one, two, depth: depth + 1)
+            return both.isEmpty ? nil : .object(both)
+        case (.list(let one), .list(let two)):
+            let both: ListDelta = try ListDelta.compose(ListDelta(one), ListDelta(two), depth: depth + 1)
+            return both.isIdentity ? nil : .list(both.diff)
+        case (.text(let one), .text(let two)):
+            let both: TextDelta = try composeTexts(one, two)
+            return both.isIdentity ? nil : .text(both)
+        case (.listText(let one), .listText(let two)):
+            let both: TextDelta = try composeTexts(one, two)
+            return both.isIdentity ? nil : .listText(both)
+        default: throw DiffError(.wrongType)
+        }
+    }
+
+    private static func composeTexts(_ one: TextDelta, _ two: TextDelta) throws(DiffError) -> TextDelta {
+        do throws(DeltaError) { return try TextDelta.compose(one, two) } catch { throw DiffError(.delta(error)) }
+    }
+}

@@ -1,0 +1,69 @@
+/// Differences between JSON objects, as every Simperium client reads them (wire contract, section 7).
+///
+/// All functions are pure. Recursion is bounded by `Limits.jsonDepthMax`; work on texts by a `StepBudget`.
+public enum JSONDiff {
+    /// How `transform` treats two edits of one value.
+    public enum TransformRule: Sendable, Hashable {
+        /// As the public jsondiff libraries do it: texts are patched fuzzily, the later arrival wins. Where a hunk finds no
+        /// place, the exact transform is used for the whole text.
+        case reference
+        /// By position only, so that both orders of two edits meet. `tie` says whether the transformed edit arrived later
+        /// (`.after`) or earlier (`.before`) than the other; the later one wins where only one can.
+        case exact(tie: TieBreak)
+
+        /// Whether the transformed edit counts as the later arrival.
+        var isLater: Bool { self != .exact(tie: .before) }
+    }
+
+    /// The operations that lead from `source` to `target`: `+ - r O d` only. Lists, numbers and changes of type are
+    /// replaced whole. Keys of `source` come first, in their order, then new keys.
+    ///
+    /// - Parameter budget: steps for all texts together; when used up the rest is deleted and inserted whole.
+    public static func diff(
+        from source: JSONObject, to target: JSONObject, budget: StepBudget = .standard
+    ) -> ObjectDiff {
+        var budget: StepBudget = budget
+        return diff(from: source, to: target, depth: 0, &budget)
+    }
+
+    /// Objects nested deeper are replaced whole: two JSON levels per level of `O` would soon be more than parsers take.
+    private static let nestingMax: Int = 64
+
+    static func diff(
+        from source: JSONObject, to target: JSONObject, depth: Int, _ budget: inout StepBudget
+    ) -> ObjectDiff {
+        var result: ObjectDiff = .init()
+        for (key, before) in source.pairs {
+            if let after: JSONValue = target[key] {
+                if let operation: Operation = diff(from: before, to: after, depth: depth, &budget) {
+                    result.operations.append((key: key, operation: operation))
+                }
+            } else {
+                result.operations.append((key: key, operation: .remove))
+            }
+        }
+        for (key, after) in target.pairs where !source.contains(key) {
+            result.operations.append((key: key, operation: .insert(after)))
+        }
+        return result
+    }
+
+    /// Nil when the two are equal.
+    static func diff(
+        from before: JSONValue, to after: JSONValue, depth: Int, _ budget: inout StepBudget
+    ) -> Operation? {
+        switch (before, after) {
+        case (.string(let before), .string(let after)):
+            if before.hasSameBytes(as: after) { return nil }
+            return .text(TextDelta.diff(from: before, to: after, budget: &budget))
+        case (.object(let before), .object(let after)) where depth < nestingMax:
+            let nested: ObjectDiff = diff(from: before, to: after, depth: depth + 1, &budget)
+            return nested.isEmpty ? nil : .object(nested)
+        default:
+            return before == after ? nil : .replace(after)
+        }
+    }
+}
+
+/// As `JSONDiff.TransformRule`.
+public typealias TransformRule = JSONDiff.TransformRule

@@ -1,0 +1,203 @@
+/// The text that `dL` edits: each element as compact JSON and a line feed, as JavaScript's `JSON.stringify` writes it.
+enum ListText {
+    /// One line per element, with its line feed.
+    static func lines(of list: [JSONValue]) -> [[UInt16]] {
+        list.map { element in
+            var writer: JSONWriter = .init()
+            write(element, to: &writer)
+            writer.raw("\n")
+            return writer.bytes.withUnsafeBufferPointer { UTF16Text.units(of: $0) }
+        }
+    }
+
+    private static func write(_ value: JSONValue, to writer: inout JSONWriter) {
+        switch value {
+        case .null, .bool, .string: writer.write(value)
+        case .number(let number): writer.raw(Array(number.javaScriptForm.utf8))
+        case .array(let elements):
+            writer.raw("[")
+            for (place, element) in elements.enumerated() {
+                if place > 0 { writer.raw(",") }
+                write(element, to: &writer)
+            }
+            writer.raw("]")
+        case .object(let object):
+            writer.raw("{")
+            for (place, pair) in inScriptOrder(object.pairs).enumerated() {
+                if place > 0 { writer.raw(",") }
+                writer.write(string: pair.key)
+                writer.raw(":")
+                write(pair.value, to: &writer)
+            }
+            writer.raw("}")
+        }
+    }
+
+    /// JavaScript lists keys that look like array indexes first, ascending.
+    private static func inScriptOrder(_ pairs: [JSONObject.Pair]) -> [JSONObject.Pair] {
+        let numbered: [(index: UInt32, pair: JSONObject.Pair)] = pairs.compactMap { pair in
+            arrayIndex(pair.key).map { (index: $0, pair: pair) }
+        }
+        if numbered.isEmpty { return pairs }
+        return numbered.sorted { $0.index < $1.index }.map(\.pair) + pairs.filter { arrayIndex($0.key) == nil }
+    }
+
+    private static func arrayIndex(_ key: String) -> UInt32? {
+        guard (1...10).contains(key.utf8.count), key.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard key.utf8.count == 1 || key.utf8.first != 0x30, let index: UInt32 = UInt32(key) else { return nil }
+        return index < .max ? index : nil
+    }
+
+    /// The list after the edit. Elements whose line is unchanged stay as they are, to the last digit of their numbers.
+    static func apply(_ delta: TextDelta, to list: [JSONValue]) throws(DiffError) -> [JSONValue] {
+        let lines: [[UInt16]] = lines(of: list)
+        let text: [UInt16]
+        do throws(DeltaError) { text = try delta.apply(to: Array(lines.joined())) } catch {
+            throw DiffError(.delta(error))
+        }
+        var known: [[UInt16]: JSONValue] = [:]
+        for (line, element) in zip(lines, list) { known[line] = element }
+        var result: [JSONValue] = []
+        for line: ArraySlice<UInt16> in split(text) {
+            if let element: JSONValue = known[Array(line)] {
+                result.append(element)
+            } else if let element: JSONValue = try parse(line) {
+                result.append(element)
+            }
+        }
+        return result
+    }
+
+    /// The edit by whole elements; lines that are changed in part are deleted and inserted anew.
+    static func listDelta(_ delta: TextDelta, base: [JSONValue]) throws(DiffError) -> ListDelta {
+        let lines: [[UInt16]] = lines(of: base)
+        guard delta.sourceLength == lines.reduce(0, { $0 + $1.count }) else {
+            let length: Int = lines.reduce(0) { $0 + $1.count }
+            throw DiffError(.delta(.lengthMismatch(delta: delta.sourceLength, text: length)))
+        }
+        var reader: LineReader = .init(lines)
+        for operation: TextOperation in delta.operations { reader.take(operation) }
+        reader.finish()
+        var result: ListDelta = .init()
+        for part: LineReader.Part in reader.parts {
+            switch part {
+            case .kept(let count): result.retain(count)
+            case .changed(let count, let text):
+                for _ in 0..<count { result.append(.delete) }
+                for line: ArraySlice<UInt16> in split(text) {
+                    if let element: JSONValue = try parse(line) { result.append(.insert(element)) }
+                }
+            }
+        }
+        return result
+    }
+
+    /// The edit as `dL` on the text of `base`.
+    static func delta(_ edit: ListDelta, base: [JSONValue]) throws(DiffError) -> TextDelta {
+        let lines: [[UInt16]] = lines(of: base)
+        var result: TextDelta = .init()
+        var place: Int = 0
+        for step: ListDelta.Step in edit.steps {
+            if case .insert(let value) = step {
+                result.insert(ListText.lines(of: [value])[0])
+                continue
+            }
+            let count: Int = if case .retain(let count) = step { count } else { 1 }
+            guard count <= lines.count - place else { throw DiffError(.badIndex, path: [String(place)]) }
+            for line: [UInt16] in lines[place..<(place + count)] {
+                if case .retain = step { result.retain(line.count) } else { result.delete(line.count) }
+            }
+            if case .edit(let operation) = step {
+                let value: JSONValue = try JSONDiff.edit(base[place], by: operation, depth: 0)
+                result.insert(ListText.lines(of: [value])[0])
+            }
+            place += count
+        }
+        for line: [UInt16] in lines[place...] { result.retain(line.count) }
+        return result
+    }
+
+    private static func split(_ text: [UInt16]) -> [ArraySlice<UInt16>] {
+        var lines: [ArraySlice<UInt16>] = []
+        var start: Int = 0
+        for (place, unit) in text.enumerated() where unit == 0x0A {
+            lines.append(text[start...place])
+            start = place + 1
+        }
+        if start < text.count { lines.append(text[start...]) }
+        return lines
+    }
+
+    /// Nil for an empty line.
+    private static func parse(_ line: ArraySlice<UInt16>) throws(DiffError) -> JSONValue? {
+        let units: [UInt16] = Array(line.last == 0x0A ? line.dropLast() : line)
+        if units.isEmpty { return nil }
+        guard let text: String = UTF16Text.string(of: units) else { throw DiffError(.delta(.splitSurrogate)) }
+        do throws(JSONError) { return try JSONValue(parsing: text) } catch { throw DiffError(.badLine) }
+    }
+}
+
+/// Cuts a text delta where whole lines are untouched on both sides of the cut.
+private struct LineReader {
+    enum Part {
+        /// That many lines as they are.
+        case kept(Int)
+        /// That many lines give way to a text of whole lines.
+        case changed(Int, [UInt16])
+    }
+
+    private(set) var parts: [Part] = []
+    private let lines: [[UInt16]]
+    /// The line that is being read and how much of it was.
+    private var line: Int = 0
+    private var column: Int = 0
+    /// Where the part at hand began, what it became, and whether that differs.
+    private var firstLine: Int = 0
+    private var text: [UInt16] = []
+    private var isChanged: Bool = false
+
+    init(_ lines: [[UInt16]]) { self.lines = lines }
+
+    mutating func take(_ operation: TextOperation) {
+        switch operation {
+        case .retain(let count): walk(count, keeping: true)
+        case .delete(let count): walk(count, keeping: false)
+        case .insert(let units):
+            isChanged = true
+            text.append(contentsOf: units)
+            close()
+        }
+    }
+
+    mutating func finish() {
+        if isChanged { parts.append(.changed(line - firstLine, text)) }
+    }
+
+    private mutating func walk(_ count: Int, keeping: Bool) {
+        var left: Int = count
+        while left > 0, line < lines.count {
+            let part: Int = min(left, lines[line].count - column)
+            if keeping { text.append(contentsOf: lines[line][column..<(column + part)]) } else { isChanged = true }
+            left -= part
+            column += part
+            if column == lines[line].count {
+                line += 1
+                column = 0
+                close()
+            }
+        }
+    }
+
+    /// Ends the part if both texts are at the end of a line.
+    private mutating func close() {
+        guard column == 0, text.isEmpty || text.last == 0x0A else { return }
+        if isChanged {
+            parts.append(.changed(line - firstLine, text))
+        } else if line > firstLine {
+            parts.append(.kept(line - firstLine))
+        }
+        firstLine = line
+        text = []
+        isChanged = false
+    }
+}

@@ -1,0 +1,98 @@
+extension TextDelta {
+    /// The same edit of `text`, with cuts inside a surrogate pair moved to its sides: the whole pair is then deleted and
+    /// what was kept of it inserted again.
+    ///
+    /// Older libraries cut pairs; transforming such an edit unit by unit could leave half a pair behind.
+    /// - Throws: `DeltaError.lengthMismatch` when the delta is not for `text`.
+    public func keepingPairsWhole(in text: [UInt16]) throws(DeltaError) -> TextDelta {
+        guard text.count == sourceLength else { throw .lengthMismatch(delta: sourceLength, text: text.count) }
+        return cutsPair(in: text) ? widened(in: text) : self
+    }
+
+    /// Whether a step ends between the halves of a pair.
+    private func cutsPair(in text: [UInt16]) -> Bool {
+        var place: Int = 0
+        for operation: TextOperation in operations {
+            switch operation {
+            case .retain(let count), .delete(let count): place += count
+            case .insert(let units):
+                if let first: UInt16 = units.first, UTF16Text.isLow(first) { return true }
+                if let last: UInt16 = units.last, UTF16Text.isHigh(last) { return true }
+            }
+            if Self.isInsidePair(text, place) { return true }
+        }
+        return false
+    }
+
+    private static func isInsidePair(_ text: [UInt16], _ place: Int) -> Bool {
+        place > 0 && place < text.count && UTF16Text.isHigh(text[place - 1]) && UTF16Text.isLow(text[place])
+    }
+
+    /// Takes the edit apart into whole characters.
+    private func widened(in text: [UInt16]) -> TextDelta {
+        var parts: PairReader = .init(text)
+        for operation: TextOperation in operations { parts.take(operation) }
+        return parts.finish()
+    }
+}
+
+/// Rebuilds a delta character by character.
+private struct PairReader {
+    private let text: [UInt16]
+    private var result: TextDelta = .init()
+    private var place: Int = 0
+    /// Inserted units that wait for the end of a pair, theirs or the text's.
+    private var waiting: [UInt16] = []
+    /// Units of the text that give way to `waiting`.
+    private var covered: Int = 0
+
+    init(_ text: [UInt16]) { self.text = text }
+
+    mutating func take(_ operation: TextOperation) {
+        switch operation {
+        case .retain(let count): for _ in 0..<count { takeUnit(keeping: true) }
+        case .delete(let count): for _ in 0..<count { takeUnit(keeping: false) }
+        case .insert(let units):
+            waiting.append(contentsOf: units)
+            settle()
+        }
+    }
+
+    mutating func finish() -> TextDelta {
+        result.delete(covered)
+        result.insert(waiting)
+        return result
+    }
+
+    private var isInsidePair: Bool {
+        place > 0 && place < text.count && UTF16Text.isHigh(text[place - 1]) && UTF16Text.isLow(text[place])
+    }
+
+    private mutating func takeUnit(keeping: Bool) {
+        let isFirstHalf: Bool =
+            UTF16Text.isHigh(text[place]) && place + 1 < text.count && UTF16Text.isLow(text[place + 1])
+        if covered == 0, waiting.isEmpty, !isFirstHalf {
+            if keeping { result.retain(1) } else { result.delete(1) }
+            place += 1
+            return
+        }
+        if keeping { waiting.append(text[place]) }
+        covered += 1
+        place += 1
+        settle()
+    }
+
+    /// Writes what waits, once neither text is inside a pair.
+    private mutating func settle() {
+        guard !isInsidePair, waiting.last.map(UTF16Text.isHigh) != true else { return }
+        let whole: ArraySlice<UInt16> = text[(place - covered)..<place]
+        if whole.elementsEqual(waiting) {
+            result.retain(covered)
+        } else {
+            result.delete(covered)
+            result.insert(waiting)
+        }
+        covered = 0
+        waiting = []
+    }
+}
