@@ -1,0 +1,75 @@
+import Testing
+import ThicketProtocol
+
+@Suite struct JSONNodeTests {
+    @Test("members and elements are read on demand, with the kinds they have")
+    func access() throws {
+        let text: String = #"{"n":null,"t":true,"f":false,"i":-12,"s":"a\tb\u00e9","l":[1,[2],{"x":3}],"k\u0065y":"x"}"#
+        let root: JSONNode = try JSONDocument(parsing: Array(text.utf8)).root
+        #expect(root.kind == .object)
+        #expect(root.count == 7)
+        #expect(root.pairs.map(\.key) == ["n", "t", "f", "i", "s", "l", "key"])
+        #expect(root["n"]?.isNull == true)
+        #expect(root["t"]?.bool == true)
+        #expect(root["f"]?.bool == false)
+        #expect(root["i"]?.int64 == -12)
+        #expect(root["s"]?.string == "a\tbé")
+        #expect(root["l"]?.elements.map(\.kind) == [.number, .array, .object])
+        #expect(root["l"]?.count == 3)
+        #expect(root["key"]?.string == "x")
+        #expect(root["ke"] == nil)
+        #expect(root["n"]?["x"] == nil)
+        #expect(root["i"]?.string == nil)
+        #expect(root["s"]?.number == nil)
+        #expect(root["s"]?.bool == nil)
+        #expect(Array(root["i"]?.elements.map(\.kind) ?? []) == [])
+    }
+
+    @Test("strings are read as UTF-16 as well, escaped or not")
+    func utf16() throws {
+        for text: String in ["", "abc", "é€😀\u{10FFFF}", "a\"\\\n😀", "\u{0}"] {
+            let bytes: [UInt8] = JSONValue.string(text).serialized()
+            #expect(try JSONDocument(parsing: bytes).root.utf16 == Array(text.utf16))
+            let escaped: String = "\"" + text.utf16.map { "\\u" + hex($0) }.joined() + "\""
+            #expect(try JSONDocument(parsing: Array(escaped.utf8)).root.utf16 == Array(text.utf16))
+            #expect(try JSONDocument(parsing: Array(escaped.utf8)).root.string?.utf8.elementsEqual(text.utf8) == true)
+        }
+        #expect(try JSONDocument(parsing: Array("1".utf8)).root.utf16 == nil)
+    }
+
+    private func hex(_ unit: UInt16) -> String {
+        let digits: String = String(unit, radix: 16)
+        return String(repeating: "0", count: 4 - digits.count) + digits
+    }
+
+    @Test("the writer escapes only what it must, in the shortest form")
+    func escapes() {
+        let table: [(String, String)] = [
+            ("", #""""#), ("\"", #""\"""#), ("\\", #""\\""#), ("/", #""/""#), ("\u{08}\u{0C}\n\r\t", #""\b\f\n\r\t""#),
+            ("\u{0}\u{0B}\u{1F}", #""\u0000\u000b\u001f""#), ("\u{7F}é😀\u{2028}", "\"\u{7F}é😀\u{2028}\""),
+            ("12345678\"12345678\n", #""12345678\"12345678\n""#),
+        ]
+        for (text, json) in table {
+            #expect(String(decoding: JSONValue.string(text).serialized(), as: UTF8.self) == json)
+            #expect(JSONValue.string(text).serializedSize == json.utf8.count)
+        }
+    }
+
+    @Test("a node of a pretty-printed text is written on one line")
+    func oneLine() throws {
+        let root: JSONNode = try JSONDocument(parsing: Array("{\r\n  \"a\": [1,\n 2]\n}".utf8)).root
+        var writer: JSONWriter = .init()
+        writer.write(root)
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == "{  \"a\": [1, 2]}")
+    }
+
+    @Test("a document reads the same from an array, a slice and a buffer")
+    func sources() throws {
+        let bytes: [UInt8] = Array("xx[1,\"é\"]yy".utf8)
+        let expected: JSONValue = [1, "é"]
+        #expect(try JSONDocument(parsing: bytes[2..<10]).root.value == expected)
+        let copied: JSONDocument = try bytes[2..<10].withUnsafeBytes { try JSONDocument(parsing: $0) }
+        #expect(copied.root.value == expected)
+        #expect(copied.root == (try JSONDocument(parsing: Array(bytes[2..<10])).root))
+    }
+}

@@ -1,0 +1,95 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@Suite struct JSONPropertyTests {
+    static let seed: UInt64 = 0x4A53_4F4E
+
+    @Test("what is written reads back equal, byte for byte the same when written again, and has the size foretold")
+    func rounds() throws {
+        var source: RandomJSON = .init(seed: Self.seed)
+        for round: Int in 0..<400 {
+            let value: JSONValue = source.value()
+            let bytes: [UInt8] = value.serialized()
+            let again: JSONValue = try JSONValue(parsing: bytes)
+            #expect(again == value, "seed \(Self.seed), round \(round)")
+            #expect(again.hashValue == value.hashValue, "seed \(Self.seed), round \(round)")
+            #expect(again.serialized() == bytes, "seed \(Self.seed), round \(round)")
+            #expect(value.serializedSize == bytes.count, "seed \(Self.seed), round \(round)")
+            #expect(!bytes.contains { $0 < 0x20 }, "seed \(Self.seed), round \(round)")
+        }
+    }
+
+    @Test("no prefix of an object is one: each ends in an error, never in a trap")
+    func prefixes() {
+        var source: RandomJSON = .init(seed: Self.seed)
+        for round: Int in 0..<60 {
+            let bytes: [UInt8] = JSONValue.object(source.object()).serialized()
+            for length: Int in 0..<bytes.count {
+                #expect(throws: JSONError(.unexpectedEnd, at: length), "seed \(Self.seed), round \(round)") {
+                    try JSONDocument(parsing: bytes[..<length])
+                }
+            }
+        }
+    }
+
+    @Test("a damaged text is refused, or read as another value that writes and reads the same")
+    func damage() throws {
+        var source: RandomJSON = .init(seed: Self.seed)
+        for round: Int in 0..<1_500 {
+            var bytes: [UInt8] = source.value().serialized()
+            for _ in 0...Int.random(in: 0...2, using: &source.random) {
+                let place: Int = .random(in: 0..<bytes.count, using: &source.random)
+                bytes[place] =
+                    Bool.random(using: &source.random)
+                    ? Array("\"\\[]{}:,0-.eu ".utf8).randomElement(using: &source.random) ?? 0
+                    : UInt8.random(in: 0...255, using: &source.random)
+            }
+            guard let document: JSONDocument = try? .init(parsing: bytes) else { continue }
+            let value: JSONValue = document.root.value
+            #expect(try JSONValue(parsing: value.serialized()) == value, "seed \(Self.seed), round \(round)")
+        }
+    }
+
+    @Test("every node's raw bytes are the very bytes of the text, and read alone give the same value")
+    func raw() throws {
+        var source: RandomJSON = .init(seed: Self.seed)
+        for round: Int in 0..<60 {
+            // White space between tokens, so that raw is not simply compact.
+            let spaced: [UInt8] = Self.spaced(source.value().serialized(), &source.random)
+            var nodes: [JSONNode] = [try JSONDocument(parsing: spaced).root]
+            while let node: JSONNode = nodes.popLast() {
+                #expect(
+                    try JSONDocument(parsing: node.rawBytes).root.value == node.value,
+                    "seed \(Self.seed), round \(round)")
+                #expect(node.rawBytes == spaced[node.rawBytes.startIndex..<node.rawBytes.endIndex])
+                var writer: JSONWriter = .init()
+                writer.write(node)
+                #expect(!writer.bytes.contains { $0 == 0x0A || $0 == 0x0D })
+                #expect(try JSONValue(parsing: writer.bytes) == node.value)
+                nodes.append(contentsOf: node.elements)
+                nodes.append(contentsOf: node.pairs.map(\.value))
+                for (key, value) in node.pairs { #expect(node[key]?.rawBytes.startIndex == value.rawBytes.startIndex) }
+            }
+        }
+    }
+
+    private static func spaced(_ compact: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var isInString: Bool = false
+        var isEscaped: Bool = false
+        for byte: UInt8 in compact {
+            let isPunctuation: Bool = Array("[]{}:,".utf8).contains(byte)
+            func space() {
+                let spaces: [[UInt8]] = [[], [0x20], [0x0A], [0x0D, 0x0A, 0x09]]
+                bytes.append(contentsOf: spaces.randomElement(using: &random) ?? [])
+            }
+            if !isInString, isPunctuation { space() }
+            bytes.append(byte)
+            if !isInString, isPunctuation { space() }
+            if byte == 0x22, !isEscaped { isInString.toggle() }
+            isEscaped = byte == 0x5C && !isEscaped
+        }
+        return bytes
+    }
+}
