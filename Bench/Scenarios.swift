@@ -1,0 +1,186 @@
+import Glibc
+import ThicketProtocol
+
+/// One line of a result: a figure with its unit.
+struct Figure {
+    let name: String
+    let value: Double
+    let unit: String
+}
+
+/// Sends `init` on channel 0 of each socket and waits until all are answered: `auth`, then the index.
+func authorize(_ sockets: [LoadSocket], on loop: LoadLoop, server: ServerProcess, bucket: String) throws {
+    var answered: Int = 0
+    for socket: LoadSocket in sockets {
+        socket.received = 0
+        socket.send(
+            "0:init:{\"clientid\":\"bench-\(socket.number)\",\"api\":\"1.1\",\"token\":\"\(server.tokens[socket.number])\","
+                + "\"app_id\":\"bench\",\"name\":\"\(bucket)\",\"library\":\"bench\",\"version\":\"1\",\"cmd\":\"i::::1\"}")
+    }
+    try loop.run(until: { answered == sockets.count }) { socket, _ in
+        socket.received += 1
+        if socket.received == 2 { answered += 1 }
+    }
+}
+
+func quantile(_ sorted: [Double], _ share: Double) -> Double {
+    sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+}
+
+func contains(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
+    let needle: [UInt8] = text.withUTF8Buffer { Array($0) }
+    guard bytes.count >= needle.count else { return false }
+    return (0...(bytes.count - needle.count)).contains { start in
+        bytes[start] == needle[0] && bytes[start..<(start + needle.count)].elementsEqual(needle)
+    }
+}
+
+/// Median seconds of appending 280 bytes × `group` and `fdatasync` on the disk that the server uses, and changes a second:
+/// the floor of any durable server here.
+func rawAppend(group: Int, rounds: Int) throws -> (medianSeconds: Double, perSecond: Double) {
+    var template: [CChar] = Array("/tmp/thicket-floor-XXXXXX".utf8CString)
+    let file: Int32 = mkstemp(&template)
+    guard file >= 0 else { throw BenchError("no temporary file: errno \(errno)") }
+    defer {
+        close(file)
+        unlink(template)
+    }
+    let bytes: [UInt8] = .init(repeating: 7, count: 280 * group)
+    var times: [Double] = []
+    for _ in 0..<rounds {
+        let start: UInt64 = nanoseconds()
+        guard write(file, bytes, bytes.count) == bytes.count, fdatasync(file) == 0 else {
+            throw BenchError("append: errno \(errno)")
+        }
+        times.append(Double(nanoseconds() - start) / 1e9)
+    }
+    times.sort()
+    return (quantile(times, 0.5), Double(group * rounds) / times.reduce(0, +))
+}
+
+/// A change of an object of 240 bytes: the first makes it, the others replace one of its fields.
+private func change(of key: String, ccid: String, number: Int, version: Int) -> String {
+    let text: String = String(repeating: "x", count: 200)
+    let field: String =
+        version == 0
+        ? "\"text\":{\"o\":\"+\",\"v\":\"\(text)\"},\"n\":{\"o\":\"+\",\"v\":-1}" : "\"n\":{\"o\":\"r\",\"v\":\(number)}"
+    let source: String = version == 0 ? "" : "\"sv\":\(version),"
+    return "0:c:{\"id\":\"\(key)\",\"o\":\"M\",\(source)\"v\":{\(field)},\"ccid\":\"\(ccid)\"}"
+}
+
+/// 64 sockets of 64 users, one change outstanding each: durable changes a second and the time to the acknowledgement.
+func changes(seconds: Double, sockets count: Int) throws -> [Figure] {
+    let before: (medianSeconds: Double, perSecond: Double) = try rawAppend(group: count, rounds: 200)
+    let server: ServerProcess = try ServerProcess(users: count)
+    let loop: LoadLoop = LoadLoop()
+    let sockets: [LoadSocket] = try (0..<count).map { number in
+        let socket: LoadSocket = try LoadSocket(port: server.port, app: ServerProcess.app)
+        socket.number = number
+        loop.add(socket)
+        return socket
+    }
+    try authorize(sockets, on: loop, server: server, bucket: "b")
+    var times: [Double] = []
+    var versions: [Int] = .init(repeating: 0, count: count)
+    func next(_ socket: LoadSocket) {
+        let version: Int = versions[socket.number]
+        socket.sentAt = nanoseconds()
+        socket.send(change(of: "k", ccid: "\(socket.number)-\(version)", number: version, version: version))
+    }
+    let cpuBefore: Double = server.cpuSeconds()
+    let start: UInt64 = nanoseconds()
+    let end: UInt64 = start + UInt64(seconds * 1e9)
+    for socket: LoadSocket in sockets { next(socket) }
+    var outstanding: Int = count
+    var refusals: Int = 0
+    try loop.run(until: { outstanding == 0 }) { socket, bytes in
+        if contains(bytes, "\"error\"") { refusals += 1 }
+        let now: UInt64 = nanoseconds()
+        times.append(Double(now - socket.sentAt) / 1e6)
+        versions[socket.number] += 1
+        if now < end { next(socket) } else { outstanding -= 1 }
+    }
+    guard refusals == 0 else { throw BenchError("the server refused \(refusals) changes: the figures mean nothing") }
+    let elapsed: Double = Double(nanoseconds() - start) / 1e9
+    let cpu: Double = server.cpuSeconds() - cpuBefore
+    let after: (medianSeconds: Double, perSecond: Double) = try rawAppend(group: count, rounds: 200)
+    times.sort()
+    let rate: Double = Double(times.count) / elapsed
+    let floor: Double = (before.perSecond + after.perSecond) / 2
+    return [
+        Figure(name: "changes, \(count) sockets", value: rate, unit: "1/s"),
+        Figure(name: "acknowledgement p50", value: quantile(times, 0.5), unit: "ms"),
+        Figure(name: "acknowledgement p99", value: quantile(times, 0.99), unit: "ms"),
+        Figure(name: "server CPU per change", value: cpu / Double(times.count) * 1e6, unit: "µs"),
+        Figure(name: "floor: raw append of \(count) and fdatasync", value: floor, unit: "1/s"),
+        Figure(name: "floor: one append and fdatasync of \(count)", value: after.medianSeconds * 1e3, unit: "ms"),
+        Figure(name: "ratio to the floor", value: rate / floor, unit: ""),
+    ]
+}
+
+/// One writer, many receivers of the same bucket, one change at a time.
+func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
+    let server: ServerProcess = try ServerProcess(users: 1)
+    let loop: LoadLoop = LoadLoop()
+    let sockets: [LoadSocket] = try (0...receivers).map { _ in
+        let socket: LoadSocket = try LoadSocket(port: server.port, app: ServerProcess.app)
+        loop.add(socket)
+        return socket
+    }
+    try authorize(sockets, on: loop, server: server, bucket: "b")
+    let sync: Double = try rawAppend(group: 1, rounds: 200).medianSeconds
+    var acks: [Double] = []
+    var everywhere: [Double] = []
+    let cpuBefore: Double = server.cpuSeconds()
+    for round: Int in 0..<rounds {
+        var missing: Int = sockets.count
+        let start: UInt64 = nanoseconds()
+        sockets[0].send(change(of: "k", ccid: "c-\(round)", number: round, version: round))
+        try loop.run(until: { missing == 0 }) { socket, _ in
+            if socket === sockets[0] { acks.append(Double(nanoseconds() - start) / 1e6) }
+            missing -= 1
+        }
+        everywhere.append(Double(nanoseconds() - start) / 1e6)
+    }
+    let cpu: Double = server.cpuSeconds() - cpuBefore
+    acks.sort()
+    everywhere.sort()
+    return [
+        Figure(name: "1 → \(receivers): acknowledgement p50", value: quantile(acks, 0.5), unit: "ms"),
+        Figure(name: "all receivers have it p50", value: quantile(everywhere, 0.5), unit: "ms"),
+        Figure(name: "all receivers have it p99", value: quantile(everywhere, 0.99), unit: "ms"),
+        Figure(name: "server CPU per delivery", value: cpu / Double(rounds * (receivers + 1)) * 1e6, unit: "µs"),
+        Figure(name: "floor: one append and fdatasync", value: sync * 1e3, unit: "ms"),
+    ]
+}
+
+/// Memory of the server for each connection with one authorised channel: the slope between two counts.
+func idle(from few: Int, to many: Int) throws -> [Figure] {
+    let users: Int = 100
+    let server: ServerProcess = try ServerProcess(users: users)
+    let loop: LoadLoop = LoadLoop()
+    var sockets: [LoadSocket] = []
+    func grow(to count: Int) throws {
+        while sockets.count < count {
+            let batch: [LoadSocket] = try (0..<min(250, count - sockets.count)).map { index in
+                let socket: LoadSocket = try LoadSocket(port: server.port, app: ServerProcess.app)
+                socket.number = (sockets.count + index) % users
+                loop.add(socket)
+                return socket
+            }
+            try authorize(batch, on: loop, server: server, bucket: "b")
+            sockets += batch
+        }
+    }
+    let start: UInt64 = nanoseconds()
+    try grow(to: few)
+    let base: Int = server.memoryBytes()
+    try grow(to: many)
+    let full: Int = server.memoryBytes()
+    let elapsed: Double = Double(nanoseconds() - start) / 1e9
+    return [
+        Figure(name: "memory a connection (slope \(few) to \(many))", value: Double(full - base) / Double(many - few), unit: "B"),
+        Figure(name: "server memory with \(many) connections", value: Double(full) / 1_048_576, unit: "MiB"),
+        Figure(name: "connect and authorise", value: Double(many) / elapsed, unit: "1/s"),
+    ]
+}
