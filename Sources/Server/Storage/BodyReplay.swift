@@ -1,6 +1,7 @@
 import ThicketProtocol
 
-/// Applies logged diffs to a body.
+/// Applies logged diffs to a body. What the log holds was applied once before it was written, so a diff that does not
+/// fit now means that the log is broken.
 enum BodyReplay {
     /// - Parameters:
     ///   - diffs: each as the JSON of `v`, oldest first.
@@ -8,6 +9,30 @@ enum BodyReplay {
     ///   - gid: the change the result belongs to, for the error.
     static func apply(_ diffs: [[UInt8]], to base: [UInt8]?, upTo gid: GlobalID) throws(StoreError) -> [UInt8] {
         if diffs.isEmpty, let base: [UInt8] { return base }
-        throw StoreError(.corrupt, "change \(gid): replay is not linked in yet")
+        var object: JSONObject = try base.map { (base) throws(StoreError) in try parse(base, gid) } ?? JSONObject()
+        for diff: [UInt8] in diffs { object = try apply(diff, to: object, gid) }
+        return object.serialized()
+    }
+
+    static func apply(_ diff: [UInt8], to object: JSONObject, _ gid: GlobalID) throws(StoreError) -> JSONObject {
+        do {
+            let document: JSONDocument = try .init(parsing: diff, maxDepth: JSONDocument.depthCeiling)
+            return try JSONDiff.apply(try ObjectDiff(document.root), to: object)
+        } catch {
+            throw StoreError(.corrupt, "a logged diff on the way to change \(gid) does not fit its object")
+        }
+    }
+
+    static func parse(_ body: [UInt8], _ gid: GlobalID) throws(StoreError) -> JSONObject {
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: body, maxDepth: JSONDocument.depthCeiling)
+        } catch {
+            throw StoreError(.corrupt, "the stored body before change \(gid) is no JSON")
+        }
+        guard let object: JSONObject = value.objectValue else {
+            throw StoreError(.corrupt, "the stored body before change \(gid) is no object")
+        }
+        return object
     }
 }

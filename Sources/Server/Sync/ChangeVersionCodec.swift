@@ -3,9 +3,9 @@ import ThicketProtocol
 
 /// Turns a position in a bucket's log into the opaque `cv` of the wire, and back.
 ///
-/// One AES block over (epoch 32 bits | bucket tag 32 bits | gid 64 bits), as 32 hex digits. The tag is the first 32 bits
-/// of HMAC-SHA-256(key, app 0x00 owner 0x00 name). So a cv tells nothing about activity elsewhere on the server, and one
-/// of another bucket, of another server or from before a restore (which raises the epoch) decodes to nil.
+/// One AES block over (epoch 32 bits | bucket tag 32 bits | gid 64 bits), as 32 hex digits. The tag is the first 32
+/// bits of HMAC-SHA-256(key, app 0x00 owner 0x00 name). So a cv tells nothing about activity elsewhere on the server,
+/// and one of another bucket, of another server or from before a restore (which raises the epoch) decodes to nil.
 public struct ChangeVersionCodec: Sendable {
     /// Bytes of the key that is kept in the store's meta table.
     public static let keyBytes: Int = 16
@@ -23,6 +23,11 @@ public struct ChangeVersionCodec: Sendable {
         self.key = key
         self.block = AESBlock(key: key)
         self.epoch = epoch
+    }
+
+    /// The codec of an open store.
+    public init(_ identity: StoreIdentity) {
+        self.init(key: identity.cvKey, epoch: identity.epoch)
     }
 
     /// The bucket's tag. Costs one HMAC: keep it with the bucket.

@@ -121,10 +121,10 @@ public enum ChangeOutcome: Sendable {
 public struct BucketOutcome: Sendable {
     /// The bucket.
     public var bucket: BucketID
-    /// Its row in the store; nil while the bucket has no change yet.
-    public var row: Int64?
-    /// Newest durable change of the bucket, 0 when it has none. Reads for clients go up to here.
-    public var published: GlobalID
+    /// Its row in the store; nil when this group changed nothing in it.
+    public var row: BucketRow?
+    /// Newest durable change of the bucket; nil when this group changed nothing in it. Reads for clients go up to here.
+    public var published: GlobalID?
     /// In the order of decision. A channel must be sent its part in this order: an acknowledgement comes after the
     /// changes it was rebased over, and a refusal after the changes it was derived from.
     public var events: [ChangeOutcome]

@@ -1,0 +1,80 @@
+import ThicketProtocol
+
+/// One object in the shard's memory: its newest, possibly not yet durable state, and what the next row needs.
+final class ActiveEntity: RecencyNode {
+    let key: EntityKey
+    unowned let bucket: ActiveBucket
+    private(set) var state: ObjectState
+    /// Newest change.
+    private(set) var gid: GlobalID
+    /// Newest row with a whole body; 0 when there is none.
+    private(set) var keyframe: GlobalID
+    /// Changes since then, and the bytes of their diffs.
+    private(set) var diffsSinceKeyframe: Int
+    private(set) var diffBytesSinceKeyframe: Int
+    /// Version up to which the store has the history; the rest is in `recent`.
+    private(set) var durableVersion: Version
+    private(set) var recent = RecentChanges()
+
+    /// An object as the store has it.
+    init(key: EntityKey, bucket: ActiveBucket, state: ObjectState, head: EntityHead) {
+        self.key = key
+        self.bucket = bucket
+        self.state = state
+        gid = head.record.gid
+        keyframe = head.record.keyframe
+        diffsSinceKeyframe = head.diffsSinceKeyframe
+        diffBytesSinceKeyframe = head.diffBytesSinceKeyframe
+        durableVersion = state.version
+    }
+
+    /// An object that never existed; its first change is about to be taken.
+    init(newKey key: EntityKey, bucket: ActiveBucket, versionBase: Version) {
+        self.key = key
+        self.bucket = bucket
+        state = .nothing(version: versionBase)
+        gid = 0
+        keyframe = 0
+        diffsSinceKeyframe = 0
+        diffBytesSinceKeyframe = 0
+        durableVersion = versionBase
+    }
+
+    /// True while a change of the open group is not durable.
+    var isTentative: Bool { durableVersion != state.version }
+
+    /// Bytes held, roughly: a parsed object takes about twice its text.
+    var memory: Int { 400 + 2 * state.size + recent.size }
+
+    /// Takes a decided change.
+    ///
+    /// - Parameters:
+    ///   - diffBytes: bytes of the diff in the log.
+    ///   - isKeyframe: its row carries the whole body.
+    func take(_ decision: Decision, gid: GlobalID, diffBytes: Int, isKeyframe: Bool) {
+        recent.append(
+            decision.isRemoval ? .remove : .modify(decision.diff), before: state.value, beforeSize: state.size,
+            makes: decision.state.version, diffSize: diffBytes)
+        state = decision.state
+        self.gid = gid
+        if isKeyframe { keyframe = gid }
+        if isKeyframe || decision.isRemoval {
+            diffsSinceKeyframe = 0
+            diffBytesSinceKeyframe = 0
+        } else {
+            diffsSinceKeyframe += 1
+            diffBytesSinceKeyframe += diffBytes
+        }
+    }
+
+    /// The open group is durable.
+    func settle(recentCountMax: Int, recentBytesMax: Int) {
+        durableVersion = state.version
+        recent.trim(countMax: recentCountMax, bytesMax: max(recentBytesMax, 2 * state.size))
+    }
+
+    /// The head as the store is to have it.
+    var record: EntityRecord {
+        EntityRecord(key: key, version: state.version, gid: gid, keyframe: keyframe, isDeleted: state.isDeleted)
+    }
+}

@@ -1,0 +1,180 @@
+import ThicketProtocol
+
+/// Decides one change against the newest state of its object: the table of the wire contract, 6.3, without I/O.
+///
+/// Names, rights and ccids have been checked before (`CheckedChange`, the bucket's set of ccids).
+struct ChangeEngine: Sendable {
+    /// Bytes of an object as compact JSON; more is answered 413.
+    var documentBytesMax: Int = 1 << 20
+    /// Nesting of an object, the object itself counting one; more is answered 413. An operation takes two levels of a
+    /// diff, so at less than half of the parser's limit every diff of such objects can be read inside any message.
+    var documentDepthMax: Int = (Limits.jsonDepthMax - 16) / 2
+    /// Version before the first of a key that never existed (raised by restores).
+    var versionBase: Version = 0
+
+    typealias Outcome = Result<Decision, ChangeRejection>
+
+    /// - Parameters:
+    ///   - state: newest state; nil when the key never existed.
+    ///   - history: everything done after a version; nil when it is not all known. Asked for late changes only, throws
+    ///     only when the store failed.
+    /// - Returns: what to write, or why not.
+    func decide<Failure: Error>(
+        _ change: CheckedChange, state: ObjectState?, history: (Version) throws(Failure) -> LaterChanges?
+    ) throws(Failure) -> Outcome {
+        switch change.intent {
+        case .remove:
+            return Outcome { () throws(ChangeRejection) in try removal(change, state: state) }
+        case .empty:
+            return .failure(ChangeRejection(.invalidRequest, "EMPTY is no change of one object"))
+        case .modify(let diff, .ghostRecord?):
+            // The client cannot get out of this by itself: after 412 it drops the change, and its next edit, made
+            // from its newer ghost, carries everything (wire contract, 1.11).
+            let outcome: Outcome = try modification(change, diff: diff, state: state, history: history)
+            guard case .failure(let reason) = outcome, [.notFound, .badVersion, .invalidDiff].contains(reason.code)
+            else { return outcome }
+            return .failure(ChangeRejection(.emptyChange, "a ghost record in d, and v: \(reason)"))
+        case .modify(_, .object(let whole)?):
+            return try replacement(change, whole: whole, state: state, history: history)
+        case .modify(let diff, nil):
+            return try modification(change, diff: diff, state: state, history: history)
+        }
+    }
+
+    // MARK: Removal
+
+    private func removal(_ change: CheckedChange, state: ObjectState?) throws(ChangeRejection) -> Decision {
+        guard let state: ObjectState else { throw ChangeRejection(.notFound, "removal of a key that never existed") }
+        guard !state.isDeleted else { throw ChangeRejection(.emptyChange, "removed already") }
+        if let source: Version = change.source {
+            guard source == state.version else {
+                throw ChangeRejection(.badVersion, "removal of version \(source), the newest is \(state.version)")
+            }
+        } else if change.echoesRemoval, change.library == .nodeSimperium {
+            throw ChangeRejection(.emptyChange, "echo of a removal, the object has been made anew since")
+        }
+        return .removal(of: state)
+    }
+
+    // MARK: Diff
+
+    private func modification<Failure: Error>(
+        _ change: CheckedChange, diff sent: ChangeRequest.Diff?, state: ObjectState?,
+        history: (Version) throws(Failure) -> LaterChanges?
+    ) throws(Failure) -> Outcome {
+        let edit: ObjectDiff
+        do {
+            edit = try parse(sent)
+        } catch {
+            return .failure(error)
+        }
+        guard let state: ObjectState, !state.isDeleted else {
+            if let source: Version = change.source {
+                return .failure(ChangeRejection(.notFound, "sv \(source) of an object that is not there"))
+            }
+            return create(edit, after: state)
+        }
+        guard let source: Version = change.source else { return merge(edit, change.rule, into: state) }
+        if source == state.version { return apply(edit, to: state) }
+        guard source < state.version, let later: LaterChanges = try history(source) else {
+            return .failure(ChangeRejection(.badVersion, "sv \(source) is not kept, the newest is \(state.version)"))
+        }
+        return rebase(edit, over: later, change.rule, onto: state)
+    }
+
+    private func parse(_ sent: ChangeRequest.Diff?) throws(ChangeRejection) -> ObjectDiff {
+        guard let sent: ChangeRequest.Diff else { throw ChangeRejection(.invalidDiff, "no v") }
+        do {
+            // Reading and writing again also spells text deltas as every client reads them: some libraries escape
+            // more than JavaScript's decodeURI undoes (wire contract, 7.2).
+            return try ObjectDiff(sent)
+        } catch {
+            throw ChangeRejection(.invalidDiff, "v is not a diff")
+        }
+    }
+
+    // MARK: Whole object
+
+    /// `d`: the difference is computed here, from the version its author saw if that is known, else from the newest.
+    private func replacement<Failure: Error>(
+        _ change: CheckedChange, whole: JSONObject, state: ObjectState?,
+        history: (Version) throws(Failure) -> LaterChanges?
+    ) throws(Failure) -> Outcome {
+        guard let state: ObjectState, !state.isDeleted else {
+            return create(JSONDiff.diff(from: JSONObject(), to: whole), after: state)
+        }
+        if let source: Version = change.source, source < state.version,
+            let later: LaterChanges = try history(source)
+        {
+            return rebase(JSONDiff.diff(from: later.base, to: whole), over: later, change.rule, onto: state)
+        }
+        return apply(JSONDiff.diff(from: state.value, to: whole), to: state)
+    }
+
+    // MARK: Shared steps
+
+    /// Two clients made the same key: the second one's additions are merged into the object (wire contract, 6.3).
+    private func merge(_ edit: ObjectDiff, _ rule: TransformRule, into state: ObjectState) -> Outcome {
+        guard (try? JSONDiff.apply(edit, to: JSONObject())) != nil else {
+            return .failure(ChangeRejection(.invalidDiff, "a creation that does not apply to nothing"))
+        }
+        let made = ObjectDiff(
+            edit.operations.compactMap { key, _ in
+                state.value[key].map { (key: key, operation: .insert($0)) }
+            })
+        let creation = LaterChange(action: .modify(made), before: nil)
+        return rebase(edit, over: LaterChanges(base: JSONObject(), changes: [creation]), rule, onto: state)
+    }
+
+    private func rebase(
+        _ edit: ObjectDiff, over later: LaterChanges, _ rule: TransformRule, onto state: ObjectState
+    ) -> Outcome {
+        var edit: ObjectDiff = edit
+        var base: JSONObject = later.base
+        do {
+            for (index, change) in later.changes.enumerated() {
+                edit = try JSONDiff.transform(edit, over: change.diff(of: base, meeting: edit), base: base, rule: rule)
+                guard index + 1 < later.changes.count else { break }
+                base = try later.changes[index + 1].before ?? change.applied(to: base)
+            }
+        } catch {
+            return .failure(ChangeRejection(.invalidDiff, "the diff does not fit its source version"))
+        }
+        return apply(edit, to: state)
+    }
+
+    private func apply(_ edit: ObjectDiff, to state: ObjectState) -> Outcome {
+        Outcome { () throws(ChangeRejection) in
+            let after: ObjectState = try applied(edit, to: state)
+            let changes: Bool = edit.operations.contains { key, _ in state.value[key] != after.value[key] }
+            guard changes else { throw ChangeRejection(.emptyChange, "nothing changes") }
+            return Decision(isRemoval: false, source: state.version, diff: edit, state: after)
+        }
+    }
+
+    /// Versions go on after a removal; `sv` stays absent, and the diff is one from `{}` (wire contract, 6.3).
+    private func create(_ edit: ObjectDiff, after state: ObjectState?) -> Outcome {
+        Outcome { () throws(ChangeRejection) in
+            let nothing: ObjectState = .nothing(version: state?.version ?? versionBase)
+            return Decision(isRemoval: false, source: nil, diff: edit, state: try applied(edit, to: nothing))
+        }
+    }
+
+    private func applied(_ edit: ObjectDiff, to state: ObjectState) throws(ChangeRejection) -> ObjectState {
+        let value: JSONObject
+        do {
+            value = try JSONDiff.apply(edit, to: state.value)
+        } catch {
+            throw ChangeRejection(.invalidDiff, "the diff does not fit version \(state.version)")
+        }
+        let size: Int = DocumentMeasure.size(after: edit, before: state.value, size: state.size, after: value)
+        // An object that an earlier, higher limit let in may still shrink.
+        guard size <= documentBytesMax || size <= state.size else {
+            throw ChangeRejection(.tooLarge, "\(size) bytes, the most is \(documentBytesMax)")
+        }
+        guard DocumentMeasure.fits(edit, in: value, depth: documentDepthMax) else {
+            throw ChangeRejection(.tooLarge, "nested deeper than \(documentDepthMax)")
+        }
+        return ObjectState(version: state.version + 1, isDeleted: false, value: value, size: size)
+    }
+}

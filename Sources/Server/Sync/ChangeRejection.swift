@@ -1,0 +1,16 @@
+import ThicketProtocol
+
+/// Why the server did not take a change. The author sees `code`; `detail` goes to the log only.
+public struct ChangeRejection: Error, Equatable, CustomStringConvertible {
+    /// The number to answer with.
+    public let code: ErrorCode
+    /// What was wrong: versions, sizes, names of fields. Never user content.
+    public let detail: String
+
+    public init(_ code: ErrorCode, _ detail: String) {
+        self.code = code
+        self.detail = detail
+    }
+
+    public var description: String { "\(code.rawValue) \(detail)" }
+}

@@ -1,0 +1,98 @@
+import ThicketProtocol
+
+/// A change whose names and shape are sound. Whether it fits the object is not known yet.
+struct CheckedChange: Sendable {
+    /// What is wanted.
+    enum Intent: Sendable {
+        /// `M`: the diff as sent, the whole object as sent, or both.
+        case modify(diff: ChangeRequest.Diff?, whole: WholeObject?)
+        /// `-`.
+        case remove
+        /// `EMPTY`: remove every object of the bucket.
+        case empty
+    }
+
+    /// What came in `d`.
+    enum WholeObject: Sendable {
+        case object(JSONObject)
+        /// The ghost record that `node-simperium` sends in its place (wire contract, 1.11). Storing it would destroy
+        /// the object.
+        case ghostRecord
+    }
+
+    let key: EntityKey
+    let changeID: ChangeID
+    let intent: Intent
+    /// `sv`, with 0 read as absent.
+    let source: Version?
+    let library: AuthorLibrary
+    let echoesRemoval: Bool
+
+    /// The rule by which the author's own library would rebase.
+    var rule: TransformRule { library == .thicket ? .exact(tie: .after) : .reference }
+}
+
+extension CheckedChange {
+    /// Checks everything that needs no look at the bucket.
+    ///
+    /// - Throws: 400 for a bad key, ccid, shape or operation; 401 without the right to write (wire contract, 6.3).
+    init(_ submitted: SubmittedChange) throws(ChangeRejection) {
+        let request: ChangeRequest = submitted.request
+        if let problem: String = request.problems.first { throw ChangeRejection(.invalidRequest, problem) }
+        do {
+            changeID = try ChangeID(request.ccid)
+        } catch {
+            throw ChangeRejection(.invalidRequest, error.description)
+        }
+        do {
+            key = try EntityKey(request.key)
+        } catch {
+            throw ChangeRejection(.invalidRequest, error.description)
+        }
+        if let source: Version = request.sv, source < 0 { throw ChangeRejection(.invalidRequest, "sv below 0") }
+        source = request.sv == 0 ? nil : request.sv
+        library = submitted.library
+        echoesRemoval = submitted.echoesRemoval
+        intent = try Self.intent(of: request, submitted: submitted)
+        guard submitted.canWrite else { throw ChangeRejection(.unauthorized, "the token is read-only") }
+    }
+
+    private static func intent(
+        of request: ChangeRequest, submitted: SubmittedChange
+    ) throws(ChangeRejection) -> Intent {
+        switch request.operation {
+        case .modify:
+            guard request.diff != nil || request.object != nil else {
+                throw ChangeRejection(.invalidRequest, "M without v and d")
+            }
+            return .modify(diff: request.diff, whole: try whole(of: request, library: submitted.library))
+        case .remove:
+            return .remove
+        case .empty:
+            guard request.key.utf8.elementsEqual(submitted.bucket.name.text.utf8) else {
+                throw ChangeRejection(.invalidRequest, "EMPTY whose id is not the bucket's name")
+            }
+            return .empty
+        case .drop:
+            throw ChangeRejection(.unauthorized, "DROP needs an administrator")
+        case .other:
+            throw ChangeRejection(.invalidRequest, "unknown operation")
+        }
+    }
+
+    private static func whole(
+        of request: ChangeRequest, library: AuthorLibrary
+    ) throws(ChangeRejection) -> WholeObject? {
+        guard let sent: JSONValue = request.object else { return nil }
+        guard case .object(let object) = sent else { throw ChangeRejection(.invalidRequest, "d is not an object") }
+        return library == .nodeSimperium && isGhostRecord(object) ? .ghostRecord : .object(object)
+    }
+
+    /// `{"version":n,"data":{…}}` or `{"data":{},"key":id}`: nothing but these three keys, and `data` an object.
+    private static func isGhostRecord(_ object: JSONObject) -> Bool {
+        guard case .object? = object["data"] else { return false }
+        return object.keys.allSatisfy { key in
+            ["data", "version", "key"].contains { $0.utf8.elementsEqual(key.utf8) }
+        }
+    }
+}

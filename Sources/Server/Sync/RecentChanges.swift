@@ -1,0 +1,114 @@
+import ThicketProtocol
+
+/// The newest changes of one object, kept in memory so that late edits are rebased without reading the log.
+///
+/// Diffs are small and kept; the values between them are kept for the newest ones while they fit, and for every
+/// sixteenth, from which the others are made again when somebody is that late.
+struct RecentChanges {
+    private struct Entry {
+        /// The version that the change made.
+        let version: Version
+        let action: LaterChange.Action
+        /// The object before; nil when it was given up.
+        var before: JSONObject?
+        /// Bytes of `before`.
+        let valueSize: Int
+        /// Bytes of the diff.
+        let diffSize: Int
+        /// True when `before` stays as long as the entry.
+        let isAnchor: Bool
+    }
+
+    private static let anchorDistance: Int = 16
+
+    /// Oldest first, versions without gaps. The first is an anchor.
+    private var entries: ArraySlice<Entry> = []
+    /// Entries before this index keep no value unless they are anchors.
+    private var thinnedEnd: Int = 0
+    private var sinceAnchor: Int = 0
+    /// Bytes held, roughly: values count whole though they share what a change did not touch.
+    private(set) var size: Int = 0
+
+    var count: Int { entries.count }
+    /// The version that the oldest change in here made; nil when there is none.
+    var oldestVersion: Version? { entries.first?.version }
+
+    /// - Parameters:
+    ///   - before: the object before the change, and its bytes as JSON.
+    ///   - diffSize: bytes of the diff, as JSON.
+    mutating func append(
+        _ action: LaterChange.Action, before: JSONObject, beforeSize: Int, makes version: Version, diffSize: Int
+    ) {
+        if let last: Entry = entries.last, last.version + 1 != version { removeAll() }
+        let isAnchor: Bool = entries.isEmpty || sinceAnchor >= Self.anchorDistance
+        sinceAnchor = isAnchor ? 1 : sinceAnchor + 1
+        entries.append(
+            Entry(
+                version: version, action: action, before: before, valueSize: beforeSize, diffSize: diffSize,
+                isAnchor: isAnchor))
+        size += beforeSize + diffSize
+    }
+
+    /// Everything done after `version`; nil when some of it is no longer here, or nothing was done.
+    func changes(after version: Version) -> LaterChanges? {
+        guard let oldest: Version = oldestVersion, oldest <= version + 1, let newest: Version = entries.last?.version,
+            version < newest
+        else { return nil }
+        let first: Int = entries.startIndex + Int(version + 1 - oldest)
+        guard let anchor: Int = entries[...first].lastIndex(where: { $0.before != nil }),
+            var base: JSONObject = entries[anchor].before
+        else { return nil }
+        for index: Int in anchor..<first {
+            let change = LaterChange(action: entries[index].action, before: nil)
+            guard let after: JSONObject = try? change.applied(to: base) else { return nil }
+            base = after
+        }
+        let changes: [LaterChange] = entries[first...].map { LaterChange(action: $0.action, before: $0.before) }
+        return LaterChanges(base: base, changes: changes)
+    }
+
+    /// Gives up the oldest values, then the oldest changes, until the bounds hold.
+    ///
+    /// Only when all of them are durable: the log does not have the others.
+    mutating func trim(countMax: Int, bytesMax: Int) {
+        while size > bytesMax, thinOldest() {}
+        while entries.count > countMax || size > bytesMax, dropOldest() {}
+        // A slice keeps its whole buffer; give the forgotten part back now and then.
+        if entries.startIndex > 4 * (entries.count + Self.anchorDistance) {
+            thinnedEnd -= entries.startIndex
+            entries = ArraySlice(Array(entries))
+        }
+    }
+
+    mutating func removeAll() {
+        entries = []
+        size = 0
+        thinnedEnd = 0
+        sinceAnchor = 0
+    }
+
+    /// Gives up one value between anchors. False when there is none left.
+    private mutating func thinOldest() -> Bool {
+        thinnedEnd = max(thinnedEnd, entries.startIndex)
+        while thinnedEnd < entries.endIndex {
+            let index: Int = thinnedEnd
+            thinnedEnd += 1
+            if !entries[index].isAnchor, entries[index].before != nil {
+                entries[index].before = nil
+                size -= entries[index].valueSize
+                return true
+            }
+        }
+        return false
+    }
+
+    /// Forgets the oldest anchor and what hangs on it. False when nothing was left to forget.
+    private mutating func dropOldest() -> Bool {
+        guard entries.isEmpty == false else { return false }
+        repeat {
+            guard let entry: Entry = entries.popFirst() else { break }
+            size -= entry.diffSize + (entry.before == nil ? 0 : entry.valueSize)
+        } while entries.first.map({ !$0.isAnchor }) ?? false
+        return true
+    }
+}

@@ -1,0 +1,87 @@
+import ThicketProtocol
+
+/// `EMPTY`: one removal per object, some in each group, so that other changes go on in between.
+extension ShardCore {
+    /// Takes a request; the work begins with the next group, when every change received before it is durable.
+    func enqueueEmpty(
+        _ change: CheckedChange, _ submitted: SubmittedChange, _ bucket: ActiveBucket
+    ) throws(ChangeRejection) {
+        let isUnderWay: Bool = emptyJobs.contains {
+            $0.submitted.bucket == bucket.id && $0.change.changeID == change.changeID
+        }
+        guard !isUnderWay else { throw ChangeRejection(.unavailable, "this EMPTY is under way") }
+        guard emptyJobs.count < settings.emptyJobsMax else {
+            throw ChangeRejection(.unavailable, "\(emptyJobs.count) EMPTY requests are under way")
+        }
+        guard bucket.head > 0 else { throw ChangeRejection(.emptyChange, "the bucket is empty") }
+        emptyJobs.append(EmptyJob(submitted: submitted, change: change, snapshot: bucket.head))
+    }
+
+    /// Does this group's share of the oldest requests.
+    func advanceEmptyJobs() {
+        var budget: Int = settings.emptyObjectsPerGroup
+        while budget > 0, let index: Int = emptyJobs.firstIndex(where: { $0.isReady && !$0.isDone }) {
+            var job: EmptyJob = emptyJobs[index]
+            do {
+                job.isDone = try advance(&job, &budget)
+            } catch {
+                refuse(job.submitted, error)
+                job.isDone = true
+            }
+            emptyJobs[index] = job
+        }
+    }
+
+    /// - Returns: whether the request has been answered.
+    private func advance(_ job: inout EmptyJob, _ budget: inout Int) throws(ChangeRejection) -> Bool {
+        let bucket: ActiveBucket = try activeBucket(job.submitted.bucket)
+        guard let row: BucketRow = bucket.record?.row else {
+            throw ChangeRejection(.emptyChange, "the bucket is empty")
+        }
+        let cursor: EntityKey? = job.cursor
+        let limit: Int = budget
+        let keys: [EntityKey] = try reading { () throws(StoreError) in
+            try store.liveKeys(in: row, after: cursor, limit: limit)
+        }
+        for key: EntityKey in keys {
+            guard try target(key, in: bucket, of: job) != nil else {
+                job.cursor = key
+                continue
+            }
+            if let held: EntityKey = job.held, let entity: ActiveEntity = try target(held, in: bucket, of: job) {
+                try remove(entity, isLast: false, &job)
+            }
+            job.held = key
+            job.cursor = key
+        }
+        budget -= max(keys.count, 1)
+        guard keys.count < limit else { return false }
+        guard let held: EntityKey = job.held, let last: ActiveEntity = try target(held, in: bucket, of: job) else {
+            throw ChangeRejection(.emptyChange, "\(job.removedCount) objects removed, nothing is left to remove")
+        }
+        try remove(last, isLast: true, &job)
+        return true
+    }
+
+    /// The object, if it still stands as it did when the request came.
+    private func target(
+        _ key: EntityKey, in bucket: ActiveBucket, of job: EmptyJob
+    ) throws(ChangeRejection) -> ActiveEntity? {
+        guard let entity: ActiveEntity = try activeEntity(key, in: bucket), !entity.state.isDeleted,
+            entity.gid <= job.snapshot
+        else { return nil }
+        return entity
+    }
+
+    private func remove(_ entity: ActiveEntity, isLast: Bool, _ job: inout EmptyJob) throws(ChangeRejection) {
+        try takePosition()
+        let next: GlobalID = nextGlobalID ?? 0
+        guard let changeID: ChangeID = isLast ? job.change.changeID : job.changeID(for: entity.key, gid: next) else {
+            throw ChangeRejection(.serverError, "no ccid could be made")
+        }
+        write(
+            .removal(of: entity.state), to: entity, author: job.submitted, changeID: changeID,
+            hash: identity.hash(of: changeID))
+        job.removedCount += 1
+    }
+}

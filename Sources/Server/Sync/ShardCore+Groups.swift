@@ -1,0 +1,143 @@
+import ThicketProtocol
+
+/// How a group ends: well, or with the store refusing it.
+extension ShardCore {
+    /// The group is durable: its answers may leave, and its states are what readers see.
+    func settle() -> CommitOutcome {
+        for entity: ActiveEntity in group.entities where entity.isTentative {
+            entity.settle(recentCountMax: settings.recentChangesMax, recentBytesMax: settings.recentBytesMax)
+            entityRecency.use(entity, bytes: entity.memory)
+        }
+        for bucket: ActiveBucket in group.buckets {
+            bucket.isNew = false
+            bucketRecency.use(bucket, bytes: bucket.memory)
+        }
+        var outcome = CommitOutcome()
+        outcome.buckets.reserveCapacity(group.parts.count)
+        for part: ShardGroup.Part in group.parts {
+            let record: BucketRecord? = part.isTouched ? buckets[part.bucket]?.record : nil
+            outcome.buckets.append(
+                BucketOutcome(bucket: part.bucket, row: record?.row, published: record?.head, events: part.events))
+        }
+        outcome.appliedCount = group.batch.count
+        outcome.refusedCount = group.parts.reduce(0) { $0 + $1.events.count } - group.batch.count
+        emptyJobs.removeAll(where: \.isDone)
+        close()
+        return outcome
+    }
+
+    /// The store refused the group. One bad row is found by trying one by one; everything else is answered 503.
+    func recover(from error: StoreError) -> CommitOutcome {
+        var outcome: CommitOutcome
+        if error.kind == .constraint || error.kind == .corrupt, group.requests.count + emptyJobs.count > 1 {
+            outcome = retryOneByOne(error)
+        } else {
+            let isBadRow: Bool = error.kind == .constraint || error.kind == .corrupt
+            outcome = refuseGroup(ChangeRejection(isBadRow ? .serverError : .unavailable, error.description))
+        }
+        outcome.failure = outcome.failure ?? error.description
+        return outcome
+    }
+
+    /// Drops what the group left in memory, and answers its changes with `reason`.
+    ///
+    /// That includes refusals: a 409 or 412 derived from a change that is gone would make its author drop an edit. Only
+    /// those that rest on nothing stay.
+    private func refuseGroup(_ reason: ChangeRejection) -> CommitOutcome {
+        var outcome = CommitOutcome()
+        let touched: Set<BucketID> = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
+        var parts: [ShardGroup.Part] = group.parts.filter { !$0.isTouched }
+        let requests: [SubmittedChange] = group.requests.filter { touched.contains($0.bucket) }
+        let jobs: [EmptyJob] = emptyJobs.filter { $0.isReady && touched.contains($0.submitted.bucket) }
+        rollBack()
+        var again = ShardGroup()
+        for submitted: SubmittedChange in requests {
+            let refusal = RefusedOutcome(submitted, flaw(of: submitted) ?? reason)
+            again.add(.refused(refusal), of: submitted.bucket, active: nil)
+        }
+        for job: EmptyJob in jobs {
+            again.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
+        }
+        emptyJobs.removeAll { touched.contains($0.submitted.bucket) || $0.isDone }
+        parts.append(contentsOf: again.parts)
+        for part: ShardGroup.Part in parts {
+            outcome.refusedCount += part.events.count
+            outcome.buckets.append(BucketOutcome(bucket: part.bucket, row: nil, published: nil, events: part.events))
+        }
+        outcome.failure = reason.detail
+        return outcome
+    }
+
+    /// Why the change would be refused whatever the bucket holds.
+    private func flaw(of submitted: SubmittedChange) -> ChangeRejection? {
+        do {
+            _ = try CheckedChange(submitted)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func retryOneByOne(_ error: StoreError) -> CommitOutcome {
+        let requests: [SubmittedChange] = group.requests
+        let touched: Set<BucketID> = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
+        // Those received with this group come again with its requests; those under way have rows in it.
+        emptyJobs.removeAll { !$0.isReady }
+        rollBack()
+        var outcome = CommitOutcome()
+        for job: EmptyJob in emptyJobs where job.isReady && (touched.contains(job.submitted.bucket) || job.isDone) {
+            let reason = ChangeRejection(.unavailable, error.description)
+            group.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
+        }
+        emptyJobs.removeAll { $0.isDone || touched.contains($0.submitted.bucket) }
+        outcome.merge(settle())
+        for submitted: SubmittedChange in requests {
+            receive(.change(submitted))
+            guard !group.batch.isEmpty else {
+                outcome.merge(settle())
+                continue
+            }
+            do {
+                try store.commit(group.batch)
+                outcome.merge(settle())
+            } catch {
+                let isBadRow: Bool = error.kind == .constraint || error.kind == .corrupt
+                let code: ErrorCode = isBadRow ? .serverError : .unavailable
+                outcome.merge(refuseGroup(ChangeRejection(code, error.description)))
+            }
+        }
+        return outcome
+    }
+
+    /// Drops the group and everything in memory that it touched.
+    private func rollBack() {
+        for bucket: ActiveBucket in group.buckets { drop(bucket) }
+        nextGlobalID = nil
+        close()
+    }
+
+    private func close() {
+        for bucket: ActiveBucket in group.buckets { bucket.groupIndex = nil }
+        for index: Int in emptyJobs.indices { emptyJobs[index].isReady = true }
+        group = ShardGroup()
+        evict()
+    }
+}
+
+extension CommitOutcome {
+    /// Adds what came later.
+    mutating func merge(_ other: CommitOutcome) {
+        for part: BucketOutcome in other.buckets {
+            if let index: Int = buckets.firstIndex(where: { $0.bucket == part.bucket }) {
+                buckets[index].events.append(contentsOf: part.events)
+                buckets[index].row = part.row ?? buckets[index].row
+                buckets[index].published = part.published ?? buckets[index].published
+            } else {
+                buckets.append(part)
+            }
+        }
+        appliedCount += other.appliedCount
+        refusedCount += other.refusedCount
+        failure = failure ?? other.failure
+    }
+}

@@ -1,0 +1,209 @@
+import ThicketProtocol
+
+/// The owner of a set of buckets: decides every change against its newest state in memory and writes groups of them.
+///
+/// Pure but for its calls to the store: time comes with the requests. Belongs to one thread, which also owns the
+/// `StoreWriter`; the simulation drives it directly. The cycle is: `receive` until `isFull` or nothing waits, then
+/// `commit`; again at once while `hasBacklog`. Nothing that was decided may leave before the outcome of its `commit`.
+///
+/// When the store refuses a group, what was in memory about its buckets is dropped, every change of it is answered 503,
+/// and the next group starts from what is durable: service resumes by itself as soon as the store works again.
+public final class ShardCore {
+    let store: any StoreWriter
+    let identity: StoreIdentity
+    let codec: ChangeVersionCodec
+    let settings: ShardSettings
+    let engine: ChangeEngine
+
+    var buckets: [BucketID: ActiveBucket] = [:]
+    let bucketRecency = RecencyList<ActiveBucket>()
+    let entityRecency = RecencyList<ActiveEntity>()
+    var group = ShardGroup()
+    /// Next position of the log; nil when the store must be asked.
+    var nextGlobalID: GlobalID?
+    /// Oldest first.
+    var emptyJobs: [EmptyJob] = []
+    /// To be dropped at the end of the group.
+    var forgotten: [BucketID] = []
+
+    public init(store: any StoreWriter, settings: ShardSettings = ShardSettings()) {
+        self.store = store
+        self.settings = settings
+        identity = store.identity
+        codec = ChangeVersionCodec(store.identity)
+        engine = ChangeEngine(documentBytesMax: settings.documentBytesMax, versionBase: store.identity.versionBase)
+    }
+
+    /// No more changes may join the open group: commit it.
+    public var isFull: Bool {
+        group.requests.count >= settings.groupChangesMax || group.bytes >= settings.groupBytesMax
+    }
+
+    /// Commit again even when nothing was received: an `EMPTY` is under way.
+    public var hasBacklog: Bool { !emptyJobs.isEmpty }
+
+    /// Decides a request now, against everything received before it. The answer comes with `commit`.
+    public func receive(_ request: ShardRequest) {
+        switch request {
+        case .change(let submitted):
+            group.requests.append(submitted)
+            decide(submitted)
+        case .forget(let bucket):
+            forgotten.append(bucket)
+        }
+    }
+
+    /// Writes what was decided as one durable group.
+    ///
+    /// - Returns: every answer of the group, in order. Never throws: a store that fails shows as refusals with 503.
+    public func commit() -> CommitOutcome {
+        advanceEmptyJobs()
+        defer { forgetWhatWasAsked() }
+        guard !group.batch.isEmpty else { return settle() }
+        do {
+            try store.commit(group.batch)
+        } catch {
+            return recover(from: error)
+        }
+        return settle()
+    }
+
+    /// Writes background work between two groups.
+    ///
+    /// - Throws: when the store refuses it; nothing has changed then.
+    /// - Returns: the floors it moved, for the readers of those buckets.
+    public func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove] {
+        precondition(group.requests.isEmpty, "background work belongs between groups, after a commit")
+        let moves: [FloorMove] = try store.apply(work)
+        for move: FloorMove in moves {
+            guard let bucket: ActiveBucket = buckets.values.first(where: { $0.record?.row == move.bucket }) else {
+                continue
+            }
+            bucket.record?.floor = move.floor
+            // Their chains may now end elsewhere.
+            dropEntities(of: bucket)
+        }
+        return moves
+    }
+
+    // MARK: Deciding
+
+    private func decide(_ submitted: SubmittedChange) {
+        do {
+            try take(submitted)
+        } catch {
+            refuse(submitted, error)
+        }
+    }
+
+    private func take(_ submitted: SubmittedChange) throws(ChangeRejection) {
+        let change: CheckedChange = try CheckedChange(submitted)
+        let bucket: ActiveBucket = try activeBucket(submitted.bucket)
+        let hash: UInt64 = identity.hash(of: change.changeID)
+        guard try !isKnown(change.changeID, hash: hash, in: bucket) else {
+            throw ChangeRejection(.duplicateChange, "this ccid was applied before")
+        }
+        if case .empty = change.intent { return try enqueueEmpty(change, submitted, bucket) }
+        let entity: ActiveEntity? = try activeEntity(change.key, in: bucket)
+        let outcome = try engine.decide(change, state: entity?.state) { version throws(ChangeRejection) in
+            guard let entity: ActiveEntity else { return nil }
+            return try laterChanges(of: entity, after: version)
+        }
+        let decision: Decision = try outcome.get()
+        try admit(bucket)
+        let target: ActiveEntity = entity ?? newEntity(change.key, in: bucket)
+        write(decision, to: target, author: submitted, changeID: change.changeID, hash: hash)
+    }
+
+    private func isKnown(
+        _ changeID: ChangeID, hash: UInt64, in bucket: ActiveBucket
+    ) throws(ChangeRejection) -> Bool {
+        switch bucket.sighting(ofHash: hash) {
+        case .new:
+            return false
+        case .known:
+            return true
+        case .perhaps(let gid):
+            if !group.batch.isEmpty, gid >= group.firstGlobalID {
+                return group.batch.changes[Int(gid - group.firstGlobalID)].changeID == changeID
+            }
+            return try reading { () throws(StoreError) in try store.confirms(changeID, at: gid) }
+        }
+    }
+
+    /// Gives a bucket its row before its first change.
+    private func admit(_ bucket: ActiveBucket) throws(ChangeRejection) {
+        try takePosition()
+        guard bucket.record == nil else { return }
+        let id: BucketID = bucket.id
+        let stored: Int = try reading { () throws(StoreError) in try store.buckets(of: id.app, user: id.user).count }
+        let tentative: Int = group.buckets.count { $0.isNew && $0.id.app == id.app && $0.id.user == id.user }
+        guard stored + tentative < settings.bucketsPerUserMax else {
+            throw ChangeRejection(.serverError, "the user has \(stored + tentative) buckets, which is the most")
+        }
+        bucket.record = BucketRecord(row: store.newBucketRow(), id: id)
+        bucket.isNew = true
+    }
+
+    /// Makes sure that the next position of the log is known.
+    func takePosition() throws(ChangeRejection) {
+        guard nextGlobalID == nil else { return }
+        nextGlobalID = try reading { () throws(StoreError) in try store.lastGlobalID() } + 1
+    }
+
+    /// Adds the row of a decided change to the group, and its answer.
+    func write(
+        _ decision: Decision, to entity: ActiveEntity, author: SubmittedChange, changeID: ChangeID, hash: UInt64
+    ) {
+        let bucket: ActiveBucket = entity.bucket
+        guard let gid: GlobalID = nextGlobalID, let record: BucketRecord = bucket.record else {
+            preconditionFailure("a change is written before its bucket was admitted")
+        }
+        nextGlobalID = gid + 1
+        if group.batch.isEmpty { group.firstGlobalID = gid }
+        let diff: [UInt8] = encoded(decision)
+        let body: [UInt8]? = keyframe(after: decision, of: entity, diffBytes: diff.count)
+        let row = ChangeRecord(
+            gid: gid, bucket: record.row, key: entity.key, kind: decision.isRemoval ? .remove : .modify,
+            sourceVersion: decision.source, endVersion: decision.state.version, previousOfEntity: entity.gid,
+            previousKeyframe: entity.keyframe, previousOfBucket: record.head, clientID: author.clientID,
+            changeID: changeID, timestamp: author.now, diff: diff, keyframe: body)
+        entity.take(decision, gid: gid, diffBytes: diff.count, isKeyframe: body != nil)
+        bucket.record?.head = gid
+        bucket.noteChangeID(hash: hash, gid: gid)
+        let element: [UInt8] = ChangeElement.encode(row, changeVersion: codec.encode(gid, tag: bucket.tag))
+        let event: ChangeOutcome = .applied(
+            AppliedOutcome(
+                gid: gid, origin: author.origin, key: entity.key, isRemoval: decision.isRemoval, element: element))
+        group.add(row: row, entity: entity, event: event)
+    }
+
+    private func encoded(_ decision: Decision) -> [UInt8] {
+        if decision.isRemoval { return [] }
+        var writer = JSONWriter()
+        decision.diff.write(to: &writer)
+        return writer.bytes
+    }
+
+    private func keyframe(after decision: Decision, of entity: ActiveEntity, diffBytes: Int) -> [UInt8]? {
+        guard !decision.isRemoval,
+            settings.keyframes.isDue(
+                diffs: entity.diffsSinceKeyframe + 1, diffBytes: entity.diffBytesSinceKeyframe + diffBytes,
+                bodyBytes: decision.state.size)
+        else { return nil }
+        return decision.state.value.serialized()
+    }
+
+    func refuse(_ submitted: SubmittedChange, _ reason: ChangeRejection) {
+        let event: ChangeOutcome = .refused(RefusedOutcome(submitted, reason))
+        group.add(event, of: submitted.bucket, active: buckets[submitted.bucket])
+    }
+}
+
+extension RefusedOutcome {
+    init(_ submitted: SubmittedChange, _ reason: ChangeRejection) {
+        self.init(
+            origin: submitted.origin, clientID: submitted.clientID, key: submitted.request.key, code: reason.code,
+            changeIDs: submitted.request.ccid.isEmpty ? [] : [submitted.request.ccid], detail: reason.detail)
+    }
+}

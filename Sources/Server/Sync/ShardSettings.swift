@@ -1,0 +1,32 @@
+/// Bounds of one shard: of its groups, its objects and its memory.
+public struct ShardSettings: Sendable, Equatable {
+    /// Changes of one commit at most, 1 and up. More hardly raises the rate and waits longer.
+    public var groupChangesMax: Int = 256
+    /// Bytes of the rows of one commit after which no more changes are taken into it: bounds what a group holds in
+    /// memory.
+    public var groupBytesMax: Int = 16 << 20
+    /// Bytes of one object as compact JSON; more is answered 413 (wire contract, 6.3).
+    public var documentBytesMax: Int = 1 << 20
+    /// Buckets of one user; the first change of one more is answered 500.
+    public var bucketsPerUserMax: Int = 500
+    /// Bytes of parsed objects in memory, roughly.
+    public var entityCacheBytes: Int = 256 << 20
+    /// Bytes of buckets without their objects (ccids mostly) in memory, roughly.
+    public var bucketCacheBytes: Int = 128 << 20
+    /// Newest changes of one object kept in memory for late edits.
+    public var recentChangesMax: Int = 256
+    /// Bytes of those, the values between them included; at least twice the object is allowed.
+    public var recentBytesMax: Int = 256 << 10
+    /// Changes of one object that an edit may be late by; beyond, error 405.
+    public var rebaseChangesMax: Int = 10_000
+    /// The same as work: changes times the bytes of the object.
+    public var rebaseBytesMax: Int = 1 << 30
+    /// When a row carries the whole body.
+    public var keyframes = KeyframePolicy()
+    /// Objects that one `EMPTY` removes in one group.
+    public var emptyObjectsPerGroup: Int = 128
+    /// `EMPTY` requests that may be under way; one more is answered 503.
+    public var emptyJobsMax: Int = 64
+
+    public init() {}
+}

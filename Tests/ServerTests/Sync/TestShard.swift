@@ -1,0 +1,143 @@
+import Testing
+import ThicketProtocol
+
+@testable import ThicketServer
+
+/// How much a shard of a test keeps in memory.
+enum Memory: CaseIterable, Sendable {
+    /// Everything: late edits are rebased from memory.
+    case warm
+    /// Nothing beyond the group: everything comes back from the store.
+    case cold
+
+    var settings: ShardSettings {
+        var settings = ShardSettings()
+        if self == .cold {
+            settings.entityCacheBytes = 0
+            settings.bucketCacheBytes = 0
+        }
+        return settings
+    }
+}
+
+/// What a test sees of an answer.
+struct Answer: Equatable, CustomStringConvertible {
+    var code: Int?
+    /// The element as it goes on the wire, without its cv.
+    var element: JSONValue?
+
+    var version: Int64? { element?["ev"]?.intValue }
+    var description: String { code.map { "error \($0)" } ?? element?.serializedText ?? "nothing" }
+
+    static func error(_ code: Int) -> Answer { Answer(code: code, element: nil) }
+
+    init(code: Int? = nil, element: JSONValue? = nil) {
+        self.code = code
+        self.element = element
+    }
+
+    init(_ outcome: ChangeOutcome) throws {
+        switch outcome {
+        case .refused(let refused):
+            self.init(code: refused.code.rawValue)
+        case .applied(let applied):
+            guard case .object(var element) = try JSONValue(parsing: applied.element) else {
+                self.init()
+                return
+            }
+            element["cv"] = nil
+            self.init(element: .object(element))
+        }
+    }
+}
+
+/// A shard over a store in memory, with one bucket.
+final class TestShard {
+    let store: MemoryStore
+    let bucket: BucketID
+    var core: ShardCore
+    private var settings: ShardSettings
+    private var ccidCount: Int = 0
+    private(set) var lastOutcome = CommitOutcome()
+
+    init(
+        _ memory: Memory = .warm, store: MemoryStore = MemoryStore(), _ adjust: (inout ShardSettings) -> Void = { _ in }
+    )
+        throws
+    {
+        self.store = store
+        settings = memory.settings
+        adjust(&settings)
+        bucket = try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName("notes"))
+        core = ShardCore(store: try store.makeWriter(), settings: settings)
+    }
+
+    /// The process dies and another begins.
+    func restart() throws {
+        store.crash()
+        store.restart()
+        core = ShardCore(store: try store.makeWriter(), settings: settings)
+    }
+
+    func submission(
+        _ key: String, _ operation: ChangeRequest.Operation = .modify, sv: Version? = nil, v: JSONValue? = nil,
+        d: JSONValue? = nil, ccid: String? = nil, library: AuthorLibrary = .other, canWrite: Bool = true,
+        echo: Bool = false, client: String = "client", bucket: BucketID? = nil
+    ) throws -> SubmittedChange {
+        ccidCount += 1
+        return SubmittedChange(
+            origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket ?? self.bucket,
+            clientID: try ClientID(client), library: library, canWrite: canWrite, echoesRemoval: echo,
+            request: ChangeRequest(
+                key: key, ccid: ccid ?? "ccid-\(ccidCount)", operation: operation, sv: sv, diff: v.map { .value($0) },
+                object: d),
+            now: 1_000 + Int64(ccidCount))
+    }
+
+    /// Sends changes as one group.
+    @discardableResult
+    func group(_ changes: [SubmittedChange]) throws -> [Answer] {
+        for change: SubmittedChange in changes { core.receive(.change(change)) }
+        lastOutcome = core.commit()
+        return try lastOutcome.buckets.flatMap(\.events).map(Answer.init)
+    }
+
+    /// Sends one change alone.
+    @discardableResult
+    func send(
+        _ key: String, _ operation: ChangeRequest.Operation = .modify, sv: Version? = nil, v: JSONValue? = nil,
+        d: JSONValue? = nil, ccid: String? = nil, library: AuthorLibrary = .other, canWrite: Bool = true,
+        echo: Bool = false, client: String = "client"
+    ) throws -> Answer {
+        let change: SubmittedChange = try submission(
+            key, operation, sv: sv, v: v, d: d, ccid: ccid, library: library, canWrite: canWrite, echo: echo,
+            client: client)
+        let answers: [Answer] = try group([change])
+        #expect(answers.count == 1)
+        return answers.first ?? Answer()
+    }
+
+    /// Makes an object by additions.
+    @discardableResult
+    func make(_ key: String, _ value: JSONObject) throws -> Answer {
+        try send(key, v: .object(JSONObject(value.pairs.map { ($0.key, ["o": "+", "v": $0.value]) })))
+    }
+
+    /// The object as the store has it; nil when there is none.
+    func stored(_ key: String) throws -> JSONValue? {
+        let reader: any StoreReader = try store.makeReader()
+        guard let row: BucketRow = try reader.bucket(bucket)?.row,
+            let body: [UInt8] = try reader.head(of: EntityKey(key), in: row)?.body
+        else { return nil }
+        return try JSONValue(parsing: body)
+    }
+
+    /// Every row of the bucket, oldest first.
+    func log() throws -> [ChangeRecord] {
+        let reader: any StoreReader = try store.makeReader()
+        guard let record: BucketRecord = try reader.bucket(bucket) else { return [] }
+        let page: ChangePage? = try reader.changes(
+            in: record.row, after: record.floor, upTo: record.head, limit: .max, byteLimit: .max)
+        return page?.changes ?? []
+    }
+}
