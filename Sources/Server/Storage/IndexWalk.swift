@@ -11,15 +11,16 @@ final class IndexWalk: Sendable {
     private let keyEnds: [Int]
     private let keyBytes: [UInt8]
 
-    init(_ entries: [(key: EntityKey, version: Version, gid: GlobalID)]) {
-        let sorted: [(key: EntityKey, version: Version, gid: GlobalID)] = entries.sorted { $0.gid > $1.gid }
-        gids = sorted.map(\.gid)
-        versions = sorted.map(\.version)
+    private init(_ builder: Builder) {
+        let order: [Int] = builder.gids.indices.sorted { builder.gids[$0] > builder.gids[$1] }
+        gids = order.map { builder.gids[$0] }
+        versions = order.map { builder.versions[$0] }
         var ends: [Int] = []
         var bytes: [UInt8] = []
-        ends.reserveCapacity(sorted.count)
-        for entry in sorted {
-            bytes.append(contentsOf: entry.key.text.utf8)
+        ends.reserveCapacity(order.count)
+        bytes.reserveCapacity(builder.keyBytes.count)
+        for place: Int in order {
+            bytes.append(contentsOf: builder.keyBytes[builder.keyStart(place)..<builder.keyEnds[place]])
             ends.append(bytes.count)
         }
         keyEnds = ends
@@ -43,5 +44,24 @@ final class IndexWalk: Sendable {
             if gids[middle] >= gid { low = middle + 1 } else { high = middle }
         }
         return low
+    }
+
+    /// Takes the objects in any order.
+    struct Builder {
+        fileprivate var gids: [GlobalID] = []
+        fileprivate var versions: [Version] = []
+        fileprivate var keyEnds: [Int] = []
+        fileprivate var keyBytes: [UInt8] = []
+
+        mutating func add(key: some Sequence<UInt8>, version: Version, gid: GlobalID) {
+            gids.append(gid)
+            versions.append(version)
+            keyBytes.append(contentsOf: key)
+            keyEnds.append(keyBytes.count)
+        }
+
+        func walk() -> IndexWalk { IndexWalk(self) }
+
+        fileprivate func keyStart(_ place: Int) -> Int { place == 0 ? 0 : keyEnds[place - 1] }
     }
 }

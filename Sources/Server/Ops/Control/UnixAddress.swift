@@ -3,7 +3,8 @@ import Glibc
 /// Calls around Unix-domain sockets.
 enum UnixAddress {
     static func socket() throws(ControlError) -> Int32 {
-        let made: Int32 = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        // Linux defines SOCK_CLOEXEC as O_CLOEXEC; the name itself is not always imported.
+        let made: Int32 = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard made >= 0 else { throw ControlError("no socket: " + DataFolder.reason(errno)) }
         return made
     }

@@ -39,28 +39,38 @@ public struct MaintenanceBatch: Sendable, Hashable {
         public let body: [UInt8]
     }
 
-    /// One blob of bodies, newest change first.
+    /// One blob of bodies.
     public struct Segment: Sendable, Hashable {
-        /// Newest and oldest gid the segment answers for (objects whose newest change lay in between).
+        /// Newest gid the segment answers for; it takes the place of those between the work's `above` and this.
         public let high: GlobalID
-        public let low: GlobalID
+        /// Objects in it.
+        public let count: Int
         public let content: [UInt8]
     }
 
     /// New segments of one bucket.
     public struct SegmentWork: Sendable, Hashable {
         public let bucket: BucketRow
-        /// Segments whose `high` lies above this are replaced.
-        public let replacesAbove: GlobalID
+        /// Existing segments above this and up to the last new one's `high` are replaced.
+        public let above: GlobalID
+        /// Ascending by `high`.
         public let segments: [Segment]
+        /// Bytes of log that these segments take in: the bucket's count of fresh bytes falls by as much.
+        public let freshBytes: Int64
+    }
+
+    /// Hashes of ccids that need not be kept any longer.
+    public struct Forgetting: Sendable, Hashable {
+        public let bucket: BucketRow
+        /// Those of changes older than this (milliseconds since 1970).
+        public let before: Int64
     }
 
     public var cuts: [Cut] = []
     public var segments: [SegmentWork] = []
-    /// Forget hashes of ccids cut from the log whose change is older than this (milliseconds since 1970).
-    public var forgetChangeIDsBefore: Int64?
+    public var forgettings: [Forgetting] = []
 
     public init() {}
 
-    public var isEmpty: Bool { cuts.isEmpty && segments.isEmpty && forgetChangeIDsBefore == nil }
+    public var isEmpty: Bool { cuts.isEmpty && segments.isEmpty && forgettings.isEmpty }
 }

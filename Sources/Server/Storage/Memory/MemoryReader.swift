@@ -91,12 +91,12 @@ class MemoryReader: StoreReader {
         if let known = walk, known.query.bucket == query.bucket, known.query.current == query.current {
             return try state.page(query, of: known.walk)
         }
-        var listed: [(key: EntityKey, version: Version, gid: GlobalID)] = []
+        var builder: IndexWalk.Builder = .init()
         for entity: EntityRecord in (state.entities[query.bucket] ?? [:]).values {
             guard let found = try state.listed(entity, at: query.current) else { continue }
-            listed.append((entity.key, found.version, found.gid))
+            builder.add(key: entity.key.text.utf8, version: found.version, gid: found.gid)
         }
-        let made: IndexWalk = .init(listed)
+        let made: IndexWalk = builder.walk()
         walk = (query, made)
         return try state.page(query, of: made)
     }

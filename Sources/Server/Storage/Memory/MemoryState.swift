@@ -63,8 +63,8 @@ struct MemoryState: Sendable {
             buckets[cut.bucket]?.floor = cut.floor
             moves.append(FloorMove(bucket: cut.bucket, floor: cut.floor))
         }
-        if let limit: Int64 = work.forgetChangeIDsBefore {
-            oldChangeIDs = oldChangeIDs.mapValues { hashes in hashes.filter { $0.value >= limit } }
+        for forgetting: MaintenanceBatch.Forgetting in work.forgettings {
+            oldChangeIDs[forgetting.bucket] = oldChangeIDs[forgetting.bucket]?.filter { $0.value >= forgetting.before }
         }
         return moves
     }

@@ -1,0 +1,171 @@
+internal import CSQLite
+
+/// A prepared statement: bind, step, read, reset. Parameters count from 1, columns from 0, as SQLite counts them.
+///
+/// A failed bind is reported by the next step, so that binds can be written one below the other.
+public final class Statement {
+    private let handle: OpaquePointer
+    private let connection: Connection
+    private var bindResult: Int32 = SQLITE_OK
+
+    /// SQLITE_TRANSIENT: SQLite copies the bytes during the call. A macro, which Swift does not import.
+    private static let copied: sqlite3_destructor_type = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    init(_ connection: Connection, _ sql: String) throws(SQLiteError) {
+        var prepared: OpaquePointer?
+        let result: Int32 = sqlite3_prepare_v3(
+            connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+        try connection.check(result)
+        guard let prepared: OpaquePointer else { throw SQLiteError.misuse }
+        self.handle = prepared
+        self.connection = connection
+    }
+
+    deinit { sqlite3_finalize(handle) }
+
+    // MARK: Parameters
+
+    @discardableResult
+    public func bind(_ place: Int32, _ value: Int64) -> Statement {
+        note(sqlite3_bind_int64(handle, place, value))
+        return self
+    }
+
+    @discardableResult
+    public func bind(_ place: Int32, _ value: Int64?) -> Statement {
+        if let value: Int64 { return bind(place, value) }
+        note(sqlite3_bind_null(handle, place))
+        return self
+    }
+
+    /// Binds a blob; the bytes are copied.
+    @discardableResult
+    public func bind(_ place: Int32, _ bytes: [UInt8]) -> Statement {
+        bytes.withUnsafeBytes { note(bindBlob(place, $0, Self.copied)) }
+        return self
+    }
+
+    @discardableResult
+    public func bind(_ place: Int32, _ bytes: [UInt8]?) -> Statement {
+        if let bytes: [UInt8] { return bind(place, bytes) }
+        note(sqlite3_bind_null(handle, place))
+        return self
+    }
+
+    /// Binds a text; the bytes are copied.
+    @discardableResult
+    public func bind(_ place: Int32, _ text: String) -> Statement {
+        var text: String = text
+        text.withUTF8 { buffer in
+            let base: UnsafePointer<UInt8> = buffer.baseAddress ?? UnsafePointer(Self.nothing)
+            base.withMemoryRebound(to: CChar.self, capacity: max(buffer.count, 1)) {
+                note(sqlite3_bind_text64(handle, place, $0, UInt64(buffer.count), Self.copied, UInt8(SQLITE_UTF8)))
+            }
+        }
+        return self
+    }
+
+    /// Binds a blob without copying: `bytes` must stay where they are until the statement is reset. For large bodies.
+    @discardableResult
+    public func bind(_ place: Int32, inPlace bytes: UnsafeRawBufferPointer) -> Statement {
+        note(bindBlob(place, bytes, nil))
+        return self
+    }
+
+    private func bindBlob(
+        _ place: Int32, _ bytes: UnsafeRawBufferPointer, _ destructor: sqlite3_destructor_type?
+    ) -> Int32 {
+        // A null pointer would bind NULL; an empty blob is something else.
+        guard let base: UnsafeRawPointer = bytes.baseAddress, !bytes.isEmpty else {
+            return sqlite3_bind_zeroblob(handle, place, 0)
+        }
+        return sqlite3_bind_blob64(handle, place, base, UInt64(bytes.count), destructor)
+    }
+
+    /// A place for the address of an empty text.
+    private nonisolated(unsafe) static let nothing: UnsafeMutablePointer<UInt8> = {
+        // Written once here and only read later.
+        let place: UnsafeMutablePointer<UInt8> = .allocate(capacity: 1)
+        place.initialize(to: 0)
+        return place
+    }()
+
+    private func note(_ result: Int32) { if result != SQLITE_OK { bindResult = result } }
+
+    // MARK: Running
+
+    /// The next row; false at the end. Reset before the next run.
+    public func step() throws(SQLiteError) -> Bool {
+        guard bindResult == SQLITE_OK else {
+            let result: Int32 = bindResult
+            reset()
+            throw SQLiteError(extended: result, message: String(cString: sqlite3_errstr(result)))
+        }
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let result:
+            let error: SQLiteError = .init(
+                extended: result, message: String(cString: sqlite3_errmsg(connection.handle)))
+            reset()
+            throw error
+        }
+    }
+
+    /// Ends the run, so that the statement holds no lock and no row. Parameters keep their values.
+    public func reset() {
+        sqlite3_reset(handle)
+        bindResult = SQLITE_OK
+    }
+
+    /// Runs to the end and resets.
+    public func run() throws(SQLiteError) {
+        while try step() {}
+        reset()
+    }
+
+    /// Reads the first row, if there is one, and resets.
+    public func first<Result>(_ read: (Statement) throws(SQLiteError) -> Result) throws(SQLiteError) -> Result? {
+        guard try step() else {
+            reset()
+            return nil
+        }
+        defer { reset() }
+        return try read(self)
+    }
+
+    /// Reads every row and resets.
+    public func forEach(_ read: (Statement) throws(SQLiteError) -> Void) throws(SQLiteError) {
+        defer { reset() }
+        while try step() { try read(self) }
+    }
+
+    // MARK: Columns of the current row
+
+    public func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    /// Whether the value is stored as text (and not as a blob or number).
+    public func isText(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_TEXT }
+
+    /// nil for NULL.
+    public func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    /// A blob's or text's bytes; empty for NULL. Copied once.
+    public func bytes(_ column: Int32) -> [UInt8] { withBytes(column) { Array($0) } }
+
+    /// nil for NULL.
+    public func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
+
+    /// Text; bytes that are not UTF-8 are replaced, as only our own checked text is stored.
+    public func text(_ column: Int32) -> String { withBytes(column) { String(decoding: $0, as: UTF8.self) } }
+
+    /// Lends the bytes of a blob or text where SQLite holds them, until `body` returns.
+    public func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        // The pointer first, the count second: SQLite asks for this order.
+        let base: UnsafeRawPointer? = sqlite3_column_blob(handle, column)
+        return body(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : byteCount(column)))
+    }
+
+    /// Bytes of a blob or text.
+    public func byteCount(_ column: Int32) -> Int { Int(sqlite3_column_bytes(handle, column)) }
+}

@@ -1,0 +1,49 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// The `meta` table: what a store is born with.
+enum Meta {
+    static let epoch: String = "epoch"
+    static let versionBase: String = "version_base"
+    static let cvKey: String = "cv_key"
+    static let changeIDKey: String = "ccid_key"
+
+    static func set(_ name: String, _ value: [UInt8], _ database: Database) throws(SQLiteError) {
+        try database.statement("INSERT OR REPLACE INTO meta (k, v) VALUES (?1, ?2)").bind(1, name).bind(2, value).run()
+    }
+
+    static func set(_ name: String, _ value: Int64, _ database: Database) throws(SQLiteError) {
+        try database.statement("INSERT OR REPLACE INTO meta (k, v) VALUES (?1, ?2)").bind(1, name).bind(2, value).run()
+    }
+
+    static func bytes(_ name: String, _ database: Database) throws(SQLiteError) -> [UInt8] {
+        try database.statement("SELECT v FROM meta WHERE k = ?1").bind(1, name).first { $0.bytes(0) } ?? []
+    }
+
+    static func integer(_ name: String, _ database: Database) throws(SQLiteError) -> Int64? {
+        try database.statement("SELECT v FROM meta WHERE k = ?1").bind(1, name).first { $0.integer(0) }
+    }
+
+    /// Fills the table of a new store.
+    /// - Parameter random: gives that many bytes nobody can guess.
+    static func seed(_ database: Database, random: (Int) -> [UInt8]) throws(SQLiteError) {
+        try set(cvKey, random(16), database)
+        try set(changeIDKey, random(16), database)
+        try set(epoch, 1, database)
+        try set(versionBase, 0, database)
+    }
+
+    static func identity(_ database: Database) throws(StoreError) -> StoreIdentity {
+        let (cv, changeID, number, base): ([UInt8], [UInt8], Int64?, Int64?) = try storing("reading meta") {
+            () throws(SQLiteError) in
+            (
+                try bytes(cvKey, database), try bytes(changeIDKey, database), try integer(epoch, database),
+                try integer(versionBase, database)
+            )
+        }
+        guard cv.count == 16, changeID.count == 16, let number: Int64, let epoch: UInt32 = UInt32(exactly: number),
+            let base: Int64, base >= 0
+        else { throw StoreError(.corrupt, "the meta table lacks a key or number") }
+        return StoreIdentity(cvKey: cv, changeIDKey: changeID, epoch: epoch, versionBase: base)
+    }
+}

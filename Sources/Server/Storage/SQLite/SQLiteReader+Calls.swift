@@ -1,0 +1,210 @@
+import ThicketProtocol
+import ThicketSQLite
+
+extension SQLiteReader: StoreReader {
+    final func lastGlobalID() throws(StoreError) -> GlobalID {
+        try storing("reading the newest change") { () throws(SQLiteError) in
+            let logged: Int64 = try database.integer("SELECT max(gid) FROM chg") ?? 0
+            return max(logged, try database.integer("SELECT max(head) FROM bucket") ?? 0)
+        }
+    }
+
+    // MARK: Buckets
+
+    final func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? {
+        try storing("reading a bucket") { () throws(SQLiteError) in
+            try queries.bucket.bind(1, id.app.text).bind(2, id.user.text).bind(3, id.name.text).first { row in
+                BucketRecord(row: row.integer(0), id: id, head: row.integer(1), floor: row.integer(2))
+            }
+        }
+    }
+
+    final func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord] {
+        try buckets { (take) throws(SQLiteError) in
+            try database.statement(
+                "SELECT id, app, owner, name, head, floor FROM bucket WHERE app = ?1 AND owner = ?2 ORDER BY id"
+            ).bind(1, app.text).bind(2, user.text).forEach(take)
+        }
+    }
+
+    final func buckets(afterRow row: BucketRow, limit: Int) throws(StoreError) -> [BucketRecord] {
+        try buckets { (take) throws(SQLiteError) in
+            try database.statement(
+                "SELECT id, app, owner, name, head, floor FROM bucket WHERE id > ?1 ORDER BY id LIMIT ?2"
+            ).bind(1, row).bind(2, Int64(limit)).forEach(take)
+        }
+    }
+
+    private func buckets(
+        _ query: ((Statement) throws(SQLiteError) -> Void) throws(SQLiteError) -> Void
+    ) throws(StoreError) -> [BucketRecord] {
+        typealias Raw = (row: BucketRow, app: String, user: String, name: String, head: GlobalID, floor: GlobalID)
+        var found: [Raw] = []
+        try storing("reading the buckets") { () throws(SQLiteError) in
+            try query { (row) throws(SQLiteError) in
+                found.append(
+                    (row.integer(0), row.text(1), row.text(2), row.text(3), row.integer(4), row.integer(5)))
+            }
+        }
+        var records: [BucketRecord] = []
+        for raw: Raw in found {
+            let id: BucketID = .init(
+                app: try .stored(raw.app), user: try .stored(raw.user), name: try .stored(raw.name))
+            records.append(BucketRecord(row: raw.row, id: id, head: raw.head, floor: raw.floor))
+        }
+        return records
+    }
+
+    final func bucketRecord(_ row: BucketRow) throws(StoreError) -> (head: GlobalID, floor: GlobalID)? {
+        try storing("reading a bucket") { () throws(SQLiteError) in
+            try queries.bucketRow.bind(1, row).first { ($0.integer(0), $0.integer(1)) }
+        }
+    }
+
+    // MARK: Objects
+
+    final func entity(_ key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityRecord? {
+        try entityRecord(key, bucket)
+    }
+
+    final func head(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityHead? {
+        try reading { () throws(StoreError) in try entityHead(key, bucket) }
+    }
+
+    final func body(
+        of key: EntityKey, version: Version, in bucket: BucketRow, upTo: GlobalID
+    ) throws(StoreError) -> [UInt8]? {
+        try reading { () throws(StoreError) in try bodyAt(key, version, bucket, upTo: upTo) }
+    }
+
+    final func history(
+        of key: EntityKey, after version: Version, in bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> EntityHistory? {
+        try reading { () throws(StoreError) in try entityHistory(key, version, bucket, limit: limit) }
+    }
+
+    final func liveKeys(
+        in bucket: BucketRow, after key: EntityKey?, limit: Int
+    ) throws(StoreError) -> [EntityKey] {
+        var texts: [String] = []
+        try storing("listing keys") { () throws(SQLiteError) in
+            try database.statement("SELECT k FROM ent WHERE b = ?1 AND k > ?2 AND dead = 0 ORDER BY k LIMIT ?3")
+                .bind(1, bucket).bind(2, key?.text ?? "").bind(3, Int64(limit))
+                .forEach { (row) throws(SQLiteError) in texts.append(row.text(0)) }
+        }
+        var keys: [EntityKey] = []
+        for text: String in texts { keys.append(try .stored(text)) }
+        return keys
+    }
+
+    // MARK: The log
+
+    final func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? { try changeRecord(gid) }
+
+    final func changes(
+        in bucket: BucketRow, after: GlobalID, upTo: GlobalID, limit: Int, byteLimit: Int
+    ) throws(StoreError) -> ChangePage? {
+        try reading { () throws(StoreError) in
+            guard let record = try bucketRecord(bucket), after >= record.floor, after <= record.head else { return nil }
+            let place: WalkCache.CatchUpPlace = .init(bucket: bucket, after: after, upTo: upTo)
+            let known: ArraySlice<GlobalID>? = store.walks.takeCatchUp(place)
+            let positions: ArraySlice<GlobalID> =
+                if let known { known } else { try logPositions(from: record.head, after: after, upTo: upTo)[...] }
+            let page: ChangePage = try changePage(positions, limit: limit, byteLimit: byteLimit)
+            if page.hasMore, let last: GlobalID = page.changes.last?.gid {
+                store.walks.keepCatchUp(
+                    positions.dropFirst(page.changes.count), at: .init(bucket: bucket, after: last, upTo: upTo))
+            }
+            return page
+        }
+    }
+
+    final func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice? {
+        try reading { () throws(StoreError) in
+            guard let record = try bucketRecord(query.bucket), query.current >= record.floor,
+                query.current <= record.head
+            else { return nil }
+            let place: WalkCache.WalkPlace = .init(bucket: query.bucket, current: query.current)
+            if let known: IndexWalk = store.walks.walk(place) { return try page(query, of: known) }
+            let made: IndexWalk = try walk(query.bucket, at: query.current)
+            store.walks.keep(made, at: place)
+            return try page(query, of: made)
+        }
+    }
+
+    /// Reads the heads of the bucket, and follows those that moved after `current` back to it.
+    private func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexWalk {
+        var builder: IndexWalk.Builder = .init()
+        var moved: [(key: String, record: (version: Version, gid: GlobalID))] = []
+        try storing("listing the objects") { () throws(SQLiteError) in
+            try queries.entities.bind(1, bucket).forEach { (row) throws(SQLiteError) in
+                let gid: GlobalID = row.integer(2)
+                if gid > current {
+                    moved.append((row.text(0), (row.integer(1), gid)))
+                } else if row.integer(3) == 0 {
+                    row.withBytes(0) { builder.add(key: $0, version: row.integer(1), gid: gid) }
+                }
+            }
+        }
+        for (text, record) in moved {
+            let head: EntityRecord = .init(
+                key: try .stored(text), version: record.version, gid: record.gid, keyframe: 0, isDeleted: false)
+            guard let found = try listed(head, at: current) else { continue }
+            builder.add(key: text.utf8, version: found.version, gid: found.gid)
+        }
+        return builder.walk()
+    }
+
+    // MARK: ccids
+
+    final func changeIDs(in bucket: BucketRow) throws(StoreError) -> [ChangeIDEntry] {
+        try reading { () throws(StoreError) in
+            guard let record = try bucketRecord(bucket) else { return [] }
+            var entries: [ChangeIDEntry] = []
+            var place: GlobalID = record.head
+            while place > record.floor {
+                let row: (previous: GlobalID, changeID: PackedChangeID)? = try storing("reading a ccid") {
+                    () throws(SQLiteError) in
+                    try queries.changeID.bind(1, place).first { ($0.integer(0), PackedChangeID($0, 1)) }
+                }
+                guard let row, row.previous < place, let text: String = row.changeID.changeIDText else {
+                    throw StoreError(.corrupt, "change \(place) of a bucket's chain is missing or broken")
+                }
+                entries.append(ChangeIDEntry(hash: identity.hash(of: try .stored(text)), gid: place))
+                place = row.previous
+            }
+            try storing("reading old ccids") { () throws(SQLiteError) in
+                try database.statement("SELECT h FROM old_ccid WHERE b = ?1").bind(1, bucket).forEach {
+                    (row) throws(SQLiteError) in
+                    entries.append(ChangeIDEntry(hash: UInt64(bitPattern: row.integer(0)), gid: 0))
+                }
+            }
+            return entries
+        }
+    }
+
+    final func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool {
+        let wanted: PackedChangeID = .init(changeID)
+        return try storing("reading a ccid") { () throws(SQLiteError) in
+            try queries.changeID.bind(1, gid).first { PackedChangeID($0, 1) == wanted } ?? false
+        }
+    }
+
+    // MARK: Apps and tokens
+
+    final func hasApp(_ app: AppID) throws(StoreError) -> Bool {
+        try storing("looking for an app") { () throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM app WHERE name = ?1").bind(1, app.text).first { _ in true } ?? false
+        }
+    }
+
+    final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? {
+        let found: (app: String, user: String, isReadOnly: Bool)? = try storing("looking for a token") {
+            () throws(SQLiteError) in
+            try database.statement("SELECT app, user, read_only FROM token WHERE hash = ?1").bind(1, tokenHash)
+                .first { ($0.text(0), $0.text(1), $0.integer(2) != 0) }
+        }
+        guard let found else { return nil }
+        return TokenGrant(app: try .stored(found.app), user: try .stored(found.user), isReadOnly: found.isReadOnly)
+    }
+}

@@ -1,0 +1,181 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// Reads of a `SQLiteStore` over one connection. Belongs to the thread that made it.
+class SQLiteReader {
+    final let store: SQLiteStore
+    final let database: Database
+    final let queries: Queries
+    /// Client names by row; names are never changed or reused for another.
+    private var clients: [Int64: ClientID] = [:]
+    /// Segments read lately, by row.
+    private var segments: RecentlyUsed<Int64, Segment> = .init()
+    /// The segment that answered last and what it answers for: index walks go through one after the other.
+    private var cursor: (bucket: BucketRow, above: GlobalID, high: GlobalID, segment: Segment)?
+
+    /// Client names remembered by one connection.
+    private static let clientsMax: Int = 10_000
+    /// Bytes of segments remembered by one connection.
+    private static let segmentBytesMax: Int = 8 << 20
+
+    init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
+        self.store = store
+        self.database = database
+        self.queries = try storing("preparing the reads") { () throws(SQLiteError) in try Queries(database) }
+    }
+
+    final var identity: StoreIdentity { store.identity }
+
+    /// Runs `body` over one state of the store.
+    final func reading<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        if database.isInTransaction { return try body() }
+        try storing("beginning a read") { () throws(SQLiteError) in try database.begin(.deferred) }
+        do {
+            let result: Result = try body()
+            try storing("ending a read") { () throws(SQLiteError) in try database.commit() }
+            return result
+        } catch {
+            database.rollback()
+            throw error
+        }
+    }
+
+    final func clientName(_ row: Int64) throws(StoreError) -> ClientID {
+        if let known: ClientID = clients[row] { return known }
+        let text: String? = try storing("reading a client's name") { () throws(SQLiteError) in
+            try queries.clientName.bind(1, row).first { $0.text(0) }
+        }
+        guard let text: String else { throw StoreError(.corrupt, "client \(row) has no name") }
+        let name: ClientID = try .stored(text)
+        if clients.count >= Self.clientsMax { clients.removeAll() }
+        clients[row] = name
+        return name
+    }
+
+    // MARK: Segments
+
+    final func segmentBody(_ gid: GlobalID, _ bucket: BucketRow) throws(StoreError) -> [UInt8]? {
+        if let cursor, cursor.bucket == bucket, gid > cursor.above, gid <= cursor.high {
+            return cursor.segment.body(of: gid)
+        }
+        let found: (row: Int64, high: GlobalID)? = try storing("looking for a segment") { () throws(SQLiteError) in
+            try queries.segmentFor.bind(1, bucket).bind(2, gid).first { ($0.integer(0), $0.integer(1)) }
+        }
+        guard let found else { return nil }
+        guard let segment: Segment = try segment(found.row) else { return nil }
+        let above: GlobalID = try storing("looking for a segment") { () throws(SQLiteError) in
+            try queries.segmentBelow.bind(1, bucket).bind(2, found.high).first { $0.integer(0) } ?? 0
+        }
+        cursor = (bucket, above, found.high, segment)
+        return segment.body(of: gid)
+    }
+
+    private func segment(_ row: Int64) throws(StoreError) -> Segment? {
+        if let known: Segment = segments[row] { return known }
+        let content: [UInt8] = try storing("reading a segment") { () throws(SQLiteError) in
+            try queries.segmentContent.bind(1, row).first { $0.bytes(0) } ?? []
+        }
+        // A broken segment is only a lost copy: the log has the bodies too. The check reports it.
+        guard let segment: Segment = .init(content) else { return nil }
+        segments.set(row, segment, weight: content.count)
+        segments.shrink(toWeight: Self.segmentBytesMax, count: 64)
+        return segment
+    }
+}
+
+extension SQLiteReader: LogSource {
+    final func entityRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord? {
+        try storing("reading an object's head") { () throws(SQLiteError) in
+            try queries.entity.bind(1, bucket).bind(2, key.text).first { row in
+                EntityRecord(
+                    key: key, version: row.integer(0), gid: row.integer(1), keyframe: row.integer(2),
+                    isDeleted: row.integer(3) != 0)
+            }
+        }
+    }
+
+    final func changeLink(_ gid: GlobalID) throws(StoreError) -> ChangeLink? {
+        try storing("reading a change's links") { () throws(SQLiteError) in
+            try queries.link.bind(1, gid).first { row in
+                ChangeLink(
+                    gid: gid, bucket: row.integer(0), kind: row.integer(1) == 0 ? .modify : .remove,
+                    sourceVersion: row.optionalInteger(2), endVersion: row.integer(3),
+                    previousOfEntity: row.integer(4), previousKeyframe: row.integer(5),
+                    previousOfBucket: row.integer(6), timestamp: row.integer(7))
+            }
+        }
+    }
+
+    final func replayRow(_ gid: GlobalID) throws(StoreError) -> ReplayRow? {
+        try storing("reading a change's diff") { () throws(SQLiteError) in
+            try queries.replay.bind(1, gid).first { row in
+                ReplayRow(
+                    kind: row.integer(0) == 0 ? .modify : .remove, sourceVersion: row.optionalInteger(1),
+                    previousOfEntity: row.integer(2), diff: row.bytes(3), keyframe: row.optionalBytes(4))
+            }
+        }
+    }
+
+    final func keptBody(
+        _ key: EntityKey, _ version: Version, _ bucket: BucketRow
+    ) throws(StoreError) -> [UInt8]? {
+        try storing("reading a kept body") { () throws(SQLiteError) in
+            try queries.keptBody.bind(1, bucket).bind(2, key.text).bind(3, version).first { $0.bytes(0) }
+        }
+    }
+
+    final func changeRecord(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? {
+        let row: RawChange? = try storing("reading a change") { () throws(SQLiteError) in
+            try queries.change.bind(1, gid).first { RawChange($0) }
+        }
+        guard let row: RawChange else { return nil }
+        guard let changeID: String = row.changeID.changeIDText else {
+            throw StoreError(.corrupt, "change \(gid) has a ccid of no known form")
+        }
+        return ChangeRecord(
+            gid: gid, bucket: row.bucket, key: try .stored(row.key), kind: row.isRemoval ? .remove : .modify,
+            sourceVersion: row.sourceVersion, endVersion: row.endVersion, previousOfEntity: row.previousOfEntity,
+            previousKeyframe: row.previousKeyframe, previousOfBucket: row.previousOfBucket,
+            clientID: try clientName(row.client), changeID: try .stored(changeID), timestamp: row.timestamp,
+            diff: row.diff, keyframe: row.keyframe)
+    }
+
+    /// A row of `chg` before its names are looked at.
+    private struct RawChange {
+        let bucket: BucketRow
+        let key: String
+        let isRemoval: Bool
+        let sourceVersion: Version?
+        let endVersion: Version
+        let previousOfEntity: GlobalID
+        let previousKeyframe: GlobalID
+        let previousOfBucket: GlobalID
+        let client: Int64
+        let changeID: PackedChangeID
+        let timestamp: Int64
+        let diff: [UInt8]
+        let keyframe: [UInt8]?
+
+        init(_ row: Statement) {
+            bucket = row.integer(0)
+            key = row.text(1)
+            isRemoval = row.integer(2) != 0
+            sourceVersion = row.optionalInteger(3)
+            endVersion = row.integer(4)
+            previousOfEntity = row.integer(5)
+            previousKeyframe = row.integer(6)
+            previousOfBucket = row.integer(7)
+            client = row.integer(8)
+            changeID = PackedChangeID(row, 9)
+            timestamp = row.integer(10)
+            diff = row.bytes(11)
+            keyframe = row.optionalBytes(12)
+        }
+    }
+}
+
+extension PackedChangeID {
+    init(_ row: Statement, _ column: Int32) {
+        self = row.isText(column) ? .text(row.text(column)) : .bytes(row.bytes(column))
+    }
+}

@@ -1,0 +1,79 @@
+import Synchronization
+import ThicketProtocol
+import ThicketSQLite
+
+/// A store in one SQLite file: an append-only log by rising number, and thin heads that point into it.
+///
+/// One writer, any number of readers, each on its own connection. What the writer has committed is on disk
+/// (`synchronous=FULL`) and readers see it at their next call.
+public final class SQLiteStore: Store {
+    /// The file's name in a data folder.
+    public static let fileName: String = "thicket.db"
+
+    public let identity: StoreIdentity
+    public let path: String
+    public let settings: StoreSettings
+    let walks: WalkCache
+    /// Pages in the log after the newest commit; the keeper looks here.
+    let walPages: Atomic<Int> = .init(0)
+    private let rows: Atomic<BucketRow>
+
+    /// Opens the store, makes it when the file is missing, and brings an older one up to date.
+    public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
+        let database: Database = try Self.connect(path, .create, settings)
+        try Schema.prepare(database) { () throws(SQLiteError) in
+            try Meta.seed(database, random: settings.random)
+        }
+        self.identity = try Meta.identity(database)
+        self.path = path
+        self.settings = settings
+        self.walks = WalkCache(settings)
+        let last: Int64 = try storing("reading the buckets") { () throws(SQLiteError) in
+            try database.integer("SELECT max(id) FROM bucket") ?? 0
+        }
+        self.rows = Atomic(last)
+    }
+
+    public func makeWriter() throws(StoreError) -> any StoreWriter {
+        let database: Database = try Self.connect(path, .readWrite, settings)
+        try Schema.check(database)
+        return try SQLiteWriter(self, database)
+    }
+
+    public func makeReader() throws(StoreError) -> any StoreReader { try makeSQLiteReader() }
+
+    public func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper {
+        let log: Database = try Self.connect(path, .readWrite, self.settings)
+        return SQLiteKeeper(self, reader: try makeSQLiteReader(), log: log, settings: settings)
+    }
+
+    func makeSQLiteReader() throws(StoreError) -> SQLiteReader {
+        let database: Database = try Self.connect(path, .readOnly, settings)
+        try Schema.check(database)
+        return try SQLiteReader(self, database)
+    }
+
+    /// A row number that no bucket has had.
+    func newBucketRow() -> BucketRow { rows.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    /// Opens a connection with what every connection of ours has set.
+    static func connect(_ path: String, _ mode: OpenMode, _ settings: StoreSettings) throws(StoreError) -> Database {
+        try storing("opening the file") { () throws(SQLiteError) in
+            let database: Database = try .init(
+                path: path, mode: mode, busyTimeoutMilliseconds: settings.busyTimeoutMilliseconds, vfs: settings.vfs)
+            // Debian's SQLite overwrites deleted pages by default, which doubles the log's pages and hides nothing
+            // here: older versions are kept on purpose.
+            try database.execute(
+                """
+                PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF;
+                PRAGMA cache_size=-\(settings.cacheKiB); PRAGMA temp_store=MEMORY;
+                PRAGMA mmap_size=\(mode == .readOnly ? settings.mappedBytes : 0)
+                """)
+            if mode != .readOnly {
+                database.watchLog()
+                if let pages: Int = settings.pagesMax { try database.limitPages(pages) }
+            }
+            return database
+        }
+    }
+}

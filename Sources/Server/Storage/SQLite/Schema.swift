@@ -1,0 +1,118 @@
+import ThicketSQLite
+
+/// The tables, and how a file of an older version becomes one of this version.
+enum Schema {
+    /// Marks the file as ours ("Thkt"), so that no other program's database is taken for a store.
+    static let applicationID: Int64 = 0x5468_6B74
+    /// Version that this program writes.
+    static var version: Int64 { Int64(migrations.count) }
+
+    /// Entry n leads from version n to n + 1; all run in one transaction.
+    static let migrations: [String] = [
+        """
+        CREATE TABLE meta (k TEXT PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE app (name TEXT PRIMARY KEY, created INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE token (hash BLOB PRIMARY KEY, app TEXT NOT NULL, user TEXT NOT NULL,
+            read_only INTEGER NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE client (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+        CREATE TABLE bucket (id INTEGER PRIMARY KEY, app TEXT NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL,
+            head INTEGER NOT NULL, floor INTEGER NOT NULL, fresh INTEGER NOT NULL, UNIQUE (app, owner, name));
+        CREATE TABLE ent (b INTEGER NOT NULL, k TEXT NOT NULL, ver INTEGER NOT NULL, gid INTEGER NOT NULL,
+            kf INTEGER NOT NULL, dead INTEGER NOT NULL, PRIMARY KEY (b, k)) WITHOUT ROWID;
+        CREATE TABLE chg (gid INTEGER PRIMARY KEY, b INTEGER NOT NULL, k TEXT NOT NULL, op INTEGER NOT NULL,
+            sv INTEGER, ev INTEGER NOT NULL, pe INTEGER NOT NULL, pk INTEGER NOT NULL, pb INTEGER NOT NULL,
+            client INTEGER NOT NULL, ccid BLOB NOT NULL, ts INTEGER NOT NULL, diff BLOB NOT NULL, snap BLOB);
+        CREATE TABLE old_ccid (b INTEGER NOT NULL, h INTEGER NOT NULL, ts INTEGER NOT NULL,
+            PRIMARY KEY (b, h)) WITHOUT ROWID;
+        CREATE TABLE ver (id INTEGER PRIMARY KEY, b INTEGER NOT NULL, k TEXT NOT NULL, ver INTEGER NOT NULL,
+            body BLOB NOT NULL, UNIQUE (b, k, ver));
+        CREATE TABLE seg (id INTEGER PRIMARY KEY, b INTEGER NOT NULL, high INTEGER NOT NULL, count INTEGER NOT NULL,
+            bytes INTEGER NOT NULL, content BLOB NOT NULL, UNIQUE (b, high));
+        """
+    ]
+
+    /// Makes an empty file a store, or brings an older one up to date.
+    /// - Parameter seed: fills `meta` in a new store.
+    static func prepare(_ database: Database, seed: () throws(SQLiteError) -> Void) throws(StoreError) {
+        do {
+            _ = try database.text("PRAGMA journal_mode=WAL")
+            let current: Bool = try isCurrent(database)
+            if current { return }
+            try database.begin(.immediate)
+        } catch {
+            throw StoreError(error, "opening the store")
+        }
+        do {
+            try migrate(database, seed: seed)
+        } catch {
+            database.rollback()
+            throw error
+        }
+    }
+
+    /// Throws unless the file is a store of this version.
+    static func check(_ database: Database) throws(StoreError) {
+        let known: Bool
+        do {
+            known = try isCurrent(database)
+        } catch {
+            throw StoreError(error, "opening the store")
+        }
+        guard known else { throw StoreError(.schema, "the file is no store of schema version \(version)") }
+    }
+
+    private static func isCurrent(_ database: Database) throws(SQLiteError) -> Bool {
+        guard try database.integer("PRAGMA application_id") == applicationID else { return false }
+        return try database.integer("PRAGMA user_version") == version
+    }
+
+    private static func migrate(_ database: Database, seed: () throws(SQLiteError) -> Void) throws(StoreError) {
+        let (application, found, tables): (Int64, Int64, Int64) = try storing("looking at the tables") {
+            () throws(SQLiteError) in
+            (
+                try database.integer("PRAGMA application_id") ?? 0, try database.integer("PRAGMA user_version") ?? 0,
+                try database.integer("SELECT count(*) FROM sqlite_schema") ?? 0
+            )
+        }
+        guard application == applicationID || (application == 0 && tables == 0) else {
+            throw StoreError(.schema, "the file belongs to another program")
+        }
+        guard (0...version).contains(found) else {
+            throw StoreError(.schema, "the file has schema version \(found), this program knows up to \(version)")
+        }
+        try storing("preparing the tables") { () throws(SQLiteError) in
+            for migration: String in migrations[Int(found)...] { try database.execute(migration) }
+            if found == 0 { try seed() }
+            try database.execute("PRAGMA application_id=\(applicationID); PRAGMA user_version=\(version)")
+            try database.commit()
+        }
+    }
+}
+
+extension StoreError {
+    /// SQLite's answer in the store's words.
+    init(_ error: SQLiteError, _ what: String) {
+        let kind: Kind
+        switch error {
+        case _ where error.isFull: kind = .full
+        case _ where error.isBusy: kind = .busy
+        case _ where error.isIO: kind = .io
+        case _ where error.isCorrupt: kind = .corrupt
+        case _ where error.isConstraint: kind = .constraint
+        case _ where error.isCannotOpen || error.isReadOnly: kind = .unavailable
+        default: kind = .io
+        }
+        self.init(kind, "\(what): \(error)")
+    }
+}
+
+/// Runs `body` and names what was being done should SQLite refuse.
+func storing<Result>(
+    _ what: StaticString, _ body: () throws(SQLiteError) -> Result
+) throws(StoreError) -> Result {
+    do {
+        return try body()
+    } catch {
+        throw StoreError(error, "\(what)")
+    }
+}

@@ -1,0 +1,31 @@
+import ThicketCrypto
+
+/// How a `SQLiteStore` treats its file. Tests run with tiny numbers and failing disks.
+public struct StoreSettings: Sendable {
+    /// Milliseconds a commit, or the opening, waits for another process that holds the file.
+    public var busyTimeoutMilliseconds: Int32 = 10_000
+    /// Bytes of the file that readers map into memory; 0 maps nothing.
+    public var mappedBytes: Int64 = 4 << 30
+    /// KiB of pages that each connection keeps.
+    public var cacheKiB: Int = 16 << 10
+    /// Pages in the log from which the background moves what it can without stopping anybody.
+    public var passivePages: Int = 8_000
+    /// Pages in the log from which the writer itself makes it begin anew between two groups (192 MiB).
+    public var restartPages: Int = 49_152
+    /// Milliseconds the writer waits for readers when it makes the log begin anew; then it goes on and tries later.
+    public var restartWaitMilliseconds: Int32 = 20
+    /// Objects in all remembered index walks together.
+    public var walkEntriesMax: Int = 2_000_000
+    /// Index walks remembered.
+    public var walksMax: Int = 64
+    /// Positions in all remembered catch-ups together.
+    public var catchUpEntriesMax: Int = 2_000_000
+    /// Pages the file may grow to; nil leaves SQLite's bound (4 TiB).
+    public var pagesMax: Int?
+    /// A file system registered with SQLite; nil for the usual one.
+    public var vfs: String?
+    /// Gives that many bytes nobody can guess: the keys of a new store.
+    public var random: @Sendable (Int) -> [UInt8] = { RandomBytes.make($0) }
+
+    public init() {}
+}

@@ -1,0 +1,96 @@
+import Synchronization
+
+/// Index walks and catch-up positions that were made lately, shared by all readers. What falls out is made anew.
+final class WalkCache: Sendable {
+    struct WalkPlace: Hashable {
+        let bucket: BucketRow
+        let current: GlobalID
+    }
+
+    struct CatchUpPlace: Hashable {
+        let bucket: BucketRow
+        /// The page begins above this.
+        let after: GlobalID
+        let upTo: GlobalID
+    }
+
+    private struct State: Sendable {
+        var walks: RecentlyUsed<WalkPlace, IndexWalk> = .init()
+        var catchUps: RecentlyUsed<CatchUpPlace, ArraySlice<GlobalID>> = .init()
+    }
+
+    private let state: Mutex<State> = .init(State())
+    private let walkEntriesMax: Int
+    private let walksMax: Int
+    private let catchUpEntriesMax: Int
+
+    init(_ settings: StoreSettings) {
+        walkEntriesMax = settings.walkEntriesMax
+        walksMax = settings.walksMax
+        catchUpEntriesMax = settings.catchUpEntriesMax
+    }
+
+    func walk(_ place: WalkPlace) -> IndexWalk? { state.withLock { $0.walks[place] } }
+
+    func keep(_ walk: IndexWalk, at place: WalkPlace) {
+        state.withLock {
+            $0.walks.set(place, walk, weight: walk.count)
+            $0.walks.shrink(toWeight: walkEntriesMax, count: walksMax)
+        }
+    }
+
+    /// Takes the rest of a catch-up whose next page begins above `place.after`.
+    func takeCatchUp(_ place: CatchUpPlace) -> ArraySlice<GlobalID>? { state.withLock { $0.catchUps.remove(place) } }
+
+    func keepCatchUp(_ rest: ArraySlice<GlobalID>, at place: CatchUpPlace) {
+        state.withLock {
+            $0.catchUps.set(place, rest, weight: rest.count)
+            $0.catchUps.shrink(toWeight: catchUpEntriesMax, count: walksMax)
+        }
+    }
+}
+
+/// A small map that forgets what was used longest ago.
+struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private struct Entry: Sendable {
+        let value: Value
+        let weight: Int
+        var used: UInt64
+    }
+
+    private var entries: [Key: Entry] = [:]
+    private var clock: UInt64 = 0
+    private(set) var weight: Int = 0
+
+    var count: Int { entries.count }
+
+    subscript(key: Key) -> Value? {
+        mutating get {
+            clock += 1
+            entries[key]?.used = clock
+            return entries[key]?.value
+        }
+    }
+
+    mutating func set(_ key: Key, _ value: Value, weight added: Int) {
+        remove(key)
+        clock += 1
+        entries[key] = Entry(value: value, weight: added, used: clock)
+        weight += added
+    }
+
+    @discardableResult
+    mutating func remove(_ key: Key) -> Value? {
+        guard let entry: Entry = entries.removeValue(forKey: key) else { return nil }
+        weight -= entry.weight
+        return entry.value
+    }
+
+    /// Forgets until both bounds hold; the newest entry stays however heavy it is.
+    mutating func shrink(toWeight weightMax: Int, count countMax: Int) {
+        while entries.count > 1, weight > weightMax || entries.count > countMax {
+            guard let oldest: Key = entries.min(by: { $0.value.used < $1.value.used })?.key else { return }
+            remove(oldest)
+        }
+    }
+}
