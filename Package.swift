@@ -56,6 +56,7 @@ let package = Package(
                 "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
                 "ThicketTestSupport", "CThicketNet",
             ]),
+        tests("TidyTests", ["ThicketServer", "ThicketProtocol"]),
         tests("ReplayTests", ["ThicketReplay", "ThicketProtocol", "ThicketTestSupport"]),
         tests("ClientTests", ["ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketTestSupport"]),
     ]

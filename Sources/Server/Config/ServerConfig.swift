@@ -30,5 +30,28 @@ public struct ServerConfig: Sendable, Equatable {
     /// Bounds of everything that grows.
     public var limits: ServerLimits = .init()
 
+    /// How much of the past is kept.
+    public var retention: RetentionSettings = .init()
+
     public init() {}
+}
+
+// What the table of settings reaches as a duration or a plain number.
+extension RetentionSettings {
+    var logAge: Duration {
+        get { .milliseconds(logAgeMin) }
+        set { logAgeMin = newValue.wholeMilliseconds }
+    }
+    var changeIDAge: Duration {
+        get { .milliseconds(changeIDAgeMin) }
+        set { changeIDAgeMin = newValue.wholeMilliseconds }
+    }
+    var newestCount: Int {
+        get { Int(versionsNewest) }
+        set { versionsNewest = Int64(newValue) }
+    }
+    var sparseCount: Int {
+        get { Int(versionsSparse) }
+        set { versionsSparse = Int64(newValue) }
+    }
 }

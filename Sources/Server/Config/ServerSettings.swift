@@ -10,7 +10,7 @@ public enum ServerSettings {
     private static let minute: Int64 = 60_000
 
     /// Every setting, in the order of the help.
-    public static let all: [Setting] = general + connection + bucket + queue
+    public static let all: [Setting] = general + connection + bucket + queue + retention
 
     private static let general: [Setting] = [
         .text("data", \.data, "Folder of the database, the lock and the control socket."),
@@ -32,10 +32,10 @@ public enum ServerSettings {
 
     private static let connection: [Setting] = [
         .bytes(
-            "object-size-max", \.limits.documentBytesMax, kib...64 * mib,
+            "document-bytes-max", \.limits.documentBytesMax, kib...64 * mib,
             "Largest object as compact JSON. Above it: error 413."),
         .bytes(
-            "frame-size-max", \.limits.frameBytesMax, 64 * kib...256 * mib,
+            "frame-bytes-max", \.limits.frameBytesMax, 64 * kib...256 * mib,
             "Largest message of a client, all fragments together. Above it: close code 1009."),
         .integer(
             "connections-max", \.limits.connectionsMax, 1...largest,
@@ -44,7 +44,7 @@ public enum ServerSettings {
             "channels-per-connection-max", \.limits.channelsPerConnectionMax, 1...10_000,
             "Channels (buckets) of one connection. One more init: code 500."),
         .bytes(
-            "pending-per-connection-max", \.limits.pendingBytesPerConnectionMax, 64 * kib...gib,
+            "pending-bytes-per-connection-max", \.limits.pendingBytesPerConnectionMax, 64 * kib...gib,
             "Bytes waiting to be read by one client. Above it: close code 1013; the client catches up when it is back."),
         .integer(
             "messages-per-second", \.limits.messagesPerSecond, 1...largest,
@@ -71,13 +71,13 @@ public enum ServerSettings {
             "subscribers-per-bucket-max", \.limits.subscribersPerBucketMax, 1...largest,
             "Channels on one bucket. One more init: code 500."),
         .bytes(
-            "tail-size-max", \.limits.tailBytesMax, 0...gib,
+            "tail-bytes-max", \.limits.tailBytesMax, 0...gib,
             "Encoded changes of one bucket kept in memory. An older cv is answered from disk."),
         .integer(
             "tail-changes-max", \.limits.tailChangesMax, 0...largest,
             "Changes of one bucket kept in memory. An older cv is answered from disk."),
         .bytes(
-            "catch-up-page-size", \.limits.catchUpPageBytes, 64 * kib...64 * mib,
+            "catch-up-page-bytes", \.limits.catchUpPageBytes, 64 * kib...64 * mib,
             "Largest c: message of a catch-up; a longer one comes in several messages."),
         .integer(
             "catch-up-page-changes", \.limits.catchUpPageChanges, 1...largest,
@@ -89,7 +89,7 @@ public enum ServerSettings {
             "changes-queued-max", \.limits.changesQueuedMax, 1...10 * largest,
             "Changes of all clients that await their commit. Above it: error 503."),
         .bytes(
-            "changes-queued-size-max", \.limits.changeBytesQueuedMax, mib...16 * gib,
+            "change-bytes-queued-max", \.limits.changeBytesQueuedMax, mib...16 * gib,
             "Bytes of the changes that await their commit. Above it: error 503."),
         .integer(
             "queue-high-water-percent", \.limits.queueHighWaterPercent, 1...100,
@@ -101,6 +101,27 @@ public enum ServerSettings {
         .integer(
             "commit-changes-max", \.limits.commitChangesMax, 1...100_000,
             "Changes of one commit; more wait for the next."),
+    ]
+
+    private static let day: Int64 = 86_400_000
+
+    private static let retention: [Setting] = [
+        .duration(
+            "log-age-min", \.retention.logAge, 60 * minute...3_650 * day,
+            "Changes stay in a bucket's log at least so long. An older cv is answered cv:?, an older source version 405."
+        ),
+        .integer(
+            "log-changes-min", \.retention.logChangesMin, 100...100 * largest,
+            "Newest changes of a bucket that stay in its log whatever their age."),
+        .integer(
+            "versions-newest", \.retention.newestCount, 1...largest,
+            "Newest versions of an object that stay readable."),
+        .integer(
+            "versions-sparse", \.retention.sparseCount, 0...largest,
+            "Further versions that stay readable, one in ten."),
+        .duration(
+            "change-id-age-min", \.retention.changeIDAge, day...3_650 * day,
+            "A change sent again is known by its ccid at least so long after its row left the log."),
     ]
 
     /// The settings as flags of a command.

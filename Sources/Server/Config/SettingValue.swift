@@ -40,11 +40,13 @@ public enum SettingValue {
     }
 
     /// The largest unit that gives a whole number: `90s`, `1h`.
-    public static func text(milliseconds: Int64) -> String { text(milliseconds, durationUnits.map { ($0.0, $0.1) }) }
+    public static func text(milliseconds: Int64) -> String {
+        milliseconds == 0 ? "0s" : text(milliseconds, durationUnits.map { ($0.0, $0.1) })
+    }
 
     /// The largest unit that gives a whole number: `16MiB`.
     public static func text(bytes: Int64) -> String {
-        text(bytes, byteUnits.filter { $0.bytes % 1_024 == 0 || $0.bytes == 1 })
+        bytes == 0 ? "0B" : text(bytes, byteUnits.filter { $0.bytes % 1_024 == 0 || $0.bytes == 1 })
     }
 
     private static func quantity(
@@ -73,7 +75,6 @@ public enum SettingValue {
     }
 
     private static func text(_ number: Int64, _ units: [(String, Int64)]) -> String {
-        if number == 0 { return "0" + (units.last?.0 ?? "") }
         for (name, factor): (String, Int64) in units where number % factor == 0 { return "\(number / factor)\(name)" }
         return String(number)
     }

@@ -10,8 +10,14 @@ public protocol Instrument: Sendable {
     var help: String { get }
     /// The word after `# TYPE <name>`: `counter`, `gauge` or `histogram`.
     var kind: String { get }
+    /// Name of the label that tells its samples apart, if it has one.
+    var labelName: String? { get }
     /// Appends the sample lines, without the `# HELP` and `# TYPE` head.
     func renderSamples(to text: inout String)
+}
+
+extension Instrument {
+    public var labelName: String? { nil }
 }
 
 /// One of a closed set of label values; labels never come from input, so a stranger cannot grow the page.
@@ -76,6 +82,7 @@ public final class CounterFamily<Label: MetricLabel>: Instrument {
     public let name: String
     public let help: String
     public var kind: String { "counter" }
+    public var labelName: String? { label }
     private let label: String
     private let counters: [Label: Counter]
 

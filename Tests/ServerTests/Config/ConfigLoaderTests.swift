@@ -70,8 +70,8 @@ struct ConfigLoaderTests {
             ("idle-timeout", "30", "has no unit"), ("idle-timeout", "30x", "has the unit 'x'"),
             ("idle-timeout", "", "not a number with a unit"), ("idle-timeout", "-5s", "not a number with a unit"),
             ("idle-timeout", "1.5s", "has the unit '.5s'"), ("idle-timeout", "1s", "outside 5s…1h"),
-            ("idle-timeout", "99999999999999999d", "too large"), ("object-size-max", "16", "has no unit"),
-            ("object-size-max", "16Mb ", "has the unit 'Mb '"), ("object-size-max", "1B", "outside 1KiB…64MiB"),
+            ("idle-timeout", "99999999999999999d", "too large"), ("document-bytes-max", "16", "has no unit"),
+            ("document-bytes-max", "16Mb ", "has the unit 'Mb '"), ("document-bytes-max", "1B", "outside 1KiB…64MiB"),
             ("connections-max", "many", "not a whole number"), ("connections-max", "0", "outside 1…1000000"),
             ("connections-max", "99999999999999999999", "not a whole number"),
             ("log-level", "loud", "not one of debug"),
@@ -144,7 +144,7 @@ struct ConfigLoaderTests {
     @Test("what config prints is a file that sets the same")
     func roundTrip() throws {
         let first: LoadedConfig = try load(flags: [
-            ("data", "/srv/x # y"), ("object-size-max", "3MiB"), ("idle-timeout", "90s"), ("metrics", "off"),
+            ("data", "/srv/x # y"), ("document-bytes-max", "3MiB"), ("idle-timeout", "90s"), ("metrics", "off"),
         ])
         #expect(try load(file: first.text).config == first.config)
     }

@@ -120,5 +120,10 @@ enum ControlLine {
 /// What went wrong on the control socket, for a person.
 public struct ControlError: Error, Equatable, CustomStringConvertible {
     public let description: String
-    init(_ description: String) { self.description = description }
+    /// Nobody listens on the folder.
+    public let isNoServer: Bool
+    init(_ description: String, isNoServer: Bool = false) {
+        self.description = description
+        self.isNoServer = isNoServer
+    }
 }

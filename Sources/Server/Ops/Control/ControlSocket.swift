@@ -134,7 +134,8 @@ public enum ControlClient {
         let socket: Int32 = try UnixAddress.socket()
         defer { close(socket) }
         guard UnixAddress.with(folder, socket, connect) == 0 else {
-            throw ControlError("\(folder.path): no server runs on this folder; start one with 'thicketd serve'")
+            throw ControlError(
+                "\(folder.path): no server runs on this folder; start one with 'thicketd serve'", isNoServer: true)
         }
         UnixAddress.limitWaiting(socket, seconds: question.seconds + 5)
         guard UnixAddress.sendAll(ControlLine.encoded(question), to: socket) else {

@@ -1,0 +1,65 @@
+import Glibc
+import ThicketCommandLine
+
+/// `thicketd health`: asks the running server over the network, as a load balancer would.
+enum HealthCommand {
+    static func run(_ config: ServerConfig) throws(CommandFailure) {
+        let address: ListenAddress = reachable(config.listen)
+        let answer: (status: Int, body: String) = try get("/health/ready", address)
+        Terminal.write(answer.body.hasSuffix("\n") ? answer.body : answer.body + "\n")
+        if answer.status != 200 { throw CommandFailure("the server at \(address) is not ready") }
+    }
+
+    /// Where this machine reaches what listens there: an address that means "all" is not one to connect to.
+    private static func reachable(_ listen: ListenAddress) -> ListenAddress {
+        switch listen.host {
+        case "0.0.0.0": ListenAddress(host: "127.0.0.1", port: listen.port)
+        case "::": ListenAddress(host: "::1", port: listen.port)
+        default: listen
+        }
+    }
+
+    private static func get(
+        _ path: String, _ address: ListenAddress
+    ) throws(CommandFailure) -> (status: Int, body: String) {
+        let socket: Int32 = try connect(address)
+        defer { close(socket) }
+        let request: String = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"
+        var bytes: [UInt8] = []
+        if UnixAddress.sendAll(Array(request.utf8), to: socket) {
+            var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+            while bytes.count < 65_536, case let count = read(socket, &chunk, chunk.count), count > 0 {
+                bytes += chunk[..<count]
+            }
+        }
+        let text: String = .init(decoding: bytes, as: UTF8.self)
+        let words: [Substring] = text.prefix { $0 != "\r\n" }.split(separator: " ")
+        guard words.count > 1, words[0].hasPrefix("HTTP/1."), let status: Int = Int(words[1]) else {
+            throw CommandFailure("what listens on \(address) does not answer as a server of ours does")
+        }
+        let body: Substring = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
+        return (status, String(body))
+    }
+
+    private static func connect(_ address: ListenAddress) throws(CommandFailure) -> Int32 {
+        var hints: addrinfo = .init()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        let result: Int32 = getaddrinfo(address.host, String(address.port), &hints, &found)
+        defer { if let found: UnsafeMutablePointer<addrinfo> { freeaddrinfo(found) } }
+        guard result == 0 else {
+            throw CommandFailure("\(address.host) has no address: \(String(cString: gai_strerror(result)))")
+        }
+        var next: UnsafeMutablePointer<addrinfo>? = found
+        while let candidate: addrinfo = next?.pointee {
+            let made: Int32 = socket(candidate.ai_family, candidate.ai_socktype | Int32(O_CLOEXEC), 0)
+            if made >= 0 {
+                UnixAddress.limitWaiting(made, seconds: 3)
+                if Glibc.connect(made, candidate.ai_addr, candidate.ai_addrlen) == 0 { return made }
+                close(made)
+            }
+            next = candidate.ai_next
+        }
+        throw CommandFailure("no server listens on \(address): \(DataFolder.reason(errno))", .noServer)
+    }
+}

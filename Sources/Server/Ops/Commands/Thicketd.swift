@@ -1,0 +1,96 @@
+import Glibc
+import ThicketCommandLine
+
+/// Why a command ends without having done its work: a line for a person and an exit code.
+struct CommandFailure: Error {
+    let text: String
+    let code: ExitCode
+
+    init(_ text: String, _ code: ExitCode = .failure) {
+        self.text = text
+        self.code = code
+    }
+
+    init(_ error: DataFolderError) {
+        self.init(error.description, error.kind == .folderInUse ? .folderInUse : .failure)
+    }
+}
+
+/// Runs the commands of `thicketd`.
+public enum Thicketd {
+    /// Does what the words say and gives the exit code.
+    /// - Parameter words: without the program's name.
+    public static func run(_ words: [String], environment: [String: String]) -> Int32 {
+        switch ThicketdProgram.program.parse(words) {
+        case .print(let text):
+            return Terminal.write(text) ? ExitCode.success.number : ExitCode.failure.number
+        case .refuse(let text):
+            Terminal.writeError(text)
+            return ExitCode.usage.number
+        case .run(let call):
+            do throws(CommandFailure) {
+                try perform(call, environment)
+                return ExitCode.success.number
+            } catch {
+                if !error.text.isEmpty { Terminal.writeError("thicketd: \(error.text)\n") }
+                return error.code.number
+            }
+        }
+    }
+
+    /// The variables of this process.
+    public static func environment() -> [String: String] {
+        var variables: [String: String] = [:]
+        var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
+        while let entry: UnsafeMutablePointer<CChar> = next.pointee {
+            let parts: [Substring] = String(cString: entry).split(
+                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+            next += 1
+        }
+        return variables
+    }
+
+    private static func perform(_ call: Invocation, _ environment: [String: String]) throws(CommandFailure) {
+        let loaded: LoadedConfig = try load(call, environment)
+        // What is made from here on is for the owner only.
+        umask(0o077)
+        switch call.command.name {
+        case "serve": try ServeCommand.run(loaded)
+        case "app create": try AdminCommands.createApp(call, loaded.config)
+        case "token create": try AdminCommands.createToken(call, loaded.config)
+        case "token import": try TokenImport.run(call, loaded.config)
+        case "check": try AdminCommands.check(loaded.config)
+        case "backup": try AdminCommands.backup(call, loaded.config)
+        case "restore": try AdminCommands.restore(call, loaded.config)
+        case "ask": try AskCommand.run(call, loaded.config)
+        case "health": try HealthCommand.run(loaded.config)
+        case "config": Terminal.write(loaded.text)
+        case "version": Terminal.write("thicketd \(ThicketServer.version)\n")
+        default: throw CommandFailure("the command '\(call.command.name)' is declared and not written")
+        }
+    }
+
+    /// The settings of this call, from all places.
+    static func load(_ call: Invocation, _ environment: [String: String]) throws(CommandFailure) -> LoadedConfig {
+        var file: ConfigLoader.File?
+        if let path: String = call.value("config") ?? environment["THICKET_CONFIG"], !path.isEmpty {
+            guard let text: String = FileText.read(path, bytesMax: 1 << 20) else {
+                throw CommandFailure(
+                    "the settings file \(path) cannot be read: \(DataFolder.reason(errno))", .usage)
+            }
+            file = ConfigLoader.File(path: path, text: text)
+        }
+        let known: Set<String> = Set(ServerSettings.all.map(\.name))
+        let flags: [(name: String, value: String)] = call.given.compactMap { given in
+            known.contains(given.name) ? (given.name, given.values.last ?? "") : nil
+        }
+        do throws(ConfigError) {
+            return try ConfigLoader().load(flags: flags, environment: environment, file: file)
+        } catch {
+            throw CommandFailure(
+                error.problems.joined(separator: "\nthicketd: ")
+                    + "\nNothing was done. 'thicketd serve --help' lists the settings.", .usage)
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import Testing
+
+/// Calls that are not ours to make, each with what to write instead.
+@Suite("Banned calls")
+struct BannedCallTests {
+    struct Rule: Sendable, CustomTestStringConvertible {
+        /// What may not stand in code: words and marks as they are.
+        let pattern: String
+        let instead: String
+        /// Folders it holds in.
+        let folders: [String]
+        /// Paths it does not hold for, with the reason in the comment beside the entry.
+        var except: [String] = []
+        var testDescription: String { "\(pattern) in \(folders.joined(separator: ", "))" }
+    }
+
+    /// Folders whose code does no I/O and has no clock.
+    private static let pure: [String] = [
+        "Sources/Protocol", "Sources/Crypto", "Sources/Server/Session", "Sources/Server/Sync",
+    ]
+
+    static let rules: [Rule] = [
+        Rule(
+            pattern: "try!", instead: "a typed error, or a precondition that names the broken rule",
+            folders: ["Sources"]),
+        Rule(pattern: "as!", instead: "a check and a typed error", folders: ["Sources"]),
+        Rule(
+            pattern: "fatalError(", instead: "a typed error; preconditionFailure with the rule for the impossible",
+            folders: ["Sources"]),
+        Rule(
+            pattern: " print(", instead: "the log, or Terminal.write in a program", folders: ["Sources"],
+            // A case of an enumeration, not the call.
+            except: ["Sources/CommandLine/Program.swift", "Sources/CommandLine/Parsing.swift"]),
+        Rule(
+            pattern: "import Foundation", instead: "Glibc, or FoundationEssentials in the client",
+            folders: [
+                "Sources/Protocol", "Sources/Crypto", "Sources/SQLite", "Sources/Server", "Sources/CommandLine",
+            ]),
+        Rule(pattern: "Date()", instead: "a clock that is passed in", folders: ["Sources/Protocol", "Sources/Server"]),
+        Rule(
+            pattern: ".random(", instead: "a generator that is passed in, or RandomBytes",
+            folders: [
+                "Sources/Protocol", "Sources/Server",
+            ]),
+        Rule(pattern: " sleep(", instead: "waiting for an event with a deadline", folders: ["Sources", "Tests"]),
+        Rule(
+            pattern: "usleep(", instead: "waiting for an event with a deadline", folders: ["Sources", "Tests"],
+            // Looks for an event of another thread, with a deadline.
+            except: ["Tests/ServerTests/Net/LoopThread.swift"]),
+        Rule(pattern: "Task.sleep", instead: "a stepped clock, or a named event", folders: ["Tests"]),
+        Rule(pattern: "Thread.sleep", instead: "a stepped clock, or a named event", folders: ["Sources", "Tests"]),
+        Rule(pattern: "clock_gettime(", instead: "a moment that is passed in", folders: pure),
+        Rule(pattern: "O_RDONLY", instead: "bytes that are passed in", folders: pure),
+        Rule(pattern: "Glibc.", instead: "bytes that are passed in", folders: pure),
+        Rule(pattern: "getenv(", instead: "settings that are passed in", folders: ["Sources"]),
+        Rule(pattern: "system(", instead: "posix_spawn with a list of words", folders: ["Sources"]),
+        Rule(
+            pattern: "unsafeBitCast", instead: "a conversion that is defined", folders: ["Sources"],
+            // SQLITE_TRANSIENT is a cast in C that Swift does not import.
+            except: ["Sources/SQLite/Statement.swift"]),
+        Rule(pattern: "@preconcurrency", instead: "types that are Sendable", folders: ["Sources"]),
+    ]
+
+    @Test("a banned call is not made", arguments: rules)
+    func calls(rule: Rule) {
+        for folder: String in rule.folders {
+            for path: String in Repository.files(folder, ending: ".swift") where !rule.except.contains(path) {
+                for (number, line): (Int, String) in SwiftText.code(path).enumerated() {
+                    #expect(
+                        !" \(line)".contains(rule.pattern),
+                        "\(path):\(number + 1): '\(rule.pattern)' is banned; write \(rule.instead)")
+                }
+            }
+        }
+    }
+
+    @Test("what switches off a check of the compiler says what protects the state")
+    func unsafeMarks() {
+        for path: String in Repository.files("Sources", ending: ".swift") {
+            let code: [String] = SwiftText.code(path)
+            let lines: [Substring] = Repository.lines(path)
+            for (number, line): (Int, String) in code.enumerated()
+            where line.contains("@unchecked Sendable") || line.contains("nonisolated(unsafe)") {
+                // The comment stands above the declaration, on its line, or on the first lines inside.
+                let near: ArraySlice<Substring> = lines[max(0, number - 8)...min(lines.count - 1, number + 3)]
+                #expect(
+                    near.contains { $0.contains("//") },
+                    "\(path):\(number + 1): no comment names what protects this state")
+            }
+        }
+    }
+
+    @Test("a scanner of this suite sees code and not words")
+    func scanner() {
+        #expect(SwiftText.code("Tests/TidyTests/BannedCallTests.swift").contains { $0.contains("Rule(pattern: \"\"") })
+        #expect(!SwiftText.code("Tests/TidyTests/BannedCallTests.swift").contains { $0.contains("usleep") })
+    }
+}

@@ -1,0 +1,113 @@
+import Testing
+import ThicketProtocol
+
+@testable import ThicketServer
+
+/// Documents that must say everything.
+@Suite("Documents")
+struct DocumentTests {
+    /// The table rows of a document, as cells without their marks.
+    private static func rows(_ path: String) -> [[String]] {
+        Repository.lines(path).filter { $0.hasPrefix("|") }.map { (line: Substring) in
+            line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast().map {
+                (cell: Substring) in
+                String(cell.drop { $0 == " " }).trimmedRight.filter { $0 != "`" }
+            }
+        }
+    }
+
+    @Test(
+        "every setting stands in OPERATIONS.md with its default and its bounds",
+        arguments: ServerSettings.all.map(\.name))
+    func settings(name: String) throws {
+        let setting: Setting = try #require(ServerSettings.all.first { $0.name == name })
+        let row: String = "| `\(name)` | \(setting.defaultText) | \(setting.boundsText) | \(setting.summary) |"
+        #expect(
+            Repository.lines("docs/OPERATIONS.md").contains { $0.elementsEqual(row) },
+            "docs/OPERATIONS.md lacks this row:\n\(row)")
+    }
+
+    @Test("every row of settings in OPERATIONS.md is a setting")
+    func noOldSettings() {
+        let names: Set<String> = Set(ServerSettings.all.map(\.name))
+        for row: [String] in DocumentTests.rows("docs/OPERATIONS.md") where row.count == 4 {
+            guard let name: String = row.first, name != "setting", !name.hasPrefix("-") else { continue }
+            #expect(names.contains(name), "docs/OPERATIONS.md describes '\(name)', which is no setting")
+        }
+    }
+
+    @Test("settings that other documents and sources name exist")
+    func settingNames() {
+        let names: Set<String> = Set(ServerSettings.all.map(\.name))
+        let endings: [String] = ["-max", "-timeout", "-burst", "-per-second", "-percent"]
+        for file: String in Repository.files("docs", ending: ".md") + ["README.md"] {
+            for word: Substring in (Repository.text(file) ?? "").split(separator: "`") {
+                let isName: Bool = word.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x2D }
+                guard isName, endings.contains(where: { word.hasSuffix($0) }), !word.hasPrefix("-") else { continue }
+                #expect(names.contains(String(word)), "\(file) names the setting '\(word)', which there is not")
+            }
+        }
+    }
+
+    @Test("every metric stands in OPERATIONS.md with the words of its page, and no other does")
+    func metrics() {
+        let rows: [[String]] = DocumentTests.rows("docs/OPERATIONS.md").filter { $0.count == 3 }
+        let documented: Set<String> = Set(rows.map { (row: [String]) in String(row[0].prefix { $0 != "{" }) })
+        let instruments: [any Instrument] = Metrics().instruments
+        let lines: Set<Substring> = Set(Repository.lines("docs/OPERATIONS.md"))
+        for instrument: any Instrument in instruments {
+            let label: String = instrument.labelName.map { "{\($0)}" } ?? ""
+            let row: String = "| `\(instrument.name)\(label)` | \(instrument.kind) | \(instrument.help) |"
+            #expect(lines.contains(row[...]), "docs/OPERATIONS.md lacks this row:\n\(row)")
+        }
+        for name: String in ProcessMetrics.names + ["thicket_build_info"] {
+            #expect(documented.contains(name), "docs/OPERATIONS.md has no row for the metric \(name)")
+        }
+        let known: Set<String> = Set(instruments.map(\.name))
+        for name: String in documented where name.hasPrefix("thicket_") && name != "thicket_build_info" {
+            #expect(known.contains(name), "docs/OPERATIONS.md describes the metric \(name), which there is not")
+        }
+    }
+
+    @Test("every command and exit code of thicketd stands in OPERATIONS.md")
+    func commands() throws {
+        let text: String = try #require(Repository.text("docs/OPERATIONS.md"))
+        for command in ThicketdProgram.program.commands {
+            #expect(text.contains("thicketd \(command.name)"), "docs/OPERATIONS.md does not tell of \(command.name)")
+        }
+    }
+
+    @Test("every error code stands in PROTOCOL.md and is provoked in a test", arguments: ErrorCode.allCases)
+    func errorCodes(code: ErrorCode) throws {
+        let text: String = try #require(Repository.text("docs/PROTOCOL.md"))
+        #expect(text.contains("| \(code.rawValue) |"), "docs/PROTOCOL.md has no row for \(code.rawValue)")
+        let tests: [String] = Repository.files("Tests", ending: ".swift").filter { (path: String) in
+            !path.hasPrefix("Tests/TidyTests/")
+        }
+        let isTested: Bool = tests.contains { (path: String) in
+            let text: String = Repository.text(path) ?? ""
+            return text.contains(".\(code)") || text.contains("\(code.rawValue)")
+        }
+        #expect(isTested, "no test provokes \(code.rawValue)")
+    }
+
+    @Test("every folder of test vectors says where it comes from")
+    func vectors() {
+        var folders: Set<String> = []
+        for path: String in Repository.files("Tests/Vectors") {
+            let parts: [Substring] = path.split(separator: "/")
+            if parts.count > 3 { folders.insert(parts[..<3].joined(separator: "/")) }
+        }
+        for folder: String in folders {
+            #expect(Repository.exists(folder + "/ORIGIN.md"), "\(folder) has no ORIGIN.md")
+        }
+    }
+}
+
+extension String {
+    fileprivate var trimmedRight: String {
+        var text: Substring = self[...]
+        while text.last == " " { text.removeLast() }
+        return String(text)
+    }
+}

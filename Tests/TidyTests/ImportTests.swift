@@ -1,0 +1,107 @@
+import Testing
+
+/// Which module may be imported where: the arrows of `docs/ARCHITECTURE.md`, as a test.
+@Suite("Import arrows")
+struct ImportTests {
+    /// The longest matching folder decides. Modules of the language itself are free.
+    private static let allowed: [(folder: String, modules: Set<String>)] = [
+        // The C library for its memory functions only; BannedCallTests keeps I/O and clocks out.
+        ("Sources/Protocol", ["Glibc", "Darwin"]),
+        ("Sources/Crypto", ["COpenSSL"]),
+        ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
+        ("Sources/CommandLine", ["Glibc", "Darwin"]),
+        ("Sources/Server", ["ThicketProtocol", "ThicketCrypto", "Glibc"]),
+        ("Sources/Server/Net", ["ThicketProtocol", "ThicketCrypto", "CThicketNet", "Glibc"]),
+        ("Sources/Server/Session", ["ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Server/Sync", ["ThicketProtocol", "ThicketCrypto", "Glibc"]),
+        ("Sources/Server/Storage", ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "Glibc"]),
+        ("Sources/Server/Config", ["ThicketProtocol", "ThicketCommandLine", "Glibc"]),
+        ("Sources/Server/Ops", ["ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "Glibc"]),
+        ("Sources/Server/Main", ["ThicketServer", "ThicketCommandLine", "Glibc"]),
+        (
+            "Sources/Client",
+            [
+                "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "FoundationEssentials", "Foundation", "Glibc",
+                "Darwin",
+            ]
+        ),
+        ("Sources/Client/Transport", ["ThicketProtocol", "ThicketCrypto", "CCurl", "Foundation", "Glibc", "Darwin"]),
+        (
+            "Sources/Client/CLI",
+            [
+                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
+                "FoundationEssentials", "Glibc", "Darwin",
+            ]
+        ),
+        (
+            "Sources/Replay",
+            ["ThicketProtocol", "ThicketCrypto", "ThicketClient", "CZlib", "FoundationEssentials", "Glibc", "Darwin"]
+        ),
+    ]
+    private static let language: Set<String> = ["Swift", "Synchronization", "_Concurrency"]
+
+    @Test("no source imports a module that its folder may not know")
+    func arrows() {
+        let sources: [String] = Repository.files("Sources", ending: ".swift")
+        #expect(sources.count > 50, "the sources were not found below \(Repository.root)")
+        for path: String in sources {
+            guard let rule: (folder: String, modules: Set<String>) = ImportTests.rule(for: path) else {
+                Issue.record("\(path): its folder has no rule; add one to ImportTests and to docs/ARCHITECTURE.md")
+                continue
+            }
+            for (number, line): (Int, String) in SwiftText.code(path).enumerated() {
+                guard let module: String = ImportTests.imported(line), !ImportTests.language.contains(module) else {
+                    continue
+                }
+                #expect(
+                    rule.modules.contains(module),
+                    "\(path):\(number + 1): \(rule.folder) may not import \(module); it may import \(rule.modules.sorted())"
+                )
+            }
+        }
+    }
+
+    @Test("server and client do not know each other in Package.swift either")
+    func package() throws {
+        let package: String = try #require(Repository.text("Package.swift"))
+        let server: Substring = try #require(package.firstRange(of: "\"ThicketServer\", \"Sources/Server\"")).after(
+            package)
+        #expect(!server.prefix { $0 != "]" }.contains("\"ThicketClient\""))
+        let client: Substring = try #require(package.firstRange(of: "\"ThicketClient\", \"Sources/Client\"")).after(
+            package)
+        #expect(!client.prefix { $0 != "]" }.contains("\"ThicketServer\""))
+        #expect(!package.contains(".package("), "no outside Swift package")
+    }
+
+    @Test(
+        "an import is found in every form",
+        arguments: [
+            ("import Glibc", "Glibc"), ("@testable import A", "A"), ("internal import B", "B"),
+            ("public import C.D", "C"),
+            ("import struct E.F", "E"), ("let x = 1", nil), ("// import G", nil), ("#if canImport(H)", nil),
+        ] as [(String, String?)])
+    func forms(line: String, module: String?) {
+        #expect(ImportTests.imported(line) == module)
+    }
+
+    private static func rule(for path: String) -> (folder: String, modules: Set<String>)? {
+        allowed.filter { (rule: (folder: String, modules: Set<String>)) in path.hasPrefix(rule.folder + "/") }
+            .max { (left, right) in left.folder.count < right.folder.count }
+    }
+
+    private static func imported(_ line: String) -> String? {
+        var words: [Substring] = line.split(separator: " ")
+        let kinds: Set<Substring> = ["struct", "class", "enum", "func", "protocol", "var", "let", "typealias"]
+        guard let place: Int = words.firstIndex(of: "import") else { return nil }
+        guard words[..<place].allSatisfy({ $0.hasPrefix("@") || $0 == "internal" || $0 == "public" || $0 == "package" })
+        else { return nil }
+        words.removeSubrange(...place)
+        if let first: Substring = words.first, kinds.contains(first) { words.removeFirst() }
+        return words.first?.split(separator: ".").first.map(String.init)
+    }
+}
+
+extension Range<String.Index> {
+    /// The text from the range's end on.
+    fileprivate func after(_ text: String) -> Substring { text[upperBound...] }
+}

@@ -1,0 +1,122 @@
+import Glibc
+import Testing
+
+/// Files and folders.
+@Suite("Layout")
+struct LayoutTests {
+    /// Longest source file. One that grows past it usually holds two ideas that want names.
+    private static let linesMax: Int = 500
+
+    @Test("no source file is longer than 500 lines, and no line longer than 120 columns outside text")
+    func length() {
+        for folder: String in ["Sources", "Tests", "Bench", "Fuzz", "Snippets"] {
+            for path: String in Repository.files(folder, ending: ".swift") {
+                let count: Int = Repository.lines(path).count
+                #expect(count <= LayoutTests.linesMax, "\(path) has \(count) lines: split it")
+            }
+        }
+    }
+
+    @Test("every source file belongs to a target, and every target's folder exists")
+    func orphans() throws {
+        let package: String = try #require(Repository.text("Package.swift"))
+        var folders: Set<String> = []
+        for literal: Substring in package.split(separator: "\"") where literal.contains("/") && !literal.contains(" ") {
+            folders.insert(String(literal))
+        }
+        for line: Substring in package.split(separator: "\n") where line.contains("tests(") || line.contains("Tests\",")
+        {
+            for literal: Substring in line.split(separator: "\"") where literal.hasSuffix("Tests") {
+                folders.insert("Tests/\(literal)")
+            }
+        }
+        folders.remove("Tests/\\(name)")
+        for path: String in Repository.files("", ending: ".swift") where path.contains("/") {
+            let isSnippet: Bool = path.hasPrefix("Snippets/")
+            #expect(
+                isSnippet || folders.contains { (folder: String) in path.hasPrefix(folder + "/") },
+                "\(path) belongs to no target of Package.swift")
+        }
+        for folder: String in folders where folder.hasPrefix("Sources/") || folder.hasPrefix("Tests/") {
+            #expect(Repository.exists(folder), "Package.swift names \(folder), which is not there")
+        }
+    }
+
+    @Test("no file is empty, and none is left from an editor or a merge")
+    func leftovers() {
+        for path: String in Repository.files() {
+            let name: Substring = path.split(separator: "/").last ?? ""
+            #expect(
+                !name.hasSuffix("~") && !name.hasSuffix(".orig") && !name.hasSuffix(".rej") && !name.hasSuffix(".bak"))
+            guard name.hasSuffix(".swift") else { continue }
+            #expect(Repository.text(path)?.isEmpty == false, "\(path) is empty")
+            for line: Substring in Repository.lines(path) {
+                #expect(!line.hasPrefix("<<<<<<< ") && !line.hasPrefix(">>>>>>> "), "\(path): a merge was left undone")
+            }
+        }
+    }
+
+    @Test("no file names a path of the machine it was written on")
+    func machinePaths() {
+        // The root itself, and the folders above it unless every machine has them.
+        let everywhere: Set<String> = [
+            "", "/tmp", "/usr", "/var", "/opt", "/srv", "/home", "/root", "/src", "/data", "/mnt", "/builds", "/run",
+        ]
+        var own: [String] = []
+        var path: String = Repository.root
+        while !everywhere.contains(path) {
+            own.append(path)
+            path = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
+            if path == "/" { break }
+        }
+        // Written in pieces, so that this file does not name them.
+        own += ["Users", "root"].map { (name: String) in "/" + name + "/" }
+        for file: String in Repository.files() where LayoutTests.isText(file) {
+            guard let text: String = Repository.text(file) else { continue }
+            for folder: String in own where text.contains(folder) {
+                let folderText: String = folder.hasSuffix("/") ? folder : folder + "/"
+                #expect(!LayoutTests.names(folderText, in: text), "\(file) names \(folder)")
+            }
+        }
+    }
+
+    @Test("links between documents lead somewhere")
+    func links() {
+        for file: String in Repository.files("", ending: ".md") {
+            let base: Substring = file.lastIndex(of: "/").map { file[...$0] } ?? ""
+            for target: String in LayoutTests.linkTargets(Repository.text(file) ?? "") {
+                #expect(Repository.exists(String(base) + target), "\(file): the link to \(target) leads nowhere")
+            }
+        }
+    }
+
+    private static func isText(_ path: String) -> Bool {
+        let endings: [String] = [
+            ".swift", ".md", ".sh", ".h", ".modulemap", ".yml", ".py", ".json", ".txt", "/run", "Dockerfile",
+        ]
+        return path == "dev" || endings.contains { (ending: String) in path.hasSuffix(ending) }
+    }
+
+    /// Whether `folder` stands in `text` as the beginning of a path, not inside a longer one.
+    private static func names(_ folder: String, in text: String) -> Bool {
+        var rest: Substring = text[...]
+        while let range: Range<Substring.Index> = rest.firstRange(of: folder) {
+            let before: Character =
+                range.lowerBound > text.startIndex ? text[text.index(before: range.lowerBound)] : " "
+            if !before.isLetter && !before.isNumber && !"./_-~$}".contains(before) { return true }
+            rest = rest[range.upperBound...]
+        }
+        return false
+    }
+
+    /// Relative targets of `[words](target)`, without their anchors.
+    private static func linkTargets(_ text: String) -> [String] {
+        var targets: [String] = []
+        for piece: Substring in text.split(separator: "](").dropFirst() {
+            let target: Substring = piece.prefix { $0 != ")" && $0 != "#" && $0 != "\n" }
+            guard !target.isEmpty, !target.contains("://"), !target.hasPrefix("mailto:") else { continue }
+            targets.append(String(target))
+        }
+        return targets
+    }
+}
