@@ -47,8 +47,9 @@ let package = Package(
         program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine"]),
 
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
+        library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
-        tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+        tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport"]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
         tests(
             "ServerTests",
