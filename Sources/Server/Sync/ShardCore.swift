@@ -42,6 +42,13 @@ public final class ShardCore {
     /// Commit again even when nothing was received: an `EMPTY` is under way.
     public var hasBacklog: Bool { !emptyJobs.isEmpty }
 
+    /// What is in memory, for the metrics.
+    public var memory: ShardMemory {
+        ShardMemory(
+            buckets: buckets.count, bucketBytes: bucketRecency.bytes, entities: entityRecency.count,
+            entityBytes: entityRecency.bytes)
+    }
+
     /// Decides a request now, against everything received before it. The answer comes with `commit`.
     public func receive(_ request: ShardRequest) {
         switch request {
@@ -198,6 +205,16 @@ public final class ShardCore {
         let event: ChangeOutcome = .refused(RefusedOutcome(submitted, reason))
         group.add(event, of: submitted.bucket, active: buckets[submitted.bucket])
     }
+}
+
+/// What a shard keeps in memory.
+public struct ShardMemory: Sendable, Equatable {
+    /// Buckets in use, and bytes held for them without their objects, roughly.
+    public let buckets: Int
+    public let bucketBytes: Int
+    /// Objects in use, and bytes held for them, roughly.
+    public let entities: Int
+    public let entityBytes: Int
 }
 
 extension RefusedOutcome {

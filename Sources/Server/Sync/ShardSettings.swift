@@ -29,4 +29,11 @@ public struct ShardSettings: Sendable, Equatable {
     public var emptyJobsMax: Int = 64
 
     public init() {}
+
+    /// What an operator has set; the rest stays as it is here.
+    public init(_ limits: ServerLimits) {
+        groupChangesMax = limits.commitChangesMax
+        documentBytesMax = limits.documentBytesMax
+        bucketsPerUserMax = limits.bucketsPerUserMax
+    }
 }

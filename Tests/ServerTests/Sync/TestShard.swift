@@ -3,16 +3,18 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// How much a shard of a test keeps in memory.
+/// How much a shard of a test keeps in memory, and where the rest is.
 enum Memory: CaseIterable, Sendable {
     /// Everything: late edits are rebased from memory.
     case warm
     /// Nothing beyond the group: everything comes back from the store.
     case cold
+    /// As `cold`, over SQLite.
+    case disk
 
     var settings: ShardSettings {
         var settings = ShardSettings()
-        if self == .cold {
+        if self != .warm {
             settings.entityCacheBytes = 0
             settings.bucketCacheBytes = 0
         }
@@ -53,19 +55,26 @@ struct Answer: Equatable, CustomStringConvertible {
 
 /// A shard over a store in memory, with one bucket.
 final class TestShard {
-    let store: MemoryStore
+    let store: any Store
     let bucket: BucketID
     var core: ShardCore
+    private let folder: StoreFolder?
     private var settings: ShardSettings
     private var ccidCount: Int = 0
     private(set) var lastOutcome = CommitOutcome()
 
+    /// - Parameter store: nil makes one of the kind that `memory` says.
     init(
-        _ memory: Memory = .warm, store: MemoryStore = MemoryStore(), _ adjust: (inout ShardSettings) -> Void = { _ in }
-    )
-        throws
-    {
-        self.store = store
+        _ memory: Memory = .warm, store given: (any Store)? = nil, _ adjust: (inout ShardSettings) -> Void = { _ in }
+    ) throws {
+        folder = memory == .disk && given == nil ? StoreFolder() : nil
+        if let given: any Store {
+            store = given
+        } else if let folder: StoreFolder {
+            store = try StoreKind.sqlite.make(folder)
+        } else {
+            store = MemoryStore()
+        }
         settings = memory.settings
         adjust(&settings)
         bucket = try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName("notes"))
@@ -74,8 +83,10 @@ final class TestShard {
 
     /// The process dies and another begins.
     func restart() throws {
-        store.crash()
-        store.restart()
+        if let store: MemoryStore = store as? MemoryStore {
+            store.crash()
+            store.restart()
+        }
         core = ShardCore(store: try store.makeWriter(), settings: settings)
     }
 
