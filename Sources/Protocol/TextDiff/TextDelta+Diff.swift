@@ -1,29 +1,45 @@
 extension TextDelta {
-    /// An edit that leads from `source` to `target`.
+    /// An edit that leads from `source` to `target`, as the current clients write it: compared by lines and units, short
+    /// equalities given up, surrogate pairs never cut (wire contract 7.3).
     public static func diff(from source: [UInt16], to target: [UInt16], budget: inout StepBudget) -> TextDelta {
-        let shorter: Int = min(source.count, target.count)
-        var prefix: Int = 0
-        while prefix < shorter, source[prefix] == target[prefix] { prefix += 1 }
-        var suffix: Int = 0
-        while suffix < shorter - prefix, source[source.count - 1 - suffix] == target[target.count - 1 - suffix] {
-            suffix += 1
-        }
-        var result: TextDelta = .init()
-        result.retain(prefix)
-        result.delete(source.count - prefix - suffix)
-        result.insert(target[prefix..<(target.count - suffix)])
-        result.retain(suffix)
-        return (try? result.keepingPairsWhole(in: source)) ?? result
+        var segments: [DiffSegment] = TextDiff.diff(source, target, budget: &budget)
+        if segments.count > 2 { TextDiff.cleanupEfficiency(&segments) }
+        TextDiff.keepPairsWhole(&segments)
+        return TextDelta(segments)
     }
 
-    /// An edit that leads from `source` to `target`.
+    /// As above, for strings.
     public static func diff(from source: String, to target: String, budget: inout StepBudget) -> TextDelta {
         diff(from: UTF16Text.units(of: source), to: UTF16Text.units(of: target), budget: &budget)
     }
 
-    static func transformFuzzily(
-        _ a: TextDelta, over b: TextDelta, base: [UInt16], _ budget: inout StepBudget
-    ) throws(DeltaError) -> TextDelta? {
-        nil
+    /// The delta of a difference.
+    public init(_ segments: [DiffSegment]) {
+        self.init(
+            segments.lazy.map { (segment: DiffSegment) -> TextOperation in
+                switch segment.kind {
+                case .equal: .retain(segment.units.count)
+                case .delete: .delete(segment.units.count)
+                case .insert: .insert(segment.units)
+                }
+            })
+    }
+
+    /// The difference that this delta is on a text.
+    func segments(on text: [UInt16]) throws(DeltaError) -> [DiffSegment] {
+        guard text.count == sourceLength else { throw .lengthMismatch(delta: sourceLength, text: text.count) }
+        var place: Int = 0
+        return operations.map { operation in
+            switch operation {
+            case .retain(let count):
+                place += count
+                return DiffSegment(.equal, text[(place - count)..<place])
+            case .delete(let count):
+                place += count
+                return DiffSegment(.delete, text[(place - count)..<place])
+            case .insert(let units):
+                return DiffSegment(.insert, units)
+            }
+        }
     }
 }

@@ -1,0 +1,85 @@
+extension Differ {
+    /// Compares line by line first, then each replaced block unit by unit.
+    mutating func lineMode(_ source: Units, _ target: Units) -> [DiffSegment] {
+        var table: LineTable = .init()
+        let sourceLines: [UInt16] = table.number(source, linesMax: LineTable.sourceLinesMax)
+        let targetLines: [UInt16] = table.number(target, linesMax: LineTable.linesMax)
+        var segments: [DiffSegment] = sourceLines.withUnsafeBufferPointer { source in
+            targetLines.withUnsafeBufferPointer { diff(source, $0, byLines: false) }
+        }
+        for place: Int in segments.indices { segments[place].units = table.text(of: segments[place].units) }
+        TextDiff.cleanupSemantic(&segments)
+        return refined(segments)
+    }
+
+    /// Compares what is deleted and inserted between two equalities anew.
+    private mutating func refined(_ segments: [DiffSegment]) -> [DiffSegment] {
+        var result: [DiffSegment] = []
+        var run: [DiffSegment] = []
+        for segment: DiffSegment in segments + [DiffSegment(.equal, [])] {
+            guard segment.kind == .equal else {
+                run.append(segment)
+                continue
+            }
+            if run.contains(where: { $0.kind == .delete }), run.contains(where: { $0.kind == .insert }) {
+                let (deleted, inserted): ([UInt16], [UInt16]) = (TextDiff.source(of: run), TextDiff.target(of: run))
+                result += deleted.withUnsafeBufferPointer { deleted in
+                    inserted.withUnsafeBufferPointer { diff(deleted, $0, byLines: false) }
+                }
+            } else {
+                result += run
+            }
+            result.append(segment)
+            run = []
+        }
+        result.removeLast()
+        return result
+    }
+}
+
+/// Numbers lines, so that whole lines can be compared as if they were units.
+private struct LineTable {
+    /// Most different lines of the source; the rest of the text counts as one line, as in the reference.
+    static let sourceLinesMax: Int = 40_000
+    /// Most different lines of both texts.
+    static let linesMax: Int = 65_535
+
+    /// A line where it stands; equal to another by its units.
+    private struct Line: Hashable {
+        let units: Units
+
+        static func == (left: Line, right: Line) -> Bool { UnitSearch.areEqual(left.units, right.units) }
+        func hash(into hasher: inout Hasher) { hasher.combine(bytes: UnsafeRawBufferPointer(units)) }
+    }
+
+    private var numbers: [Line: UInt16] = [:]
+    /// By number; there is no line 0.
+    private var lines: [Units] = [Units(start: nil, count: 0)]
+
+    mutating func number(_ text: Units, linesMax: Int) -> [UInt16] {
+        var result: [UInt16] = []
+        var start: Int = 0
+        while start < text.count {
+            var end: Int = start
+            while end < text.count, text[end] != 0x0A { end += 1 }
+            end = min(end + 1, text.count)
+            if let known: UInt16 = numbers[Line(units: text.part(start, end))] {
+                result.append(known)
+            } else {
+                if lines.count == linesMax { end = text.count }
+                let line: Units = text.part(start, end)
+                result.append(UInt16(truncatingIfNeeded: lines.count))
+                numbers[Line(units: line)] = UInt16(truncatingIfNeeded: lines.count)
+                lines.append(line)
+            }
+            start = end
+        }
+        return result
+    }
+
+    func text(of numbers: [UInt16]) -> [UInt16] {
+        var result: [UInt16] = []
+        for number: UInt16 in numbers { result.append(contentsOf: lines[Int(number)]) }
+        return result
+    }
+}

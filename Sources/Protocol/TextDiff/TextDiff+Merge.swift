@@ -1,0 +1,126 @@
+extension TextDiff {
+    /// Joins neighbours of one kind, moves what a deletion and an insertion have in common into the equalities beside
+    /// them, and shifts single edits sideways where that removes an equality.
+    public static func cleanupMerge(_ segments: inout [DiffSegment]) {
+        repeat { segments = joined(segments) } while shiftEdits(&segments)
+    }
+
+    /// The edits between two equalities.
+    private struct Run {
+        var deleted: [UInt16] = []
+        var inserted: [UInt16] = []
+        var count: Int = 0
+
+        mutating func add(_ segment: DiffSegment) {
+            count += 1
+            if segment.kind == .delete {
+                if deleted.isEmpty { deleted = segment.units } else { deleted += segment.units }
+            } else {
+                if inserted.isEmpty { inserted = segment.units } else { inserted += segment.units }
+            }
+        }
+    }
+
+    private static func joined(_ segments: [DiffSegment]) -> [DiffSegment] {
+        var result: [DiffSegment] = []
+        result.reserveCapacity(segments.count + 1)
+        var run: Run = .init()
+        var lastEdit: DiffSegment?
+        for place: Int in 0...segments.count {
+            // An empty equality at the end closes the last run.
+            var segment: DiffSegment = place < segments.count ? segments[place] : DiffSegment(.equal, [])
+            guard segment.kind == .equal else {
+                run.add(segment)
+                lastEdit = segment
+                continue
+            }
+            if run.count > 1 {
+                close(run, before: &segment, &result)
+                result.append(segment)
+            } else if run.count == 1, let edit: DiffSegment = lastEdit {
+                result.append(edit)
+                result.append(segment)
+            } else if result.last?.kind == .equal {
+                result[result.count - 1].units += segment.units
+            } else {
+                result.append(segment)
+            }
+            run = Run()
+        }
+        if result.last?.units.isEmpty == true { result.removeLast() }
+        return result
+    }
+
+    /// Writes a run as one deletion and one insertion, without what both begin or end with.
+    private static func close(_ run: Run, before next: inout DiffSegment, _ result: inout [DiffSegment]) {
+        var (deleted, inserted): (ArraySlice<UInt16>, ArraySlice<UInt16>) = (run.deleted[...], run.inserted[...])
+        if !deleted.isEmpty, !inserted.isEmpty {
+            let prefix: Int = common(inserted, deleted, UnitSearch.commonPrefix)
+            if prefix > 0 {
+                if result.last?.kind == .equal {
+                    result[result.count - 1].units += inserted.prefix(prefix)
+                } else {
+                    result.append(DiffSegment(.equal, inserted.prefix(prefix)))
+                }
+                inserted = inserted.dropFirst(prefix)
+                deleted = deleted.dropFirst(prefix)
+            }
+            let suffix: Int = common(inserted, deleted, UnitSearch.commonSuffix)
+            if suffix > 0 {
+                next.units.insert(contentsOf: inserted.suffix(suffix), at: 0)
+                inserted = inserted.dropLast(suffix)
+                deleted = deleted.dropLast(suffix)
+            }
+        }
+        if !deleted.isEmpty { result.append(DiffSegment(.delete, deleted)) }
+        if !inserted.isEmpty { result.append(DiffSegment(.insert, inserted)) }
+    }
+
+    static func common(
+        _ left: ArraySlice<UInt16>, _ right: ArraySlice<UInt16>, _ measure: (Units, Units) -> Int
+    ) -> Int {
+        left.withUnsafeBufferPointer { left in right.withUnsafeBufferPointer { measure(left, $0) } }
+    }
+
+    /// Where an edit between two equalities ends with the one before it or begins with the one behind it, the edit can
+    /// move over that equality. Returns whether anything moved.
+    private static func shiftEdits(_ segments: inout [DiffSegment]) -> Bool {
+        guard segments.count >= 3 else { return false }
+        var changed: Bool = false
+        var result: [DiffSegment] = [segments[0]]
+        result.reserveCapacity(segments.count)
+        var place: Int = 1
+        while place < segments.count - 1 {
+            let last: Int = result.count - 1
+            let edit: DiffSegment = segments[place]
+            guard result[last].kind == .equal, segments[place + 1].kind == .equal else {
+                result.append(edit)
+                place += 1
+                continue
+            }
+            let before: [UInt16] = result[last].units
+            let after: [UInt16] = segments[place + 1].units
+            if edit.units.hasSuffix(before) {
+                result[last] = DiffSegment(edit.kind, before + edit.units.dropLast(before.count))
+                result.append(DiffSegment(.equal, before + after))
+            } else if edit.units.starts(with: after) {
+                result[last].units += after
+                result.append(DiffSegment(edit.kind, edit.units.dropFirst(after.count) + after))
+            } else {
+                result.append(edit)
+                place += 1
+                continue
+            }
+            // The equality behind the moved edit is not an edge of the next one in this pass.
+            changed = true
+            place += 2
+        }
+        result += segments[place...]
+        segments = result
+        return changed
+    }
+}
+
+extension [UInt16] {
+    func hasSuffix(_ end: [UInt16]) -> Bool { count >= end.count && suffix(end.count).elementsEqual(end) }
+}

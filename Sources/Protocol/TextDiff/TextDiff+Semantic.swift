@@ -1,0 +1,226 @@
+extension TextDiff {
+    /// Gives up equalities that are no longer than the edits on both sides of them, moves edits to word and line ends,
+    /// and splits deletions and insertions that overlap.
+    public static func cleanupSemantic(_ segments: inout [DiffSegment]) {
+        if giveUpShortEqualities(&segments) { cleanupMerge(&segments) }
+        cleanupSemanticLossless(&segments)
+        splitOverlaps(&segments)
+    }
+
+    /// Units deleted and inserted between two equalities.
+    private struct Amount {
+        var deleted: Int = 0
+        var inserted: Int = 0
+        var longer: Int { max(deleted, inserted) }
+
+        mutating func add(_ segment: DiffSegment) {
+            if segment.kind == .delete { deleted += segment.units.count } else { inserted += segment.units.count }
+        }
+    }
+
+    /// Turns equalities that are not worth keeping into a deletion and an insertion. Returns whether there were any.
+    private static func giveUpShortEqualities(_ segments: inout [DiffSegment]) -> Bool {
+        /// Equalities kept so far, each with the edits before it.
+        var kept: [(place: Int, before: Amount)] = []
+        var givenUp: Set<Int> = []
+        var run: Amount = .init()
+        func settle() {
+            // Giving one up makes the run longer, which may cost the equality before it, too.
+            while let (place, before): (Int, Amount) = kept.last {
+                let length: Int = segments[place].units.count
+                guard length > 0, length <= before.longer, length <= run.longer else { return }
+                kept.removeLast()
+                givenUp.insert(place)
+                run.deleted += before.deleted + length
+                run.inserted += before.inserted + length
+            }
+        }
+        for (place, segment): (Int, DiffSegment) in segments.enumerated() {
+            if segment.kind != .equal {
+                run.add(segment)
+                continue
+            }
+            settle()
+            kept.append((place: place, before: run))
+            run = Amount()
+        }
+        settle()
+        replace(givenUp, in: &segments)
+        return !givenUp.isEmpty
+    }
+
+    /// Writes the equalities at `places` as a deletion and an insertion each.
+    static func replace(_ places: Set<Int>, in segments: inout [DiffSegment]) {
+        guard !places.isEmpty else { return }
+        var result: [DiffSegment] = []
+        result.reserveCapacity(segments.count + places.count)
+        for (place, segment): (Int, DiffSegment) in segments.enumerated() {
+            if places.contains(place) {
+                result.append(DiffSegment(.delete, segment.units))
+                result.append(DiffSegment(.insert, segment.units))
+            } else {
+                result.append(segment)
+            }
+        }
+        segments = result
+    }
+
+    /// Splits a deletion followed by an insertion where the one ends as the other begins.
+    private static func splitOverlaps(_ segments: inout [DiffSegment]) {
+        var result: [DiffSegment] = []
+        result.reserveCapacity(segments.count)
+        var place: Int = 0
+        while place < segments.count {
+            guard place + 1 < segments.count, segments[place].kind == .delete, segments[place + 1].kind == .insert
+            else {
+                result.append(segments[place])
+                place += 1
+                continue
+            }
+            let (deletion, insertion): ([UInt16], [UInt16]) = (segments[place].units, segments[place + 1].units)
+            let forward: Int = common(deletion[...], insertion[...], UnitSearch.overlap)
+            let backward: Int = common(insertion[...], deletion[...], UnitSearch.overlap)
+            let least: Int = min(deletion.count, insertion.count)
+            if forward >= backward, forward * 2 >= least {
+                result.append(DiffSegment(.delete, deletion.dropLast(forward)))
+                result.append(DiffSegment(.equal, insertion.prefix(forward)))
+                result.append(DiffSegment(.insert, insertion.dropFirst(forward)))
+            } else if backward > forward, backward * 2 >= least {
+                result.append(DiffSegment(.insert, insertion.dropLast(backward)))
+                result.append(DiffSegment(.equal, deletion.prefix(backward)))
+                result.append(DiffSegment(.delete, deletion.dropFirst(backward)))
+            } else {
+                result += segments[place...(place + 1)]
+            }
+            place += 2
+        }
+        segments = result
+    }
+
+    // MARK: Shifting to boundaries
+
+    /// Shifts single edits between two equalities sideways to where a reader would see them: ends of lines, sentences
+    /// and words. The texts stay the same.
+    public static func cleanupSemanticLossless(_ segments: inout [DiffSegment]) {
+        guard segments.count >= 3 else { return }
+        var result: [DiffSegment] = [segments[0]]
+        result.reserveCapacity(segments.count)
+        var place: Int = 1
+        while place < segments.count - 1 {
+            let last: Int = result.count - 1
+            guard last >= 0, result[last].kind == .equal, segments[place + 1].kind == .equal else {
+                result.append(segments[place])
+                place += 1
+                continue
+            }
+            let shift: EditShift = .init(result[last].units, segments[place].units, segments[place + 1].units)
+            guard let best: Int = shift.best() else {
+                result.append(segments[place])
+                place += 1
+                continue
+            }
+            let edit: DiffSegment = .init(segments[place].kind, shift.text[best..<(best + shift.length)])
+            if best > 0 { result[last].units = Array(shift.text[..<best]) } else { result.removeLast() }
+            if best + shift.length < shift.text.count {
+                result.append(edit)
+                segments[place + 1].units = Array(shift.text[(best + shift.length)...])
+            } else {
+                // The second equality is gone; the edit takes its place and meets what follows.
+                segments[place + 1] = edit
+            }
+            place += 1
+        }
+        result += segments[place...]
+        segments = result
+    }
+}
+
+/// All places to which an edit between two equalities can be shifted.
+private struct EditShift {
+    /// The first equality, the edit and the second equality in a row, as the edit stands furthest left.
+    let text: [UInt16]
+    let length: Int
+    private let original: Int
+    private let leftmost: Int
+
+    init(_ before: [UInt16], _ edit: [UInt16], _ after: [UInt16]) {
+        let back: Int = TextDiff.common(before[...], edit[...], UnitSearch.commonSuffix)
+        // Shifting left by the common end leaves the whole row of units as it is but for this rotation.
+        text = before.dropLast(back) + edit.suffix(back) + edit.dropLast(back) + edit.suffix(back) + after
+        length = edit.count
+        original = before.count
+        leftmost = before.count - back
+    }
+
+    /// Where the edit should begin; nil when that is where it was.
+    func best() -> Int? {
+        text.withUnsafeBufferPointer { text in
+            var start: Int = leftmost
+            var bestStart: Int = start
+            var bestScore: Int = score(text, start)
+            while start + length < text.count, text[start] == text[start + length] {
+                start += 1
+                let score: Int = score(text, start)
+                // Of equals the last: edits prefer to stand behind what they resemble.
+                if score >= bestScore { (bestStart, bestScore) = (start, score) }
+            }
+            return bestStart == original ? nil : bestStart
+        }
+    }
+
+    private func score(_ text: Units, _ start: Int) -> Int {
+        let end: Int = start + length
+        return Boundary.score(text.upTo(start), text.part(start, end))
+            + Boundary.score(text.part(start, end), text.from(end))
+    }
+}
+
+/// How good a place between two texts is for the end of an edit.
+private enum Boundary {
+    /// 6 at an end of the text, 5 at a blank line, 4 at a line end, 3 behind a sentence, 2 at white space, 1 at
+    /// punctuation, 0 inside a word.
+    static func score(_ before: Units, _ after: Units) -> Int {
+        guard let left: UInt16 = before.last, let right: UInt16 = after.first else { return 6 }
+        let (leftIsOther, rightIsOther): (Bool, Bool) = (!isLetterOrDigit(left), !isLetterOrDigit(right))
+        let (leftIsSpace, rightIsSpace): (Bool, Bool) = (leftIsOther && isSpace(left), rightIsOther && isSpace(right))
+        let (leftIsEnd, rightIsEnd): (Bool, Bool) = (leftIsSpace && isLineEnd(left), rightIsSpace && isLineEnd(right))
+        if leftIsEnd && endsWithBlankLine(before) || rightIsEnd && beginsWithBlankLine(after) { return 5 }
+        if leftIsEnd || rightIsEnd { return 4 }
+        if leftIsOther, !leftIsSpace, rightIsSpace { return 3 }
+        if leftIsSpace || rightIsSpace { return 2 }
+        return leftIsOther || rightIsOther ? 1 : 0
+    }
+
+    private static func isLetterOrDigit(_ unit: UInt16) -> Bool {
+        (0x30...0x39).contains(unit) || (0x41...0x5A).contains(unit) || (0x61...0x7A).contains(unit)
+    }
+
+    private static func isLineEnd(_ unit: UInt16) -> Bool { unit == 0x0A || unit == 0x0D }
+
+    /// White space of ECMAScript's `\s`.
+    private static func isSpace(_ unit: UInt16) -> Bool {
+        switch unit {
+        case 0x09...0x0D, 0x20, 0xA0, 0x1680, 0x2000...0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF: true
+        default: false
+        }
+    }
+
+    /// `\n\n` or `\n\r\n` at the end.
+    private static func endsWithBlankLine(_ text: Units) -> Bool {
+        let end: Int = text.count
+        guard end >= 2, text[end - 1] == 0x0A else { return false }
+        if text[end - 2] == 0x0A { return true }
+        return end >= 3 && text[end - 2] == 0x0D && text[end - 3] == 0x0A
+    }
+
+    /// Two line feeds, each with or without a carriage return before it, at the beginning.
+    private static func beginsWithBlankLine(_ text: Units) -> Bool {
+        var place: Int = 0
+        for _ in 0..<2 {
+            if place < text.count, text[place] == 0x0D { place += 1 }
+            guard place < text.count, text[place] == 0x0A else { return false }
+            place += 1
+        }
+        return true
+    }
+}

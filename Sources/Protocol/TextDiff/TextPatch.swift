@@ -1,0 +1,143 @@
+/// One hunk: an edit with some of the text around it, by which it is found again in a text that has changed.
+public struct TextPatch: Sendable, Equatable {
+    public var segments: [DiffSegment] = []
+    /// Where the hunk begins in the old text (with all hunks before it applied) and in the new one.
+    public var sourceStart: Int = 0
+    public var targetStart: Int = 0
+    /// How much of each text the hunk covers.
+    public var sourceLength: Int = 0
+    public var targetLength: Int = 0
+
+    public init() {}
+
+    /// Longest text that can be searched for with errors: one bit per unit of a 32-bit integer.
+    public static let searchMax: Int = 32
+    /// Units of the text kept on both sides of an edit.
+    public static let margin: Int = 4
+}
+
+extension TextDiff {
+    /// Cuts a difference into hunks with `TextPatch.margin` units of context, more where the place would be ambiguous.
+    ///
+    /// - Parameter budget: pays for the searches; when it is used up the contexts are shorter.
+    public static func patchMake(
+        _ source: [UInt16], _ segments: [DiffSegment], budget: inout StepBudget
+    ) -> [TextPatch] {
+        var maker: PatchMaker = .init(source: source, target: target(of: segments), budget: budget)
+        for (place, segment): (Int, DiffSegment) in segments.enumerated() {
+            maker.take(segment, isLast: place == segments.count - 1)
+        }
+        maker.finish()
+        budget = maker.budget
+        return maker.patches
+    }
+}
+
+/// Collects segments into hunks.
+private struct PatchMaker {
+    private let source: [UInt16]
+    private let target: [UInt16]
+    var budget: StepBudget
+    private(set) var patches: [TextPatch] = []
+    private var patch: TextPatch = .init()
+    private var sourcePlace: Int = 0
+    private var targetPlace: Int = 0
+    /// The text in which the hunk at hand is looked for is the target up to one place and the source from another: what
+    /// stood before the hunk has been patched already.
+    private var rolling: (target: Int, source: Int) = (0, 0)
+
+    init(source: [UInt16], target: [UInt16], budget: StepBudget) {
+        self.source = source
+        self.target = target
+        self.budget = budget
+    }
+
+    mutating func take(_ segment: DiffSegment, isLast: Bool) {
+        let count: Int = segment.units.count
+        if patch.segments.isEmpty, segment.kind != .equal {
+            patch.sourceStart = sourcePlace
+            patch.targetStart = targetPlace
+        }
+        switch segment.kind {
+        case .insert:
+            patch.segments.append(segment)
+            patch.targetLength += count
+        case .delete:
+            patch.segments.append(segment)
+            patch.sourceLength += count
+        case .equal:
+            if count <= 2 * TextPatch.margin, !patch.segments.isEmpty, !isLast {
+                patch.segments.append(segment)
+                patch.sourceLength += count
+                patch.targetLength += count
+            } else if count >= 2 * TextPatch.margin, !patch.segments.isEmpty {
+                finish()
+                rolling = (targetPlace, sourcePlace)
+            }
+        }
+        if segment.kind != .insert { sourcePlace += count }
+        if segment.kind != .delete { targetPlace += count }
+    }
+
+    /// Ends the hunk at hand.
+    mutating func finish() {
+        guard !patch.segments.isEmpty else { return }
+        addContext()
+        patches.append(patch)
+        patch = TextPatch()
+    }
+
+    private mutating func addContext() {
+        let length: Int = rolling.target + source.count - rolling.source
+        guard length > 0 else { return }
+        var padding: Int = 0
+        var end: Int = min(patch.targetStart + patch.sourceLength, length)
+        var start: Int = patch.targetStart
+        while end - start < TextPatch.searchMax - 2 * TextPatch.margin, occursTwice(start, end, length) {
+            padding += TextPatch.margin
+            start = max(0, patch.targetStart - padding)
+            end = min(length, patch.targetStart + patch.sourceLength + padding)
+        }
+        padding += TextPatch.margin
+        start = max(0, patch.targetStart - padding)
+        let middle: Int = patch.targetStart + patch.sourceLength
+        end = min(length, middle + padding)
+        let before: [UInt16] = (start..<patch.targetStart).map(unit)
+        let after: [UInt16] = (middle..<max(middle, end)).map(unit)
+        if !before.isEmpty { patch.segments.insert(DiffSegment(.equal, before), at: 0) }
+        if !after.isEmpty { patch.segments.append(DiffSegment(.equal, after)) }
+        patch.sourceStart -= before.count
+        patch.targetStart -= before.count
+        patch.sourceLength += before.count + after.count
+        patch.targetLength += before.count + after.count
+    }
+
+    private func unit(_ place: Int) -> UInt16 {
+        place < rolling.target ? target[place] : source[rolling.source + place - rolling.target]
+    }
+
+    /// Whether a part of the rolling text is there more than once.
+    private mutating func occursTwice(_ start: Int, _ end: Int, _ length: Int) -> Bool {
+        // An empty part is everywhere.
+        guard end > start else { return true }
+        guard !budget.isUsedUp else { return false }
+        budget.spend(length / 2 + 1)
+        let wanted: [UInt16] = (start..<end).map(unit)
+        let seam: Int = rolling.target
+        let joint: [UInt16] = (max(0, seam - wanted.count + 1)..<min(length, seam + wanted.count - 1)).map(unit)
+        let found: Int =
+            Self.occurrences(of: wanted, in: target[..<seam]) + Self.occurrences(of: wanted, in: joint[...])
+            + Self.occurrences(of: wanted, in: source[rolling.source...])
+        return found > 1
+    }
+
+    /// Counts up to 2.
+    private static func occurrences(of wanted: [UInt16], in text: ArraySlice<UInt16>) -> Int {
+        wanted.withUnsafeBufferPointer { wanted in
+            text.withUnsafeBufferPointer { text in
+                guard let first: Int = UnitSearch.first(wanted, in: text) else { return 0 }
+                return UnitSearch.first(wanted, in: text, from: first + 1) == nil ? 1 : 2
+            }
+        }
+    }
+}
