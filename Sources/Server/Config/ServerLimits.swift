@@ -61,6 +61,9 @@ public struct ServerLimits: Sendable, Equatable {
     /// Changes kept in memory for one bucket, 0...1,000,000. As `tailBytesMax`.
     public var tailChangesMax: Int = 1_000
 
+    /// Bytes of encoded changes kept in memory for all buckets, 0...1 TiB. As `tailBytesMax`.
+    public var tailBytesTotalMax: Int = 256 << 20
+
     /// Bytes of one `c:` message of a catch-up from disk, 64 KiB...64 MiB. A longer one comes in several messages.
     public var catchUpPageBytes: Int = 4 << 20
 

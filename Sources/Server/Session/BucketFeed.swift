@@ -1,0 +1,120 @@
+import ThicketProtocol
+
+/// One bucket as the loop sees it: how far it is published, its newest changes encoded, and who listens.
+///
+/// Owned by the hub. Lives while a channel is open on the bucket (or waits for it to be opened).
+final class BucketFeed {
+    /// A change as it goes to every receiver.
+    struct Entry {
+        let gid: GlobalID
+        let key: EntityKey
+        let isRemoval: Bool
+        let element: [UInt8]
+    }
+
+    let bucket: BucketID
+    /// The bucket's tag inside a cv.
+    let tag: UInt32
+    /// False while a reader looks the bucket up; outcomes that come meanwhile are kept in the tail.
+    private(set) var isOpen: Bool = false
+    /// The bucket's row; nil while it has no change.
+    private(set) var row: BucketRow?
+    /// Newest change that clients may know of. Reads go up to here; what is above comes as a broadcast.
+    private(set) var published: GlobalID = 0
+    /// Channels that wait for the bucket to be opened, in order.
+    var waiters: [Channel] = []
+    /// Channels on the bucket. `Channel.place` is the index here.
+    private(set) var subscribers: [Channel] = []
+
+    /// The newest changes, oldest first: all above `tailFloor`.
+    private var tail: [Entry] = []
+    /// Entries at the front of `tail` that are gone already; cut off now and then.
+    private var tailStart: Int = 0
+    private(set) var tailFloor: GlobalID = 0
+    private(set) var tailBytes: Int = 0
+
+    init(bucket: BucketID, tag: UInt32) {
+        self.bucket = bucket
+        self.tag = tag
+    }
+
+    /// A reader saw the bucket. Commits it did not see have come, or will come, as outcomes.
+    func open(_ record: BucketRecord?) {
+        let seen: GlobalID = record?.head ?? 0
+        row = record?.row ?? row
+        while tailStart < tail.count && tail[tailStart].gid <= seen { dropOldest() }
+        tailFloor = max(tailFloor, seen)
+        published = max(seen, tailFloor, tail.last?.gid ?? 0)
+        isOpen = true
+    }
+
+    /// Takes what one group did to the bucket.
+    ///
+    /// - Returns: the entries that subscribers have not been sent; empty while the bucket is not open.
+    func publish(_ outcome: BucketOutcome, limits: ServerLimits) -> [Entry] {
+        if let row: BucketRow = outcome.row { self.row = row }
+        var fresh: [Entry] = []
+        let before: GlobalID = published
+        for case .applied(let applied) in outcome.events where applied.gid > before {
+            let entry: Entry = .init(
+                gid: applied.gid, key: applied.key, isRemoval: applied.isRemoval, element: applied.element)
+            fresh.append(entry)
+            tail.append(entry)
+            tailBytes += applied.element.count
+        }
+        defer { trim(limits) }
+        guard isOpen else { return [] }
+        published = max(before, fresh.last?.gid ?? 0)
+        return fresh
+    }
+
+    /// Gives back the memory of the tail; an older `cv` is then answered from disk.
+    func dropTail() {
+        tailFloor = max(tailFloor, tail.last?.gid ?? 0)
+        tail = []
+        tailStart = 0
+        tailBytes = 0
+    }
+
+    /// All changes above `gid`, oldest first; nil when the tail does not reach back so far.
+    func tail(after gid: GlobalID) -> ArraySlice<Entry>? {
+        guard gid >= tailFloor else { return nil }
+        var low: Int = tailStart
+        var high: Int = tail.count
+        while low < high {
+            let middle: Int = (low + high) / 2
+            if tail[middle].gid <= gid { low = middle + 1 } else { high = middle }
+        }
+        return tail[low...]
+    }
+
+    func add(_ channel: Channel) {
+        channel.place = subscribers.count
+        subscribers.append(channel)
+    }
+
+    func remove(_ channel: Channel) {
+        guard channel.place < subscribers.count, subscribers[channel.place] === channel else { return }
+        let last: Channel = subscribers.removeLast()
+        guard last !== channel else { return }
+        last.place = channel.place
+        subscribers[last.place] = last
+    }
+
+    private func trim(_ limits: ServerLimits) {
+        while tail.count - tailStart > limits.tailChangesMax || tailBytes > limits.tailBytesMax {
+            tailFloor = tail[tailStart].gid
+            dropOldest()
+        }
+        guard tailStart > 64 && tailStart * 2 > tail.count else { return }
+        tail.removeFirst(tailStart)
+        tailStart = 0
+    }
+
+    private func dropOldest() {
+        let oldest: Entry = tail[tailStart]
+        tailBytes -= oldest.element.count
+        tail[tailStart] = Entry(gid: oldest.gid, key: oldest.key, isRemoval: oldest.isRemoval, element: [])
+        tailStart += 1
+    }
+}

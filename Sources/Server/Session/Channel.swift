@@ -1,0 +1,93 @@
+import ThicketProtocol
+
+/// One bucket inside one connection. Owned by the hub.
+final class Channel {
+    /// How far an `init` has come.
+    enum Phase {
+        /// The token is being looked up.
+        case authenticating
+        /// The bucket is being looked up.
+        case opening
+        /// Authorized.
+        case ready
+        /// Replaced by a later `init`, refused, or its connection is gone. Answers to it are dropped.
+        case gone
+    }
+
+    /// What the channel is sent of the bucket's changes.
+    ///
+    /// From its first `cv` or `i` on it gets every change above the position it named, once and in order.
+    enum Stream {
+        /// Never asked: its own changes only.
+        case idle
+        /// Reads an index that stands at `current`. What comes later is held until the last page, so that no page
+        /// undoes a change; but not beyond `deadline` (nanoseconds).
+        case walking(current: GlobalID, deadline: Int64)
+        /// A reader fetches the changes up to `upTo`; `mustAnswer` until the `cv` has its answer.
+        case catchingUp(upTo: GlobalID, mustAnswer: Bool)
+        /// Has everything up to the bucket's `published`.
+        case live
+    }
+
+    /// Nanoseconds a walk may rest before the changes held back are sent after all.
+    static let walkRest: Int64 = 60_000_000_000
+    /// Messages kept while the `init` is under way; one more is answered `N:?`.
+    static let queuedMax: Int = 64
+    /// `cv` requests kept while one is being answered; one more is answered `cv:?`.
+    static let queuedCatchUpsMax: Int = 16
+    /// Refusals kept while the channel catches up; one more goes at once.
+    static let heldRefusalsMax: Int = 1_024
+
+    /// The connection. It outlives its channels.
+    unowned let session: Session
+    let number: ChannelNumber
+    /// Never used twice.
+    let life: UInt64
+    let clientID: ClientID
+    let library: AuthorLibrary
+    /// Before API 1.1 a refusal is preceded by `auth:expired`.
+    let expectsExpired: Bool
+    /// iOS and the browser library ask `cv` after each index, so what a walk held back is left to that answer.
+    let asksAfterIndex: Bool
+
+    var phase: Phase = .authenticating
+    var user: UserID?
+    var canWrite: Bool = false
+    var feed: BucketFeed?
+    /// Index in the feed's subscribers.
+    var place: Int = 0
+    /// `name` of the `init`.
+    let bucketName: BucketName
+    /// `cmd` of the `init`, and what came behind it.
+    var queued: [ChannelRequest] = []
+
+    var stream: Stream = .idle
+    var queuedCatchUps: [GlobalID] = []
+    /// Errors that wait for the changes they were derived from.
+    var heldRefusals: [[UInt8]] = []
+    var hints: RemovalHints = .init()
+
+    init(
+        session: Session, number: ChannelNumber, life: UInt64, clientID: ClientID, bucketName: BucketName,
+        request: InitRequest
+    ) {
+        self.session = session
+        self.number = number
+        self.life = life
+        self.clientID = clientID
+        self.bucketName = bucketName
+        self.library = AuthorLibrary(named: request.library)
+        self.expectsExpired = request.expectsExpired
+        let name: String = request.library ?? ""
+        self.asksAfterIndex =
+            request.api == nil || name.utf8.elementsEqual("ios".utf8) || name.utf8.elementsEqual("osx".utf8)
+    }
+
+    var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: life) }
+
+    /// Whether broadcasts go to the channel as they come.
+    var isLive: Bool {
+        if case .live = stream { return true }
+        return false
+    }
+}

@@ -1,0 +1,213 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// All connections, channels and live buckets as the loop sees them: a state machine without I/O, clock or threads.
+///
+/// Events go in as method calls, with the time where it matters; actions come out of `takeActions()` and are performed
+/// in order. Belongs to the loop's thread (or to a simulation's).
+///
+/// What holds at every moment:
+/// - A channel gets changes from its first `cv` or `i` on, each once, in the order of the log; its own changes come in
+///   their place in that order and are their acknowledgement. A channel that never asked gets its own changes only.
+/// - Reads go up to the feed's `published`, broadcasts begin above it.
+/// - Nothing that is not on disk has been sent.
+public final class Hub {
+    public let limits: ServerLimits
+    let codec: ChangeVersionCodec
+    let metrics: Metrics
+
+    /// By slot, which is small and used again.
+    private var slots: [Session?] = []
+    /// Connections open now.
+    public private(set) var connectionCount: Int = 0
+    var feeds: [BucketID: BucketFeed] = [:]
+    var actions: [HubAction] = []
+    var nextLife: UInt64 = 1
+
+    var slowed: [ConnectionID] = []
+    var walkers: [Channel] = []
+    var heldByReads: [ConnectionID] = []
+    var heldByQueue: [ConnectionID] = []
+    var readsOutstanding: Int = 0
+    var inFlight: InFlight = .init()
+    var tailBytes: Int = 0
+    var asks: [Ask] = []
+
+    /// - Parameter codec: made from the store's identity.
+    public init(limits: ServerLimits, codec: ChangeVersionCodec, metrics: Metrics) {
+        self.limits = limits
+        self.codec = codec
+        self.metrics = metrics
+    }
+
+    /// What is to be done, in order. The caller performs all of it before the next event.
+    public func takeActions() -> [HubAction] {
+        guard !actions.isEmpty else { return [] }
+        let taken: [HubAction] = actions
+        actions.removeAll(keepingCapacity: true)
+        return taken
+    }
+
+    /// Whether `tick` has something to do later: call it every tenth of a second while true.
+    public var needsTick: Bool { !slowed.isEmpty || !walkers.isEmpty || !asks.isEmpty }
+
+    /// Reads that await their answer.
+    public var readCount: Int { readsOutstanding }
+    /// Changes that await their outcome.
+    public var changeCount: Int { inFlight.count }
+
+    // MARK: Connections
+
+    /// A WebSocket was opened.
+    /// - Parameter app: the app of the path, as it stood there.
+    public func opened(_ id: ConnectionID, app: String) {
+        let slot: Int = Int(id.slot)
+        if let old: Session = session(atSlot: slot) { closed(old.id) }
+        while slots.count <= slot { slots.append(nil) }
+        slots[slot] = Session(id: id, app: try? AppID(app), limits: limits)
+        connectionCount += 1
+    }
+
+    /// A connection is gone, for whatever reason.
+    public func closed(_ id: ConnectionID) {
+        guard let session: Session = session(id) else { return }
+        slots[Int(id.slot)] = nil
+        connectionCount -= 1
+        session.isClosing = true
+        for channel: Channel in session.channels { leave(channel) }
+        session.channels = []
+    }
+
+    /// Asks all connections to go: the server stops.
+    public func closeAll() {
+        for case let session? in slots { close(session, .goingAway, "the server stops") }
+    }
+
+    /// The connection of that name; nil when it is gone, even if its slot is used again.
+    func session(_ id: ConnectionID) -> Session? {
+        guard let session: Session = session(atSlot: Int(id.slot)), session.id == id else { return nil }
+        return session
+    }
+
+    private func session(atSlot slot: Int) -> Session? { slot >= 0 && slot < slots.count ? slots[slot] : nil }
+
+    // MARK: Messages
+
+    /// A text message came. Bad input is answered and never ends the connection.
+    public func received(_ id: ConnectionID, _ text: UnsafeRawBufferPointer, now: HubInstant) {
+        received(id, [UInt8](text), now: now)
+    }
+
+    /// The same for a message in an array.
+    public func received(_ id: ConnectionID, _ text: [UInt8], now: HubInstant) {
+        guard let session: Session = session(id), !session.isClosing else { return }
+        let isRefused: Bool = meter(&session.messages, of: session, limit: .messageRate, now: now)
+        let message: ClientMessage
+        do {
+            message = try ClientMessage(parsing: text)
+        } catch {
+            metrics.messagesReceived.add(1, .unknown)
+            // Which channel was meant cannot be told; clients log a `?` wherever it comes.
+            return send(Reply.notUnderstood(0), to: session)
+        }
+        switch message {
+        case .heartbeat(let count):
+            metrics.messagesReceived.add(1, .heartbeat)
+            send(Reply.heartbeat(count < .max ? count + 1 : 1), to: session)
+        case .log(let json):
+            metrics.messagesReceived.add(1, .remoteLog)
+            report(json, from: session)
+        case .channel(let number, let request):
+            metrics.messagesReceived.add(1, request.label)
+            guard !isRefused else { return refuse(request, on: number, of: session) }
+            if case .initialize(let request) = request {
+                initialize(number, of: session, with: request, now: now)
+            } else {
+                dispatch(request, on: number, of: session, bytes: text.count, now: now)
+            }
+        }
+    }
+
+    /// Runs a command on its channel, or keeps it while the channel's `init` is under way.
+    private func dispatch(
+        _ request: ChannelRequest, on number: ChannelNumber, of session: Session, bytes: Int, now: HubInstant
+    ) {
+        guard let channel: Channel = session.channel(number) else {
+            return send(Reply.notUnderstood(number), to: session)
+        }
+        guard case .ready = channel.phase else {
+            guard channel.queued.count < Channel.queuedMax else {
+                return send(Reply.notUnderstood(number), to: session)
+            }
+            channel.queued.append(request)
+            return
+        }
+        run(request, on: channel, bytes: bytes, now: now)
+    }
+
+    /// Runs a command of an authorized channel.
+    func run(_ request: ChannelRequest, on channel: Channel, bytes: Int, now: HubInstant) {
+        switch request {
+        case .change(let change): submit(change, on: channel, bytes: bytes, now: now)
+        case .changes(let changes):
+            for change: ChangeRequest in changes {
+                submit(change, on: channel, bytes: bytes / changes.count, now: now)
+            }
+        case .changesSince(let text): changesSince(text, on: channel, now: now)
+        case .entity(let key, let version): entity(key, version, on: channel, now: now)
+        case .index(let index): self.index(index, on: channel, now: now)
+        case .unreadableEntity(let argument):
+            send(Reply.noEntity(channel.number, argument), to: channel.session)
+        case .indexState(let state): report(state, from: channel)
+        case .initialize, .unknown: send(Reply.notUnderstood(channel.number), to: channel.session)
+        }
+    }
+
+    // MARK: Time
+
+    /// Ends waits that are over.
+    public func tick(_ now: HubInstant) {
+        resumeSlowed(now)
+        releaseWalkers(now)
+        expireAsks(now)
+    }
+
+    // MARK: Doing
+
+    func send(_ frame: SharedFrame, to session: Session) {
+        guard !session.isClosing else { return }
+        actions.append(.send(session.id, frame))
+    }
+
+    func close(_ session: Session, _ code: WebSocketCloseCode, _ reason: String) {
+        guard !session.isClosing else { return }
+        session.isClosing = true
+        for channel: Channel in session.channels { leave(channel) }
+        session.channels = []
+        actions.append(.close(session.id, code, reason: reason))
+    }
+}
+
+extension ConnectionID {
+    /// Both numbers in one, for messages to the shard.
+    var packed: UInt64 { UInt64(UInt32(bitPattern: slot)) << 32 | UInt64(serial) }
+
+    init(packed: UInt64) {
+        self.init(slot: Int32(truncatingIfNeeded: packed >> 32), serial: UInt32(truncatingIfNeeded: packed))
+    }
+}
+
+extension ChannelRequest {
+    /// The label under which the message is counted.
+    var label: Metrics.Command {
+        switch self {
+        case .initialize: .initialize
+        case .index: .index
+        case .entity, .unreadableEntity: .entity
+        case .changesSince: .changesSince
+        case .change, .changes: .change
+        case .indexState: .remoteIndex
+        case .unknown: .unknown
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import ThicketProtocol
+
+// `c`: to the shard, and after the commit to everybody (wire contract, section 6).
+extension Hub {
+    /// Percent of the high-water mark below which senders are read again.
+    private static let lowWaterPercent: Int = 50
+
+    /// Hands a change to the shard.
+    func submit(_ change: ChangeRequest, on channel: Channel, bytes: Int, now: HubInstant) {
+        guard let feed: BucketFeed = channel.feed else { return }
+        let session: Session = channel.session
+        let isRefused: Bool = meter(&session.changes, of: session, limit: .changeRate, now: now)
+        guard !isRefused else { return refuse(change, on: channel, .unavailable) }
+        guard inFlight.count < limits.changesQueuedMax, inFlight.bytes < limits.changeBytesQueuedMax else {
+            metrics.limitHits.add(1, .queue)
+            return refuse(change, on: channel, .unavailable)
+        }
+        endWalk(channel, now: now)
+        let submitted: SubmittedChange = .init(
+            origin: ChangeOrigin(connection: session.id.packed, channel: channel.number), bucket: feed.bucket,
+            clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
+            echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix)
+        inFlight.add(bytes: bytes, at: now.monotonic)
+        actions.append(.submit(.change(submitted)))
+        guard isAboveHighWater else { return }
+        if !session.pauses.contains(.queue) { heldByQueue.append(session.id) }
+        pause(session, .queue)
+    }
+
+    private var isAboveHighWater: Bool {
+        inFlight.count * 100 >= limits.changesQueuedMax * limits.queueHighWaterPercent
+            || inFlight.bytes * 100 >= limits.changeBytesQueuedMax * limits.queueHighWaterPercent
+    }
+
+    private var isBelowLowWater: Bool {
+        inFlight.count * 10_000 < limits.changesQueuedMax * limits.queueHighWaterPercent * Self.lowWaterPercent
+            && inFlight.bytes * 10_000
+                < limits.changeBytesQueuedMax * limits.queueHighWaterPercent * Self.lowWaterPercent
+    }
+
+    /// Whether this is the removal by which `node-simperium` answers one that it was sent.
+    private func isEcho(_ change: ChangeRequest, on channel: Channel, now: HubInstant) -> Bool {
+        guard channel.library == .nodeSimperium else { return false }
+        guard case .remove = change.operation, change.sv == nil else {
+            channel.hints.forget(change.key)
+            return false
+        }
+        return channel.hints.takeEcho(of: change.key, at: now.monotonic)
+    }
+
+    /// Refuses a change that the shard has not seen.
+    func refuse(_ change: ChangeRequest, on channel: Channel, _ code: ErrorCode) {
+        metrics.changesRefused.add(1, code)
+        let element: [UInt8] = Reply.refusal(
+            client: channel.clientID.text, key: change.key, code: code,
+            changeIDs: change.ccid.isEmpty ? [] : [change.ccid])
+        send(Reply.changes(channel.number, CollectionOfOne(element)), to: channel.session)
+    }
+
+    // MARK: After the commit
+
+    /// A group is on disk (or was refused as a whole): its outcomes leave, in order.
+    /// - Parameter requests: how many of the changes handed over this settles.
+    public func committed(_ outcome: CommitOutcome, requests: Int, now: HubInstant) {
+        inFlight.settle(requests, at: now.monotonic) { (waited: Int64) in
+            metrics.changeSeconds.observe(Int(waited / 1_000))
+        }
+        for bucket: BucketOutcome in outcome.buckets { deliver(bucket, now: now) }
+        guard !heldByQueue.isEmpty, isBelowLowWater else { return }
+        let held: [ConnectionID] = heldByQueue
+        heldByQueue = []
+        for id: ConnectionID in held {
+            if let session: Session = session(id) { resume(session, .queue) }
+        }
+    }
+
+    private func deliver(_ outcome: BucketOutcome, now: HubInstant) {
+        guard let feed: BucketFeed = feeds[outcome.bucket] else { return }
+        let before: Int = feed.tailBytes
+        let fresh: [BucketFeed.Entry] = feed.publish(outcome, limits: limits)
+        tailBytes += feed.tailBytes - before
+        if !fresh.isEmpty {
+            broadcast(fresh, in: feed, now: now)
+            acknowledge(outcome, in: feed, above: fresh[0].gid)
+        }
+        refuse(outcome, in: feed)
+        if tailBytes > limits.tailBytesTotalMax {
+            tailBytes -= feed.tailBytes
+            feed.dropTail()
+        }
+    }
+
+    /// Sends a group's changes to every live channel; one frame for all channels of one number.
+    private func broadcast(_ entries: [BucketFeed.Entry], in feed: BucketFeed, now: HubInstant) {
+        let bytes: Int = entries.reduce(0) { $0 + $1.element.count + 1 }
+        let removals: [EntityKey] = entries.compactMap { $0.isRemoval ? $0.key : nil }
+        var frames: [(number: ChannelNumber, frame: SharedFrame)] = []
+        var receivers: Int = 0
+        for channel: Channel in feed.subscribers where channel.isLive {
+            let frame: SharedFrame
+            if let made = frames.first(where: { $0.number == channel.number }) {
+                frame = made.frame
+            } else {
+                frame = Reply.changes(channel.number, entries.lazy.map(\.element), bytes: bytes)
+                if frames.count < 16 { frames.append((channel.number, frame)) }
+            }
+            actions.append(.send(channel.session.id, frame))
+            receivers += 1
+            guard channel.library == .nodeSimperium else { continue }
+            for key: EntityKey in removals { channel.hints.note(key, at: now.monotonic) }
+        }
+        metrics.deliveries.add(receivers * entries.count)
+    }
+
+    /// Sends a channel that never asked for changes its own.
+    private func acknowledge(_ outcome: BucketOutcome, in feed: BucketFeed, above first: GlobalID) {
+        var own: [(channel: Channel, elements: [[UInt8]])] = []
+        for case .applied(let applied) in outcome.events where applied.gid >= first {
+            guard let channel: Channel = self.channel(applied.origin, in: feed), case .idle = channel.stream else {
+                continue
+            }
+            if let place: Int = own.firstIndex(where: { $0.channel === channel }) {
+                own[place].elements.append(applied.element)
+            } else {
+                own.append((channel, [applied.element]))
+            }
+        }
+        for (channel, elements): (Channel, [[UInt8]]) in own {
+            send(Reply.changes(channel.number, elements), to: channel.session)
+            metrics.deliveries.add(elements.count)
+        }
+    }
+
+    /// Sends refusals to their authors, behind the changes they were derived from.
+    private func refuse(_ outcome: BucketOutcome, in feed: BucketFeed) {
+        for case .refused(let refused) in outcome.events {
+            guard let channel: Channel = self.channel(refused.origin, in: feed) else { continue }
+            let element: [UInt8] = Reply.refusal(
+                client: refused.clientID.text, key: refused.key, code: refused.code, changeIDs: refused.changeIDs)
+            if case .catchingUp = channel.stream, channel.heldRefusals.count < Channel.heldRefusalsMax {
+                channel.heldRefusals.append(element)
+            } else {
+                send(Reply.changes(channel.number, CollectionOfOne(element)), to: channel.session)
+            }
+        }
+    }
+
+    private func channel(_ origin: ChangeOrigin, in feed: BucketFeed) -> Channel? {
+        guard let channel: Channel = session(ConnectionID(packed: origin.connection))?.channel(origin.channel),
+            channel.feed === feed,
+            case .ready = channel.phase
+        else { return nil }
+        return channel
+    }
+}

@@ -1,0 +1,174 @@
+import ThicketProtocol
+
+// `init`: token, bucket, and the commands that came with it (wire contract, section 4).
+extension Hub {
+    /// Longest token, bytes.
+    static let tokenBytesMax: Int = 1_024
+
+    /// Starts a channel anew; whatever it was before is forgotten.
+    func initialize(_ number: ChannelNumber, of session: Session, with request: InitRequest, now: HubInstant) {
+        if let old: Channel = session.channel(number) { remove(old) }
+        let channel: Channel
+        do {
+            channel = try admit(number, of: session, request)
+        } catch {
+            refuse(number, of: session, error, expectsExpired: request.expectsExpired)
+            return
+        }
+        if let first: ChannelRequest = request.firstRequest { channel.queued.append(first) }
+        session.channels.append(channel)
+        read(.grant(token: request.token ?? ""), for: channel)
+    }
+
+    /// Checks what needs no look at the store.
+    private func admit(
+        _ number: ChannelNumber, of session: Session, _ request: InitRequest
+    ) throws(InitRefusal) -> Channel {
+        let token: String = request.token ?? ""
+        guard !token.isEmpty, token.utf8.count <= Self.tokenBytesMax,
+            token.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
+        else { throw InitRefusal(.invalidRequest, "Token malformed") }
+        guard number <= Limits.channelNumberMax else { throw InitRefusal(.serverError, "Channel number too large") }
+        guard session.channels.count < limits.channelsPerConnectionMax else {
+            metrics.limitHits.add(1, .channels)
+            throw InitRefusal(.serverError, "Too many channels")
+        }
+        guard let pathApp: AppID = session.app, let app: AppID = try? AppID(request.appID ?? ""), app == pathApp else {
+            throw InitRefusal(.serverError, "App id invalid")
+        }
+        guard let name: BucketName = try? BucketName(request.name ?? "") else {
+            throw InitRefusal(.serverError, "Bucket name invalid")
+        }
+        guard let clientID: ClientID = try? ClientID(request.clientID ?? "") else {
+            throw InitRefusal(.serverError, "Client id invalid")
+        }
+        nextLife += 1
+        return Channel(
+            session: session, number: number, life: nextLife, clientID: clientID, bucketName: name, request: request)
+    }
+
+    /// The token was looked up.
+    func granted(_ grant: TokenGrant?, to channel: Channel, now: HubInstant) {
+        guard let grant: TokenGrant, let app: AppID = channel.session.app, grant.app == app else {
+            return refuse(channel, InitRefusal(.unauthorized, "Token invalid"), now: now)
+        }
+        channel.user = grant.user
+        channel.canWrite = !grant.isReadOnly
+        let bucket: BucketID = .init(app: grant.app, user: grant.user, name: channel.bucketName)
+        let feed: BucketFeed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
+        guard feed.subscribers.count + feed.waiters.count < limits.subscribersPerBucketMax else {
+            metrics.limitHits.add(1, .channels)
+            return refuse(channel, InitRefusal(.serverError, "Too many clients on this bucket"), now: now)
+        }
+        channel.feed = feed
+        guard !feed.isOpen else { return admit(channel, to: feed, now: now) }
+        channel.phase = .opening
+        feed.waiters.append(channel)
+        guard feeds.updateValue(feed, forKey: bucket) == nil else { return }
+        read(.open(bucket), for: channel)
+    }
+
+    /// The bucket was looked up.
+    func opened(_ bucket: BucketID, _ record: BucketRecord?, buckets: Int, now: HubInstant) {
+        guard let feed: BucketFeed = feeds[bucket], !feed.isOpen else { return }
+        let waiters: [Channel] = feed.waiters
+        feed.waiters = []
+        guard record != nil || feed.row != nil || buckets < limits.bucketsPerUserMax else {
+            metrics.limitHits.add(1, .buckets)
+            feeds[bucket] = nil
+            tailBytes -= feed.tailBytes
+            for channel: Channel in waiters {
+                refuse(channel, InitRefusal(.serverError, "Bucket limit reached"), now: now)
+            }
+            return
+        }
+        tailBytes -= feed.tailBytes
+        feed.open(record)
+        tailBytes += feed.tailBytes
+        for channel: Channel in waiters { admit(channel, to: feed, now: now) }
+        discard(feed)
+    }
+
+    /// The bucket could not be looked up; the next `init` tries again.
+    func openFailed(_ bucket: BucketID, now: HubInstant) {
+        guard let feed: BucketFeed = feeds[bucket], !feed.isOpen else { return }
+        feeds[bucket] = nil
+        tailBytes -= feed.tailBytes
+        for channel: Channel in feed.waiters {
+            refuse(channel, InitRefusal(.serverError, "The store cannot be read"), now: now)
+        }
+        feed.waiters = []
+    }
+
+    private func admit(_ channel: Channel, to feed: BucketFeed, now: HubInstant) {
+        guard let user: UserID = channel.user else { return }
+        channel.phase = .ready
+        feed.add(channel)
+        metrics.channels.add()
+        metrics.authorizations.add(1, .authorized)
+        send(Reply.authorized(channel.number, user), to: channel.session)
+        let queued: [ChannelRequest] = channel.queued
+        channel.queued = []
+        for request: ChannelRequest in queued {
+            guard case .ready = channel.phase else { return }
+            run(request, on: channel, bytes: 0, now: now)
+        }
+    }
+
+    /// Refuses an `init` that got so far as to be a channel.
+    func refuse(_ channel: Channel, _ refusal: InitRefusal, now: HubInstant) {
+        let queued: [ChannelRequest] = channel.queued
+        channel.feed = nil
+        remove(channel)
+        refuse(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
+        for _: ChannelRequest in queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
+    }
+
+    private func refuse(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
+        metrics.authorizations.add(1, refusal.code == .unauthorized ? .refused : .failed)
+        if expectsExpired { send(Reply.authExpired(number), to: session) }
+        send(Reply.authFailed(number, refusal.code, refusal.message), to: session)
+    }
+
+    // MARK: Leaving
+
+    private func remove(_ channel: Channel) {
+        leave(channel)
+        channel.session.channels.removeAll { $0 === channel }
+    }
+
+    /// The channel is over: nothing goes to it any more.
+    func leave(_ channel: Channel) {
+        let wasReady: Bool = if case .ready = channel.phase { true } else { false }
+        channel.phase = .gone
+        channel.queued = []
+        channel.heldRefusals = []
+        guard let feed: BucketFeed = channel.feed else { return }
+        channel.feed = nil
+        if wasReady {
+            feed.remove(channel)
+            metrics.channels.subtract()
+        } else {
+            feed.waiters.removeAll { $0 === channel }
+        }
+        discard(feed)
+    }
+
+    /// Forgets a bucket that nobody listens to. One that is being opened stays until the reader has answered.
+    private func discard(_ feed: BucketFeed) {
+        guard feed.isOpen, feed.subscribers.isEmpty, feeds[feed.bucket] === feed else { return }
+        feeds[feed.bucket] = nil
+        tailBytes -= feed.tailBytes
+    }
+}
+
+/// Why an `init` was refused; the number and the text of the answer.
+struct InitRefusal: Error {
+    let code: ErrorCode
+    let message: String
+
+    init(_ code: ErrorCode, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+}

@@ -1,0 +1,85 @@
+import ThicketProtocol
+
+/// Number of a question that an administrator asked of clients (`thicketd ask`).
+public typealias AskID = UInt64
+
+/// The time of one turn of the loop, read once and passed in.
+public struct HubInstant: Sendable, Hashable {
+    /// Nanoseconds of a clock that never goes back; for rates and deadlines.
+    public var monotonic: Int64
+    /// Milliseconds since 1970; for rows of the log.
+    public var unix: Int64
+
+    public init(monotonic: Int64, unix: Int64) {
+        self.monotonic = monotonic
+        self.unix = unix
+    }
+}
+
+/// What the hub wants done. The driver performs the actions in order.
+public enum HubAction: Sendable {
+    /// Put this frame into the connection's queue.
+    case send(ConnectionID, SharedFrame)
+    /// End the connection with this code, behind what is queued.
+    case close(ConnectionID, WebSocketCloseCode, reason: String)
+    /// Read nothing more from the connection until `resume`. What has been read already may still come.
+    case pause(ConnectionID)
+    /// Read on.
+    case resume(ConnectionID)
+    /// Hand this to the shard.
+    case submit(ShardRequest)
+    /// Hand this to a reader.
+    case read(ReadRequest)
+    /// Hand this to a reader once most of what is queued for its connection has left: the next part of a long answer.
+    case readWhenDrained(ReadRequest)
+    /// Tell the asker.
+    case tell(AskID, RemoteReply)
+}
+
+/// The channel a read was made for. `life` tells a channel from one that took its number later.
+public struct ReadOrigin: Sendable, Hashable {
+    public let connection: ConnectionID
+    public let channel: ChannelNumber
+    public let life: UInt64
+}
+
+/// One question to a reader, which sees only what is committed.
+public struct ReadRequest: Sendable {
+    public let origin: ReadOrigin
+    public let question: ReadQuestion
+}
+
+/// What is read.
+public enum ReadQuestion: Sendable {
+    /// What does this token admit to?
+    case grant(token: String)
+    /// How does the bucket stand?
+    case open(BucketID)
+    /// A page of the index, as a whole message.
+    case index(IndexQuery, tag: UInt32)
+    /// One version of one object, as a whole message.
+    case entity(key: String, version: Version, bucket: BucketRow, upTo: GlobalID)
+    /// Changes above `after` and up to `upTo`, oldest first, as a whole message.
+    case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID)
+}
+
+/// What a reader found.
+public enum ReadAnswer: Sendable {
+    /// nil: no such token.
+    case grant(TokenGrant?)
+    /// nil: never changed. `buckets`: how many of its owner's buckets hold changes.
+    case opened(BucketRecord?, buckets: Int)
+    /// The page. `isLast`: it bears no mark.
+    case index(SharedFrame, isLast: Bool)
+    /// The walk's `current` is no longer kept: it must begin anew.
+    case indexForgotten
+    /// `KEY.VERSION`, and the object or `?`.
+    case entity(SharedFrame)
+    /// All changes up to `through`; more follow while that is below what was asked for. `removals`: keys of the newest
+    /// removals among them, at most `RemovalHints.countMax`.
+    case changes(SharedFrame, count: Int, through: GlobalID, removals: [EntityKey])
+    /// The position asked from is no longer kept: `cv:?`.
+    case changesForgotten
+    /// The store could not be read.
+    case failed(StoreError)
+}

@@ -1,0 +1,88 @@
+import ThicketProtocol
+
+// Rates and backpressure: who sends more than it may is read more slowly, and refused only when that does not help.
+extension Hub {
+    /// Counts one event of a connection against its rate.
+    /// - Returns: whether the event is to be refused.
+    func meter(
+        _ meter: inout RateMeter, of session: Session, limit: Metrics.LimitName, now: HubInstant
+    ) -> Bool {
+        switch meter.take(at: now.monotonic) {
+        case .take: return false
+        case .slow(let until):
+            if session.slowUntil <= now.monotonic { metrics.limitHits.add(1, limit) }
+            session.slowUntil = max(session.slowUntil, until)
+            if !session.pauses.contains(.rate) { slowed.append(session.id) }
+            pause(session, .rate)
+            return false
+        case .refuse:
+            metrics.limitHits.add(1, limit)
+            return true
+        }
+    }
+
+    func pause(_ session: Session, _ reason: Session.Pauses) {
+        guard !session.isClosing else { return }
+        let wasRead: Bool = session.pauses.isEmpty
+        session.pauses.insert(reason)
+        if wasRead { actions.append(.pause(session.id)) }
+    }
+
+    func resume(_ session: Session, _ reason: Session.Pauses) {
+        guard session.pauses.contains(reason) else { return }
+        session.pauses.remove(reason)
+        if session.pauses.isEmpty && !session.isClosing { actions.append(.resume(session.id)) }
+    }
+
+    func resumeSlowed(_ now: HubInstant) {
+        guard !slowed.isEmpty else { return }
+        let waiting: [ConnectionID] = slowed
+        slowed = []
+        for id: ConnectionID in waiting {
+            guard let session: Session = session(id) else { continue }
+            if session.slowUntil <= now.monotonic { resume(session, .rate) } else { slowed.append(id) }
+        }
+    }
+
+    /// Answers a message that came faster than the connection may send.
+    func refuse(_ request: ChannelRequest, on number: ChannelNumber, of session: Session) {
+        switch (request, session.channel(number)) {
+        case (.change(let change), let channel?): refuse(change, on: channel, .unavailable)
+        case (.changes(let changes), let channel?):
+            for change: ChangeRequest in changes { refuse(change, on: channel, .unavailable) }
+        default: send(Reply.notUnderstood(number), to: session)
+        }
+    }
+}
+
+/// Changes handed to the shard, in order: what they weigh, and since when they wait.
+struct InFlight {
+    private struct Entry {
+        let arrival: Int64
+        let bytes: Int
+    }
+
+    private var entries: [Entry] = []
+    private var start: Int = 0
+    private(set) var bytes: Int = 0
+
+    var count: Int { entries.count - start }
+
+    mutating func add(bytes: Int, at now: Int64) {
+        entries.append(Entry(arrival: now, bytes: bytes))
+        self.bytes += bytes
+    }
+
+    /// The oldest `number` are done. Calls `waited` with the nanoseconds of each.
+    mutating func settle(_ number: Int, at now: Int64, waited: (Int64) -> Void) {
+        let end: Int = min(entries.count, start + number)
+        for index: Int in start..<end {
+            bytes -= entries[index].bytes
+            waited(now - entries[index].arrival)
+        }
+        start = end
+        guard start > 1_024 && start * 2 > entries.count || start == entries.count else { return }
+        entries.removeFirst(start)
+        start = 0
+    }
+}

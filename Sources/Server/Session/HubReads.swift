@@ -1,0 +1,268 @@
+import ThicketProtocol
+
+// `i`, `e`, `cv`, and the answers of the readers (wire contract, section 5).
+extension Hub {
+    // MARK: Asking
+
+    /// Hands a question to the readers. Whoever has too many open is read no further for a while.
+    /// - Parameter isContinued: the answer follows another one, so it waits until that has mostly been read.
+    func read(_ question: ReadQuestion, for channel: Channel, isContinued: Bool = false) {
+        let session: Session = channel.session
+        guard session.readsOutstanding < limits.readsPerConnectionMax * 4, readsOutstanding < limits.readsQueuedMax * 2
+        else {
+            metrics.limitHits.add(1, .queue)
+            return close(session, .tryAgainLater, "too many requests await their answer")
+        }
+        session.readsOutstanding += 1
+        readsOutstanding += 1
+        metrics.readsQueued.set(readsOutstanding)
+        let request: ReadRequest = .init(origin: channel.origin, question: question)
+        actions.append(isContinued ? .readWhenDrained(request) : .read(request))
+        if session.readsOutstanding >= limits.readsPerConnectionMax {
+            pause(session, .reads)
+        } else if readsOutstanding >= limits.readsQueuedMax {
+            heldByReads.append(session.id)
+            pause(session, .reads)
+        }
+    }
+
+    /// Starts or continues an index walk.
+    func index(_ request: IndexRequest, on channel: Channel, now: HubInstant) {
+        guard let feed: BucketFeed = channel.feed else { return }
+        var query: IndexQuery = .init(
+            bucket: feed.row ?? 0, current: feed.published, limit: request.pageLimit, withData: request.wantsData)
+        if let mark: String = request.mark, let position: IndexMark = IndexMark(mark, codec: codec, tag: feed.tag),
+            position.current <= feed.published, position.before <= position.current
+        {
+            query.current = position.current
+            query.before = position.before
+        }
+        walk(channel, at: query.current, isFirst: query.before == nil, now: now)
+        guard feed.row != nil else {
+            let page: SharedFrame = IndexMessage.empty(
+                channel.number, current: codec.encode(query.current, tag: feed.tag))
+            send(page, to: channel.session)
+            return walked(channel, isLast: true, now: now)
+        }
+        read(.index(query, tag: feed.tag), for: channel)
+    }
+
+    /// Answers one version of an object.
+    func entity(_ key: String, _ version: Version, on channel: Channel, now: HubInstant) {
+        guard let feed: BucketFeed = channel.feed else { return }
+        if case .walking(let current, _) = channel.stream {
+            channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
+        }
+        guard let row: BucketRow = feed.row, version > 0 else {
+            return send(Reply.entity(channel.number, key: key, version: version, body: nil), to: channel.session)
+        }
+        read(.entity(key: key, version: version, bucket: row, upTo: feed.published), for: channel)
+    }
+
+    /// Answers all changes since a position, and subscribes from there.
+    func changesSince(_ text: String, on channel: Channel, now: HubInstant) {
+        guard let feed: BucketFeed = channel.feed else { return }
+        guard let gid: GlobalID = codec.decode(text, tag: feed.tag), gid <= feed.published else {
+            metrics.catchUps.add(1, .unknown)
+            return send(Reply.changeVersionUnknown(channel.number), to: channel.session)
+        }
+        if case .catchingUp = channel.stream {
+            guard channel.queuedCatchUps.count < Channel.queuedCatchUpsMax else {
+                return send(Reply.changeVersionUnknown(channel.number), to: channel.session)
+            }
+            channel.queuedCatchUps.append(gid)
+            return
+        }
+        catchUp(channel, from: gid, mustAnswer: true, now: now)
+    }
+
+    // MARK: Following the log
+
+    /// Brings a channel from `gid` to the present and makes it live, from memory when that reaches back so far.
+    func catchUp(_ channel: Channel, from gid: GlobalID, mustAnswer: Bool, now: HubInstant) {
+        guard let feed: BucketFeed = channel.feed else { return }
+        if let missed: ArraySlice<BucketFeed.Entry> = feed.tail(after: gid) {
+            if !missed.isEmpty || mustAnswer {
+                if mustAnswer { metrics.catchUps.add(1, missed.isEmpty ? .current : .memory) }
+                deliver(missed, to: channel, now: now)
+            }
+            return becomeLive(channel, now: now)
+        }
+        if mustAnswer { metrics.catchUps.add(1, .disk) }
+        channel.stream = .catchingUp(upTo: feed.published, mustAnswer: mustAnswer)
+        read(
+            .changes(bucket: feed.row ?? 0, tag: feed.tag, after: gid, upTo: feed.published), for: channel)
+    }
+
+    private func deliver(_ entries: ArraySlice<BucketFeed.Entry>, to channel: Channel, now: HubInstant) {
+        let bytes: Int = entries.reduce(0) { $0 + $1.element.count + 1 }
+        send(Reply.changes(channel.number, entries.lazy.map(\.element), bytes: bytes), to: channel.session)
+        metrics.deliveries.add(entries.count)
+        guard channel.library == .nodeSimperium else { return }
+        for entry: BucketFeed.Entry in entries where entry.isRemoval {
+            channel.hints.note(entry.key, at: now.monotonic)
+        }
+    }
+
+    private func becomeLive(_ channel: Channel, now: HubInstant) {
+        channel.stream = .live
+        if !channel.heldRefusals.isEmpty {
+            send(Reply.changes(channel.number, channel.heldRefusals), to: channel.session)
+            channel.heldRefusals = []
+        }
+        guard !channel.queuedCatchUps.isEmpty else { return }
+        catchUp(channel, from: channel.queuedCatchUps.removeFirst(), mustAnswer: true, now: now)
+    }
+
+    // MARK: Walking the index
+
+    /// An index page was asked for: later changes wait until the walk is over.
+    private func walk(_ channel: Channel, at current: GlobalID, isFirst: Bool, now: HubInstant) {
+        let deadline: Int64 = now.monotonic + Channel.walkRest
+        switch channel.stream {
+        case .catchingUp: return
+        case .walking(let before, _):
+            channel.stream = .walking(current: isFirst ? current : before, deadline: deadline)
+        case .idle, .live:
+            guard isFirst else { return resumeWalk(channel, at: current, deadline: deadline) }
+            channel.stream = .walking(current: current, deadline: deadline)
+            walkers.append(channel)
+        }
+    }
+
+    /// A walk goes on that this channel did not begin: a client that came back with its mark. What it missed since the
+    /// walk's `current` is sent at its end.
+    private func resumeWalk(_ channel: Channel, at current: GlobalID, deadline: Int64) {
+        guard case .idle = channel.stream else { return }
+        channel.stream = .walking(current: current, deadline: deadline)
+        walkers.append(channel)
+    }
+
+    /// A page was sent.
+    private func walked(_ channel: Channel, isLast: Bool, now: HubInstant) {
+        guard case .walking(let current, _) = channel.stream else { return }
+        guard isLast, !channel.asksAfterIndex else {
+            channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
+            return
+        }
+        catchUp(channel, from: current, mustAnswer: false, now: now)
+    }
+
+    /// Ends a walk before its time: the channel sends changes, so it wants to hear of others.
+    func endWalk(_ channel: Channel, now: HubInstant) {
+        guard case .walking(let current, _) = channel.stream else { return }
+        catchUp(channel, from: current, mustAnswer: false, now: now)
+    }
+
+    func releaseWalkers(_ now: HubInstant) {
+        guard !walkers.isEmpty else { return }
+        let waiting: [Channel] = walkers
+        walkers = []
+        for channel: Channel in waiting {
+            guard case .ready = channel.phase, case .walking(_, let deadline) = channel.stream else { continue }
+            if deadline <= now.monotonic { endWalk(channel, now: now) } else { walkers.append(channel) }
+        }
+    }
+
+    // MARK: Answers
+
+    /// A reader answered. Answers to channels that are gone are dropped.
+    public func answered(_ request: ReadRequest, _ answer: ReadAnswer, now: HubInstant) {
+        settle(request.origin.connection)
+        if case .open(let bucket) = request.question {
+            if case .opened(let record, let buckets) = answer {
+                opened(bucket, record, buckets: buckets, now: now)
+            } else {
+                openFailed(bucket, now: now)
+            }
+            return
+        }
+        guard let session: Session = session(request.origin.connection), !session.isClosing,
+            let channel: Channel = session.channel(request.origin.channel), channel.life == request.origin.life
+        else { return }
+        switch answer {
+        case .grant(let grant): granted(grant, to: channel, now: now)
+        case .opened: break
+        case .entity(let frame): send(frame, to: session)
+        case .index(let frame, let isLast):
+            send(frame, to: session)
+            walked(channel, isLast: isLast, now: now)
+        case .indexForgotten: restartWalk(request.question, on: channel, now: now)
+        case .changes(let frame, let count, let through, let removals):
+            caughtUp(channel, frame, count: count, through: through, removals: removals, now: now)
+        case .changesForgotten: forgotten(channel, now: now)
+        case .failed: failed(request.question, on: channel, now: now)
+        }
+    }
+
+    private func settle(_ id: ConnectionID) {
+        readsOutstanding -= 1
+        metrics.readsQueued.set(readsOutstanding)
+        if let session: Session = session(id) {
+            session.readsOutstanding -= 1
+            if session.readsOutstanding * 2 < limits.readsPerConnectionMax, readsOutstanding < limits.readsQueuedMax {
+                resume(session, .reads)
+            }
+        }
+        guard !heldByReads.isEmpty, readsOutstanding * 2 < limits.readsQueuedMax else { return }
+        let held: [ConnectionID] = heldByReads
+        heldByReads = []
+        for id: ConnectionID in held {
+            guard let session: Session = session(id) else { continue }
+            guard session.readsOutstanding < limits.readsPerConnectionMax else { continue }
+            resume(session, .reads)
+        }
+    }
+
+    /// A part of the log came from disk.
+    private func caughtUp(
+        _ channel: Channel, _ frame: SharedFrame, count: Int, through: GlobalID, removals: [EntityKey], now: HubInstant
+    ) {
+        guard case .catchingUp(let upTo, let mustAnswer) = channel.stream, let feed: BucketFeed = channel.feed else {
+            return
+        }
+        if count > 0 || mustAnswer { send(frame, to: channel.session) }
+        metrics.deliveries.add(count)
+        if channel.library == .nodeSimperium {
+            for key: EntityKey in removals { channel.hints.note(key, at: now.monotonic) }
+        }
+        guard through < upTo else { return catchUp(channel, from: upTo, mustAnswer: false, now: now) }
+        channel.stream = .catchingUp(upTo: upTo, mustAnswer: false)
+        read(
+            .changes(bucket: feed.row ?? 0, tag: feed.tag, after: through, upTo: upTo), for: channel,
+            isContinued: true)
+    }
+
+    /// The position was cut from the log: the client reads the index.
+    private func forgotten(_ channel: Channel, now: HubInstant) {
+        metrics.catchUps.add(1, .unknown)
+        channel.stream = .idle
+        send(Reply.changeVersionUnknown(channel.number), to: channel.session)
+        if !channel.heldRefusals.isEmpty {
+            send(Reply.changes(channel.number, channel.heldRefusals), to: channel.session)
+            channel.heldRefusals = []
+        }
+        guard !channel.queuedCatchUps.isEmpty else { return }
+        catchUp(channel, from: channel.queuedCatchUps.removeFirst(), mustAnswer: true, now: now)
+    }
+
+    /// The log no longer reaches back to the walk's `current`: the first page of a new walk is the answer.
+    private func restartWalk(_ question: ReadQuestion, on channel: Channel, now: HubInstant) {
+        guard case .index(var query, let tag) = question, let feed: BucketFeed = channel.feed else { return }
+        guard query.before != nil || query.current < feed.published else {
+            return failed(question, on: channel, now: now)
+        }
+        query.before = nil
+        query.current = feed.published
+        walk(channel, at: query.current, isFirst: true, now: now)
+        read(.index(query, tag: tag), for: channel)
+    }
+
+    /// The store could not be read. There is no word for it in the protocol, so the client comes again.
+    private func failed(_ question: ReadQuestion, on channel: Channel, now: HubInstant) {
+        if case .grant = question {
+            return refuse(channel, InitRefusal(.serverError, "The store cannot be read"), now: now)
+        }
+        close(channel.session, .internalError, "the store cannot be read")
+    }
+}

@@ -1,0 +1,68 @@
+import ThicketProtocol
+
+/// Where an index walk stands: the position it is a snapshot of, and the one below which it goes on.
+///
+/// On the wire two cvs with a dot between, so that it tells nothing and only this server in this epoch can read it.
+struct IndexMark: Equatable {
+    let current: GlobalID
+    let before: GlobalID
+
+    init(current: GlobalID, before: GlobalID) {
+        self.current = current
+        self.before = before
+    }
+
+    /// nil when the text is no mark of this bucket: the walk starts anew.
+    init?(_ text: String, codec: ChangeVersionCodec, tag: UInt32) {
+        let parts: [Substring] = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, let current: GlobalID = codec.decode(String(parts[0]), tag: tag),
+            let before: GlobalID = codec.decode(String(parts[1]), tag: tag)
+        else { return nil }
+        self.init(current: current, before: before)
+    }
+
+    func text(_ codec: ChangeVersionCodec, tag: UInt32) -> [UInt8] {
+        codec.encode(current, tag: tag) + [0x2E] + codec.encode(before, tag: tag)
+    }
+}
+
+/// Writes index pages.
+enum IndexMessage {
+    /// The page of a bucket without objects.
+    static func empty(_ channel: ChannelNumber, current: [UInt8]) -> SharedFrame {
+        page(channel, current: current, entries: [], mark: nil)
+    }
+
+    /// - Parameters:
+    ///   - current: cv of the walk.
+    ///   - mark: absent on the last page.
+    static func page(
+        _ channel: ChannelNumber, current: [UInt8], entries: [IndexEntry], mark: [UInt8]?
+    ) -> SharedFrame {
+        var text: [UInt8] = Reply.head(channel, "i:{\"current\":\"")
+        text.reserveCapacity(
+            text.count + 160 + entries.reduce(0) { $0 + $1.key.text.utf8.count + 48 + ($1.body?.count ?? 0) })
+        text.append(contentsOf: current)
+        text.append(contentsOf: "\",\"index\":[".utf8)
+        for (index, entry): (Int, IndexEntry) in entries.enumerated() {
+            if index > 0 { text.append(0x2C) }
+            text.append(contentsOf: "{\"id\":\"".utf8)
+            text.append(contentsOf: entry.key.text.utf8)
+            text.append(contentsOf: "\",\"v\":".utf8)
+            text.append(contentsOf: String(entry.version).utf8)
+            if let body: [UInt8] = entry.body {
+                text.append(contentsOf: ",\"d\":".utf8)
+                text.append(contentsOf: body)
+            }
+            text.append(0x7D)
+        }
+        text.append(0x5D)
+        if let mark: [UInt8] {
+            text.append(contentsOf: ",\"mark\":\"".utf8)
+            text.append(contentsOf: mark)
+            text.append(0x22)
+        }
+        text.append(0x7D)
+        return SharedFrame(text: text)
+    }
+}

@@ -1,0 +1,40 @@
+/// Says when a sender goes on faster than it may: a bucket of tokens, kept as the one time at which it is full again.
+struct RateMeter {
+    /// What to do about one more event.
+    enum Verdict: Equatable {
+        /// Within the rate.
+        case take
+        /// Above it: take this one, and read no more before that time (nanoseconds).
+        case slow(until: Int64)
+        /// Above it by a whole burst more: refuse this one.
+        case refuse
+    }
+
+    /// Nanoseconds that one event costs.
+    private let cost: Int64
+    /// Nanoseconds of credit at most.
+    private let credit: Int64
+    /// When all that was taken is paid for.
+    private var paidAt: Int64 = .min
+
+    /// - Parameters:
+    ///   - perSecond: events on average, at least 1.
+    ///   - burst: events at once after a quiet time, at least 1.
+    init(perSecond: Int, burst: Int) {
+        cost = max(1, 1_000_000_000 / Int64(max(1, perSecond)))
+        credit = cost * Int64(max(1, burst))
+    }
+
+    /// Counts one event at `now` (nanoseconds of a clock that never goes back).
+    mutating func take(at now: Int64) -> Verdict {
+        let start: Int64 = max(paidAt, now)
+        let debt: Int64 = start - now + cost - credit
+        guard debt > 0 else {
+            paidAt = start + cost
+            return .take
+        }
+        guard debt <= credit else { return .refuse }
+        paidAt = start + cost
+        return .slow(until: now + debt)
+    }
+}

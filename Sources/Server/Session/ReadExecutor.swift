@@ -1,0 +1,95 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// Answers the hub's questions from one reader; belongs to the thread that made it.
+///
+/// Messages are written here, whole, so that the loop only passes them on.
+public final class ReadExecutor {
+    private let reader: any StoreReader
+    private let codec: ChangeVersionCodec
+    private let limits: ServerLimits
+
+    public init(reader: any StoreReader, codec: ChangeVersionCodec, limits: ServerLimits) {
+        self.reader = reader
+        self.codec = codec
+        self.limits = limits
+    }
+
+    /// Never throws: a store that cannot be read is an answer too.
+    public func answer(_ request: ReadRequest) -> ReadAnswer {
+        do {
+            return try read(request)
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    private func read(_ request: ReadRequest) throws(StoreError) -> ReadAnswer {
+        let channel: ChannelNumber = request.origin.channel
+        switch request.question {
+        case .grant(let token):
+            return .grant(try reader.grant(tokenHash: Hash.sha256(Array(token.utf8))))
+        case .open(let id):
+            let record: BucketRecord? = try reader.bucket(id)
+            guard record == nil else { return .opened(record, buckets: 0) }
+            return .opened(nil, buckets: try reader.buckets(of: id.app, user: id.user).count)
+        case .index(let query, let tag):
+            return try index(query, tag: tag, channel: channel)
+        case .entity(let key, let version, let bucket, let upTo):
+            guard let name: EntityKey = try? EntityKey(key) else {
+                return .entity(Reply.entity(channel, key: key, version: version, body: nil))
+            }
+            let body: [UInt8]? = try reader.body(of: name, version: version, in: bucket, upTo: upTo)
+            return .entity(Reply.entity(channel, key: key, version: version, body: body))
+        case .changes(let bucket, let tag, let after, let upTo):
+            return try changes(bucket, tag: tag, after: after, upTo: upTo, channel: channel)
+        }
+    }
+
+    private func index(_ query: IndexQuery, tag: UInt32, channel: ChannelNumber) throws(StoreError) -> ReadAnswer {
+        guard let slice: IndexSlice = try reader.indexPage(query) else { return .indexForgotten }
+        let mark: [UInt8]? = slice.next.map {
+            IndexMark(current: query.current, before: $0).text(codec, tag: tag)
+        }
+        let frame: SharedFrame = IndexMessage.page(
+            channel, current: codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark)
+        return .index(frame, isLast: mark == nil)
+    }
+
+    /// One message of a catch-up: as much of the log as its bounds admit.
+    private func changes(
+        _ bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, channel: ChannelNumber
+    ) throws(StoreError) -> ReadAnswer {
+        var elements: [[UInt8]] = []
+        var bytes: Int = 0
+        var through: GlobalID = after
+        var removals: [EntityKey] = []
+        while through < upTo {
+            let room: Int = min(Self.rowsAtOnce, limits.catchUpPageChanges - elements.count)
+            let page: ChangePage? = try reader.changes(
+                in: bucket, after: through, upTo: upTo, limit: room, byteLimit: limits.catchUpPageBytes - bytes)
+            guard let page: ChangePage else { return .changesForgotten }
+            for change: ChangeRecord in page.changes {
+                let element: [UInt8] = encode(change, tag: tag)
+                elements.append(element)
+                bytes += element.count + 1
+                through = change.gid
+                if change.kind == .remove { removals.append(change.key) }
+                if bytes >= limits.catchUpPageBytes { break }
+            }
+            let isFull: Bool = bytes >= limits.catchUpPageBytes || elements.count >= limits.catchUpPageChanges
+            if isFull && (page.hasMore || through < page.changes.last?.gid ?? 0) { break }
+            if !page.hasMore { through = upTo }
+        }
+        return .changes(
+            Reply.changes(channel, elements, bytes: bytes), count: elements.count, through: through,
+            removals: removals.suffix(RemovalHints.countMax))
+    }
+
+    /// Log rows fetched by one call.
+    private static let rowsAtOnce: Int = 1_000
+
+    private func encode(_ change: ChangeRecord, tag: UInt32) -> [UInt8] {
+        ChangeElement.encode(change, changeVersion: codec.encode(change.gid, tag: tag))
+    }
+}

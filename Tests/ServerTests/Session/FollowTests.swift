@@ -1,0 +1,256 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Following the log: nothing twice, nothing missed, whatever meets whatever.
+struct FollowTests {
+    private func ccids(_ messages: [String]) -> [String] {
+        messages.filter { $0.hasPrefix("0:c:[") }.flatMap { $0.allBetween(#""ccids":[""#, and: "\"") }
+    }
+
+    @Test("a change that is committed while a cv is being read comes once, behind the answer")
+    func commitDuringCatchUp() throws {
+        var limits: ServerLimits = .init()
+        limits.tailChangesMax = 1
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let writer: Peer = harness.client("w")
+        writer.send(edit("k1", "x1", to: "a"), edit("k2", "x2", to: "a"))
+        let reader: Peer = harness.client("r")
+        harness.holdsReads = true
+        reader.send("0:cv:\(try harness.cv(0))")
+        writer.send(edit("k3", "x3", to: "a"), edit("k4", "x4", to: "a"), edit("k5", "x5", to: "a"))
+        #expect(reader.take().isEmpty)
+        while !harness.reads.isEmpty { harness.answerRead() }
+        #expect(ccids(reader.take()) == ["x1", "x2", "x3", "x4", "x5"])
+        writer.send(edit("k6", "x6", to: "a"))
+        #expect(ccids(reader.take()) == ["x6"])
+    }
+
+    @Test("two cv requests at once are answered one after the other, each in full")
+    func twoCatchUps() throws {
+        var limits: ServerLimits = .init()
+        limits.tailChangesMax = 0
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let writer: Peer = harness.client("w")
+        writer.send(edit("k1", "x1", to: "a"), edit("k2", "x2", to: "a"))
+        let reader: Peer = harness.client("r")
+        harness.holdsReads = true
+        reader.send("0:cv:\(try harness.cv(0))", "0:cv:\(try harness.cv(1))")
+        while !harness.reads.isEmpty { harness.answerRead() }
+        #expect(ccids(reader.take()) == ["x1", "x2", "x2"])
+    }
+
+    @Test("what changes during an index walk is told behind the last page")
+    func heldDuringWalk() throws {
+        let harness: HubHarness = try HubHarness()
+        let writer: Peer = harness.client("w")
+        for number: Int in 1...4 { writer.send(edit("k\(number)", "x\(number)", to: "a")) }
+        let reader: Peer = harness.client("r", library: "node-simperium")
+        let first: String = try #require(reader.ask("0:i:1:::2").first)
+        let mark: String = try #require(first.components(between: #""mark":""#, and: "\""))
+        writer.send(edit("k1", "y1", sv: 1, to: "b"))
+        #expect(reader.take().isEmpty)
+        let rest: [String] = reader.ask("0:i:1:\(mark)::2")
+        #expect(rest.count == 2)
+        #expect(rest[0].hasPrefix("0:i:") && ccids(rest) == ["y1"])
+        writer.send(edit("k1", "y2", sv: 2, to: "c"))
+        #expect(ccids(reader.take()) == ["y2"])
+    }
+
+    @Test(
+        "clients that ask cv after each index get by that answer what the walk held back, once",
+        arguments: ["ios", "osx"])
+    func askAfterIndex(library: String) throws {
+        let harness: HubHarness = try HubHarness()
+        let writer: Peer = harness.client("w")
+        writer.send(edit("k1", "x1", to: "a"))
+        let reader: Peer = harness.client("r", library: library)
+        harness.holdsReads = true
+        reader.send("0:i::::500")
+        writer.send(edit("k2", "x2", to: "a"))
+        harness.answerRead()
+        #expect(ccids(reader.take()).isEmpty)
+        writer.send(edit("k3", "x3", to: "a"))
+        #expect(reader.take().isEmpty)
+        #expect(ccids(reader.ask("0:cv:\(try harness.cv(1))")) == ["x2", "x3"])
+        writer.send(edit("k4", "x4", to: "a"))
+        #expect(ccids(reader.take()) == ["x4"])
+    }
+
+    @Test("a walk that rests for a minute, or whose client begins to write, is told what it missed")
+    func walkEnds() throws {
+        for writes: Bool in [true, false] {
+            let harness: HubHarness = try HubHarness()
+            let writer: Peer = harness.client("w")
+            for number: Int in 1...3 { writer.send(edit("k\(number)", "x\(number)", to: "a")) }
+            let reader: Peer = harness.client("r")
+            _ = reader.ask("0:i::::2")
+            writer.send(edit("k4", "x4", to: "a"))
+            harness.pass(seconds: 59)
+            #expect(reader.take().isEmpty)
+            if writes { reader.send(edit("k5", "x5", to: "a")) } else { harness.pass(seconds: 2) }
+            #expect(ccids(reader.take()) == (writes ? ["x4", "x5"] : ["x4"]))
+        }
+    }
+
+    @Test("a bucket that is opened while its newest change is being published loses nothing")
+    func openDuringCommit() throws {
+        let harness: HubHarness = try HubHarness()
+        let writer: Peer = harness.client("w")
+        writer.send(edit("k1", "x1", to: "a"))
+        harness.holdsCommits = true
+        harness.holdsReads = true
+        writer.send(edit("k2", "x2", to: "a"))
+        writer.close()
+        #expect(harness.hub.feeds.isEmpty)
+        let reader: Peer = harness.connect()
+        reader.send(
+            #"0:init:{"api":"1.1","clientid":"r","token":"ann-token","app_id":"app","name":"notes","#
+                + #""cmd":"cv:\#(try harness.cv(1))"}"#)
+        harness.answerRead()
+        harness.commit()
+        while !harness.reads.isEmpty { harness.answerRead() }
+        #expect(ccids(reader.take()) == ["x2"])
+    }
+
+    @Test("any order of edits, commits, reads, reconnects and walks gives each follower each change once, in order")
+    func anyOrder() throws {
+        for seed: UInt64 in 1...150 {
+            try FollowRun(seed: seed).run()
+        }
+    }
+}
+
+/// One random run; says its seed when something is wrong.
+private final class FollowRun {
+    private let seed: UInt64
+    private var random: SeededRandom
+    private let harness: HubHarness
+    private var writers: [Peer] = []
+    private var followers: [Follower] = []
+    private var written: Int = 0
+    private var groups: [(outcome: CommitOutcome, requests: Int)] = []
+
+    private struct Follower {
+        var peer: Peer
+        /// Positions heard of, by ccid, since the last `cv` or index.
+        var heard: [String] = []
+        /// Where the follower began: changes up to here it knows from its index or its cv.
+        var start: GlobalID = 0
+        var mark: String?
+        var isWalking: Bool = false
+    }
+
+    init(seed: UInt64) throws {
+        self.seed = seed
+        random = SeededRandom(seed: seed)
+        var limits: ServerLimits = .init()
+        limits.tailChangesMax = [0, 1, 3, 100].randomElement(using: &random) ?? 0
+        limits.catchUpPageChanges = [1, 2, 1_000].randomElement(using: &random) ?? 1
+        harness = try HubHarness(limits: limits)
+        writers = [harness.client("w1"), harness.client("w2")]
+        for number: Int in 0..<3 { followers.append(Follower(peer: harness.client("f\(number)"))) }
+        harness.holdsReads = true
+        harness.holdsCommits = true
+    }
+
+    func run() throws {
+        for place: Int in followers.indices { try follow(place) }
+        for _ in 0..<60 { try step() }
+        settleAll()
+        try followers.indices.forEach(finish)
+    }
+
+    private func step() throws {
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0...2: write()
+        case 3: groups.append(harness.decide(Int.random(in: 1...4, using: &random)))
+        case 4...5: if !groups.isEmpty { harness.publish(groups.removeFirst()) }
+        case 6...7: harness.answerRead(at: Int.random(in: 0..<max(1, harness.reads.count), using: &random))
+        case 8: try goOn(Int.random(in: 0..<followers.count, using: &random))
+        default: try come(again: Int.random(in: 0..<followers.count, using: &random))
+        }
+        followers.indices.forEach(hear)
+    }
+
+    private func write() {
+        written += 1
+        let peer: Peer = writers.randomElement(using: &random) ?? writers[0]
+        peer.send(edit("k\(written)", "x\(written)", to: "v"))
+    }
+
+    /// Asks for an index or a cv on a fresh channel.
+    private func follow(_ place: Int) throws {
+        followers[place].heard = []
+        if Bool.random(using: &random) {
+            followers[place].isWalking = true
+            followers[place].start = -1
+            followers[place].peer.send("0:i::::2")
+        } else {
+            followers[place].isWalking = false
+            followers[place].start = 0
+            followers[place].peer.send("0:cv:\(try harness.cv(0))")
+        }
+    }
+
+    /// Asks for the next page of a walk.
+    private func goOn(_ place: Int) throws {
+        guard let mark: String = followers[place].mark else { return }
+        followers[place].mark = nil
+        followers[place].peer.send("0:i::\(mark)::2")
+    }
+
+    /// Drops the connection and comes back.
+    private func come(again place: Int) throws {
+        followers[place].peer.close()
+        _ = followers[place].peer.take()
+        let peer: Peer = harness.connect()
+        peer.send(#"0:init:{"api":"1.1","clientid":"f","token":"ann-token","app_id":"app","name":"notes"}"#)
+        followers[place] = Follower(peer: peer)
+        try follow(place)
+    }
+
+    private func hear(_ place: Int) {
+        for message: String in followers[place].peer.take() {
+            if message.hasPrefix("0:i:") {
+                if let current: String = message.components(between: #""current":""#, and: "\"") {
+                    followers[place].start = position(current)
+                }
+                followers[place].mark = message.components(between: #""mark":""#, and: "\"")
+                #expect(followers[place].heard.isEmpty, "seed \(seed): a change came before the walk was over")
+            } else if message.hasPrefix("0:c:[") {
+                followers[place].heard += message.allBetween(#""cv":""#, and: "\"")
+            } else {
+                #expect(message.hasPrefix("0:auth:ann"), "seed \(seed): \(message)")
+            }
+        }
+    }
+
+    private func position(_ text: String) -> GlobalID {
+        (0...GlobalID(written)).first { (try? harness.cv($0)) == text } ?? -1
+    }
+
+    /// Lets everything come to rest.
+    private func settleAll() {
+        for _ in 0..<500 {
+            while !groups.isEmpty { harness.publish(groups.removeFirst()) }
+            while !harness.reads.isEmpty { harness.answerRead() }
+            if !harness.requests.isEmpty { groups.append(harness.decide()) }
+            followers.indices.forEach(hear)
+            for place: Int in followers.indices { try? goOn(place) }
+            if groups.isEmpty && harness.reads.isEmpty && harness.requests.isEmpty { break }
+        }
+        followers.indices.forEach(hear)
+    }
+
+    private func finish(_ place: Int) throws {
+        let follower: Follower = followers[place]
+        try #require(follower.start >= 0, "seed \(seed): no answer")
+        let expected: [String] = try (0..<GlobalID(written)).filter { $0 >= follower.start }.map {
+            try harness.cv($0 + 1)
+        }
+        #expect(follower.heard == expected, "seed \(seed), follower \(place), from \(follower.start)")
+    }
+}

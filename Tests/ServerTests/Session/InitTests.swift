@@ -1,0 +1,224 @@
+import Testing
+import ThicketProtocol
+
+@testable import ThicketServer
+
+/// `init` and `auth` (wire contract, section 4).
+struct InitTests {
+    private static let fields: String = #""clientid":"c1","token":"ann-token","app_id":"app","name":"notes""#
+    private static let invalid: String = #"0:auth:{"msg":"Token invalid","code":401}"#
+
+    @Test("a good token is answered by the user's name and nothing else")
+    func good() throws {
+        let peer: Peer = try HubHarness().connect()
+        #expect(peer.ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#) == ["0:auth:ann@example.com"])
+    }
+
+    @Test(
+        "an api of 1.1 in any spelling is the new one",
+        arguments: [#""1.1""#, "1.1", "1.1000000238", "1.2", "2", #""1.10""#])
+    func newAPI(api: String) throws {
+        let peer: Peer = try HubHarness().connect()
+        let request: String = #"0:init:{"api":\#(api),"clientid":"c","token":"no","app_id":"app","name":"notes"}"#
+        #expect(peer.ask(request) == [Self.invalid])
+    }
+
+    @Test(
+        "clients without api or below 1.1 hear 'expired' first",
+        arguments: ["", #""api":1,"#, #""api":"1","#, #""api":"x","#, #""api":null,"#])
+    func oldAPI(api: String) throws {
+        let peer: Peer = try HubHarness().connect()
+        let request: String = #"0:init:{\#(api)"clientid":"c","token":"no","app_id":"app","name":"notes"}"#
+        #expect(peer.ask(request) == ["0:auth:expired", Self.invalid])
+    }
+
+    @Test("what is wrong decides the code of a refused init")
+    func codes() throws {
+        let harness: HubHarness = try HubHarness()
+        try harness.grant("other-token", app: "other", user: "ann@example.com")
+        let peer: Peer = harness.connect()
+        let table: [(fields: String, code: Int)] = [
+            (#""clientid":"c","app_id":"app","name":"notes""#, 400),
+            (#""clientid":"c","token":"","app_id":"app","name":"notes""#, 400),
+            (#""clientid":"c","token":"a b","app_id":"app","name":"notes""#, 400),
+            (#""clientid":"c","token":"\#(String(repeating: "x", count: 1_025))","app_id":"app","name":"notes""#, 400),
+            (#""clientid":"c","token":"unknown","app_id":"app","name":"notes""#, 401),
+            (#""clientid":"c","token":"other-token","app_id":"app","name":"notes""#, 401),
+            (#""clientid":"c","token":"ann-token","app_id":"other","name":"notes""#, 500),
+            (#""clientid":"c","token":"ann-token","name":"notes""#, 500),
+            (#""clientid":"c","token":"ann-token","app_id":"app""#, 500),
+            (#""clientid":"c","token":"ann-token","app_id":"app","name":"a b""#, 500),
+            (#""clientid":"c","token":"ann-token","app_id":"app","name":"\#(String(repeating: "b", count: 65))""#, 500),
+            (#""token":"ann-token","app_id":"app","name":"notes""#, 500),
+        ]
+        for (fields, code) in table {
+            let answer: [String] = peer.ask(#"0:init:{"api":"1.1",\#(fields)}"#)
+            #expect(answer.count == 1 && answer[0].hasSuffix(",\"code\":\(code)}"), "\(fields): \(answer)")
+        }
+        #expect(
+            peer.ask("0:init:no json") == [
+                "0:auth:expired", #"0:auth:{"msg":"Token malformed","code":400}"#,
+            ])
+        #expect(peer.ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#) == ["0:auth:ann@example.com"])
+    }
+
+    @Test("the app's name does not depend on case, and client_id does for clientid")
+    func lenient() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.connect(app: "APP")
+        let request: String = #"0:init:{"api":1.1,"client_id":"c","token":"ann-token","app_id":"App","name":"notes"}"#
+        #expect(peer.ask(request) == ["0:auth:ann@example.com"])
+    }
+
+    @Test(
+        "a user's name that a client would take for something else is prefixed",
+        arguments: ["12345", "true", "null", #""x""#, #"{"a":1}"#, "{x", "[1]", "expired", "1e5", "-1"])
+    func misleadingNames(name: String) throws {
+        let harness: HubHarness = try HubHarness()
+        try harness.grant("odd", user: name)
+        let peer: Peer = harness.connect()
+        let request: String = #"0:init:{"api":"1.1","clientid":"c","token":"odd","app_id":"app","name":"notes"}"#
+        #expect(peer.ask(request) == ["0:auth:user:\(name)"])
+    }
+
+    @Test("one refused channel leaves the others alone")
+    func independence() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.client("c1")
+        #expect(
+            peer.ask(#"1:init:{"api":"1.1","clientid":"c","token":"no","app_id":"app","name":"notes"}"#)
+                == [#"1:auth:{"msg":"Token invalid","code":401}"#])
+        #expect(peer.ask("1:cv:x") == ["1:?"])
+        #expect(peer.ask("0:cv:\(try harness.cv(0))") == ["0:c:[]"])
+        #expect(harness.closed.isEmpty)
+    }
+
+    @Test("a second init on a channel starts it afresh, on whatever bucket it names")
+    func restart() throws {
+        let harness: HubHarness = try HubHarness()
+        let writer: Peer = harness.client("w")
+        let peer: Peer = harness.client("c1")
+        #expect(peer.ask("0:cv:\(try harness.cv(0))") == ["0:c:[]"])
+        #expect(
+            peer.ask(#"0:init:{"api":"1.1","clientid":"c1","token":"ann-token","app_id":"app","name":"tags"}"#)
+                == ["0:auth:ann@example.com"])
+        writer.send(edit("k", "x1", to: "a"))
+        #expect(peer.take().isEmpty)
+        #expect(peer.ask("0:cv:\(try harness.cv(0, bucket: "tags"))") == ["0:c:[]"])
+    }
+
+    @Test("an init while another is under way replaces it: one answer")
+    func replacedInit() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.connect()
+        harness.holdsReads = true
+        peer.send(#"0:init:{"api":"1.1","clientid":"c","token":"no","app_id":"app","name":"notes"}"#)
+        peer.send(#"0:init:{"api":"1.1",\#(Self.fields)}"#)
+        while !harness.reads.isEmpty { harness.answerRead() }
+        #expect(peer.take() == ["0:auth:ann@example.com"])
+    }
+
+    @Test("the command of an init runs after auth")
+    func command() throws {
+        let harness: HubHarness = try HubHarness()
+        let empty: String = try harness.cv(0)
+        let table: [(command: String, answer: String)] = [
+            ("i::::50", #"0:i:{"current":"\#(empty)","index":[]}"#), ("cv:\(empty)", "0:c:[]"), ("cv:zz", "0:cv:?"),
+            ("what", "0:?"), ("init:{}", "0:?"),
+        ]
+        for (command, answer) in table {
+            let peer: Peer = harness.connect()
+            #expect(
+                peer.ask(#"0:init:{"api":"1.1",\#(Self.fields),"cmd":"\#(command)"}"#)
+                    == ["0:auth:ann@example.com", answer])
+        }
+    }
+
+    @Test("commands before an init are not understood and harm nothing")
+    func beforeInit() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.connect()
+        for text: String in ["0:cv:x", "0:i::::10", "0:e:k.1", edit("k", "x", to: "a"), "0:index:{}", "0:what"] {
+            #expect(peer.ask(text) == ["0:?"])
+        }
+        #expect(peer.ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#) == ["0:auth:ann@example.com"])
+    }
+
+    @Test("commands sent behind an init without waiting run once it is authorized")
+    func pipelined() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.connect()
+        harness.holdsReads = true
+        peer.send(#"0:init:{"api":"1.1",\#(Self.fields)}"#, "0:cv:\(try harness.cv(0))", "0:e:none.1")
+        for _ in 0..<Channel.queuedMax { peer.send("0:e:none.2") }
+        #expect(peer.take() == ["0:?", "0:?"])
+        while !harness.reads.isEmpty { harness.answerRead() }
+        let answers: [String] = peer.take()
+        #expect(answers.prefix(3) == ["0:auth:ann@example.com", "0:c:[]", "0:e:none.1\n?"])
+        #expect(answers.count == 1 + Channel.queuedMax)
+    }
+
+    @Test("commands behind an init that is refused are not understood")
+    func pipelinedRefused() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.connect()
+        harness.holdsReads = true
+        peer.send(#"0:init:{"api":"1.1","clientid":"c","token":"no","app_id":"app","name":"notes"}"#, "0:cv:x")
+        harness.answerRead()
+        #expect(peer.take() == [Self.invalid, "0:?"])
+    }
+
+    @Test("a store that cannot be read refuses the init with 500, and the next one works")
+    func storeFailure() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.connect()
+        harness.holdsReads = true
+        let refusal: String = #"0:auth:{"msg":"The store cannot be read","code":500}"#
+        peer.send(#"0:init:{"api":"1.1",\#(Self.fields)}"#)
+        harness.failRead()
+        #expect(peer.take() == [refusal])
+        peer.send(#"0:init:{"api":"1.1",\#(Self.fields)}"#)
+        harness.answerRead()
+        harness.failRead()
+        #expect(peer.take() == [refusal])
+        harness.holdsReads = false
+        #expect(peer.ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#) == ["0:auth:ann@example.com"])
+    }
+
+    @Test("more channels, buckets or clients of a bucket than admitted are refused with 500")
+    func limits() throws {
+        var limits: ServerLimits = .init()
+        limits.channelsPerConnectionMax = 2
+        limits.bucketsPerUserMax = 1
+        limits.subscribersPerBucketMax = 2
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let peer: Peer = harness.client("c1")
+        peer.send(edit("k", "x1", to: "a"))
+        #expect(peer.take().count == 1)
+        #expect(
+            peer.ask(#"1:init:{"api":"1.1","clientid":"c1","token":"ann-token","app_id":"app","name":"second"}"#)
+                == [#"1:auth:{"msg":"Bucket limit reached","code":500}"#])
+        #expect(peer.ask(#"1:init:{"api":"1.1",\#(Self.fields)}"#) == ["1:auth:ann@example.com"])
+        #expect(
+            peer.ask(#"2:init:{"api":"1.1",\#(Self.fields)}"#) == [#"2:auth:{"msg":"Too many channels","code":500}"#])
+        #expect(
+            harness.connect().ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#)
+                == [#"0:auth:{"msg":"Too many clients on this bucket","code":500}"#])
+        #expect(harness.metrics.limitHits.value(.channels) == 2)
+        #expect(harness.metrics.limitHits.value(.buckets) == 1)
+    }
+
+    @Test("a connection that ends in the middle of an init leaves nothing behind")
+    func closedDuringInit() throws {
+        let harness: HubHarness = try HubHarness()
+        harness.holdsReads = true
+        let peer: Peer = harness.connect()
+        peer.send(#"0:init:{"api":"1.1",\#(Self.fields)}"#)
+        harness.answerRead()
+        peer.close()
+        harness.answerRead()
+        #expect(harness.hub.connectionCount == 0)
+        #expect(harness.hub.feeds.isEmpty)
+        #expect(harness.hub.readCount == 0)
+    }
+}

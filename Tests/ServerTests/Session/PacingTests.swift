@@ -1,0 +1,213 @@
+import Testing
+import ThicketProtocol
+
+@testable import ThicketServer
+
+/// Rates, bounds and backpressure; and the questions an administrator asks of clients.
+struct PacingTests {
+    @Test("a sender above its rate is read more slowly, and refused only after a whole burst more")
+    func meter() {
+        var meter: RateMeter = .init(perSecond: 10, burst: 3)
+        let second: Int64 = 1_000_000_000
+        for _ in 0..<3 { #expect(meter.take(at: 0) == .take) }
+        #expect(meter.take(at: 0) == .slow(until: second / 10))
+        #expect(meter.take(at: 0) == .slow(until: second / 5))
+        #expect(meter.take(at: 0) == .slow(until: second / 10 * 3))
+        #expect(meter.take(at: 0) == .refuse)
+        #expect(meter.take(at: second / 10 * 4) == .take)
+        for _ in 0..<3 { #expect(meter.take(at: 10 * second) == .take) }
+    }
+
+    @Test("messages above the rate pause the connection until they are paid for")
+    func messageRate() throws {
+        var limits: ServerLimits = .init()
+        limits.messagesPerSecond = 10
+        limits.messagesBurst = 5
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let peer: Peer = harness.connect()
+        for _ in 0..<6 { peer.send("h:1") }
+        #expect(peer.take().count == 6, "what has been read already is answered")
+        #expect(harness.paused == [peer.id])
+        harness.pass(seconds: 1)
+        #expect(harness.paused.isEmpty)
+        #expect(harness.metrics.limitHits.value(.messageRate) == 1)
+    }
+
+    @Test("changes far above the rate are refused with 503, other messages by a question mark")
+    func changeRate() throws {
+        var limits: ServerLimits = .init()
+        limits.changesPerSecond = 1
+        limits.changesBurst = 1
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let peer: Peer = harness.client("c")
+        peer.send(edit("a", "x1", to: "1"), edit("b", "x2", to: "2"))
+        #expect(peer.take().count == 2)
+        #expect(harness.paused == [peer.id])
+        #expect(
+            peer.ask(edit("d", "x3", to: "3")) == [#"0:c:[{"clientid":"c","id":"d","error":503,"ccids":["x3"]}]"#])
+        harness.pass(seconds: 3)
+        #expect(harness.paused.isEmpty)
+        #expect(peer.ask(edit("d", "x3", to: "3")).first?.contains("\"ev\":1") == true)
+
+        limits.messagesPerSecond = 1
+        limits.messagesBurst = 1
+        let other: HubHarness = try HubHarness(limits: limits)
+        let hasty: Peer = other.client("c")
+        _ = hasty.ask("h:1")
+        #expect(hasty.ask("0:cv:x") == ["0:?"])
+        #expect(
+            hasty.ask(edit("d", "x3", to: "3")) == [#"0:c:[{"clientid":"c","id":"d","error":503,"ccids":["x3"]}]"#])
+    }
+
+    @Test("while too many changes wait, senders are not read; above the bound they are refused with 503")
+    func changeQueue() throws {
+        var limits: ServerLimits = .init()
+        limits.changesQueuedMax = 4
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let peer: Peer = harness.client("c")
+        harness.holdsCommits = true
+        for number: Int in 0..<2 { peer.send(edit("k\(number)", "x\(number)", to: "v")) }
+        #expect(harness.paused == [peer.id])
+        for number: Int in 2..<4 { peer.send(edit("k\(number)", "x\(number)", to: "v")) }
+        #expect(peer.take().isEmpty)
+        #expect(peer.ask(edit("k", "x", to: "v")).first?.contains("\"error\":503") == true)
+        harness.commit()
+        #expect(harness.paused.isEmpty)
+        #expect(peer.take().count == 1)
+        #expect(harness.hub.changeCount == 0)
+    }
+
+    @Test("a connection with too many open reads is not read on, and closed with 1013 when it comes to four times that")
+    func readBound() throws {
+        var limits: ServerLimits = .init()
+        limits.readsPerConnectionMax = 4
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let peer: Peer = harness.client("c")
+        peer.send(edit("k", "x", to: "v"))
+        _ = peer.take()
+        harness.holdsReads = true
+        for _ in 0..<4 { peer.send("0:e:k.1") }
+        #expect(harness.paused == [peer.id])
+        for _ in 0..<3 { harness.answerRead() }
+        #expect(harness.paused.isEmpty)
+        #expect(peer.take().count == 3)
+        for _ in 0..<20 { peer.send("0:e:k.1") }
+        #expect(harness.closed[peer.id] == .tryAgainLater)
+        while !harness.reads.isEmpty { harness.answerRead() }
+        #expect(peer.take().isEmpty, "nothing follows a close")
+        #expect(harness.hub.readCount == 0)
+    }
+
+    @Test("readers behind by more than the bound pause who asks, whoever it is")
+    func allReads() throws {
+        var limits: ServerLimits = .init()
+        limits.readsQueuedMax = 3
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let peers: [Peer] = (0..<3).map { harness.client("c\($0)") }
+        peers[0].send(edit("k", "x", to: "v"))
+        harness.holdsReads = true
+        for peer: Peer in peers { peer.send("0:e:k.1") }
+        #expect(harness.paused == [peers[2].id])
+        while !harness.reads.isEmpty { harness.answerRead() }
+        #expect(harness.paused.isEmpty)
+    }
+
+    @Test("the memory for tails is bounded over all buckets")
+    func tailTotal() throws {
+        var limits: ServerLimits = .init()
+        limits.tailBytesTotalMax = 400
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let peers: [Peer] = ["a", "b", "c"].map { harness.client("c", bucket: $0) }
+        for number: Int in 0..<20 { peers[number % 3].send(edit("k\(number)", "x\(number)", to: "v")) }
+        #expect(harness.hub.tailBytes <= 400)
+        #expect(harness.hub.tailBytes == harness.hub.feeds.values.reduce(0) { $0 + $1.tailBytes })
+        _ = peers[0].take()
+        let answer: [String] = peers[0].ask("0:cv:\(try harness.cv(0, bucket: "a"))")
+        #expect(answer.first?.countOf("\"ccids\"") == 7)
+    }
+
+    @Test("when the server stops every connection is told 1001")
+    func stop() throws {
+        let harness: HubHarness = try HubHarness()
+        let peers: [Peer] = [harness.client("a"), harness.connect()]
+        harness.hub.closeAll()
+        _ = peers[0].ask("h:1")
+        #expect(peers.allSatisfy { harness.closed[$0.id] == .goingAway })
+        #expect(peers[0].take().isEmpty)
+    }
+
+    @Test("a slot that is used again is another connection")
+    func slots() throws {
+        let harness: HubHarness = try HubHarness()
+        let old: ConnectionID = .init(slot: 9, serial: 1)
+        let new: ConnectionID = .init(slot: 9, serial: 2)
+        harness.hub.opened(old, app: "app")
+        harness.close(old)
+        harness.hub.opened(new, app: "app")
+        harness.receive(old, "h:1")
+        harness.receive(new, "h:1")
+        #expect(harness.take(old).isEmpty)
+        #expect(harness.take(new) == ["h:2"])
+    }
+
+    // MARK: Asking clients
+
+    private func question(_ kind: RemoteQuestion.Kind, bucket: String = "notes") throws -> RemoteQuestion {
+        RemoteQuestion(
+            bucket: BucketID(
+                app: try AppID("app"), user: try UserID("ann@example.com"), name: try BucketName(bucket)),
+            kind: kind, seconds: 5)
+    }
+
+    @Test("index is asked of every channel on the bucket, and answers go to the asker")
+    func askIndex() throws {
+        let harness: HubHarness = try HubHarness()
+        let first: Peer = harness.client("one")
+        let second: Peer = harness.client("two")
+        let other: Peer = harness.client("three", bucket: "tags")
+        harness.ask(try question(.index))
+        #expect(first.take() == ["0:index"])
+        #expect(second.take() == ["0:index"])
+        #expect(other.take().isEmpty)
+        #expect(harness.takeTold() == [.asked(2)])
+        first.send(#"0:index:{"current":"c","index":[{"id":"k","v":1}],"pendings":[]}"#)
+        other.send(#"0:index:{"current":"c","index":[]}"#)
+        let told: [RemoteReply] = harness.takeTold()
+        guard case .answer(let client, let json)? = told.first, told.count == 1 else {
+            Issue.record("no answer: \(told)")
+            return
+        }
+        #expect(client == "one")
+        #expect(String(decoding: json, as: UTF8.self).contains(#""index":[{"id":"k","v":1}]"#))
+        harness.pass(seconds: 6)
+        #expect(harness.takeTold() == [.ended])
+        second.send(#"0:index:{"current":"c","index":[]}"#)
+        #expect(harness.takeTold().isEmpty)
+    }
+
+    @Test("log is asked once of each connection, without a channel")
+    func askLog() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.client("one")
+        _ = peer.ask(#"1:init:{"api":"1.1","clientid":"one","token":"ann-token","app_id":"app","name":"notes"}"#)
+        harness.ask(try question(.log(2)))
+        #expect(peer.take() == ["log:2"])
+        #expect(harness.takeTold() == [.asked(1)])
+        peer.send(#"log:{"log":"hello"}"#, #"log:{"log":"again"}"#)
+        #expect(
+            harness.takeTold() == [
+                .answer(client: "one", json: Array(#"{"log":"hello"}"#.utf8)),
+                .answer(client: "one", json: Array(#"{"log":"again"}"#.utf8)),
+            ])
+        harness.hub.cancelAsk(1)
+        peer.send(#"log:{"log":"late"}"#)
+        #expect(harness.takeTold().isEmpty)
+    }
+
+    @Test("asking a bucket that nobody has open ends at once")
+    func askNobody() throws {
+        let harness: HubHarness = try HubHarness()
+        harness.ask(try question(.index))
+        #expect(harness.takeTold() == [.asked(0), .ended])
+    }
+}
