@@ -47,9 +47,8 @@ let package = Package(
         program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine"]),
 
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
-        library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
-        tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport"]),
+        tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
         tests(
             "ServerTests",

@@ -1,5 +1,142 @@
+import Glibc
+import ThicketProtocol
+
 /// One process per data folder serves the sync protocol.
 public enum ThicketServer {
     /// What `thicketd version` prints.
     public static let version: String = "0.1.0"
+}
+
+/// The server: event loop, hub, shard, readers and keeper, put together over one store.
+///
+/// Threads: the one that calls `run` is the loop's and has the network, the sessions and the feeds; `shard` decides and
+/// writes; `reader-N` read; `keeper` plans retention and segments. Values cross between them, never objects.
+public final class Server {
+    private let config: ServerConfig
+    private let store: any Store
+    private let retention: RetentionSettings
+    private let reload: @Sendable () -> Void
+    private let loop: EventLoop
+    public let metrics: Metrics
+    public let health: Health
+    public let log: Log
+    /// Where clients connect; tells the port when the configured one was 0.
+    public let listener: Listener
+    /// For other threads and for the control socket.
+    public let handle: ServerHandle
+
+    /// Opens the listener. Nothing is served before `run`.
+    ///
+    /// - Parameters:
+    ///   - store: closed by its owner after `run` has returned.
+    ///   - reload: called on the loop's thread at SIGHUP; must be quick.
+    /// - Throws: when the address cannot be listened on.
+    public init(
+        config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
+        health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> Void = {}
+    ) throws(NetError) {
+        self.config = config
+        self.store = store
+        self.retention = retention
+        self.reload = reload
+        self.metrics = metrics
+        self.health = health
+        self.log = log
+        var settings: NetSettings = .init(limits: config.limits)
+        settings.idleTimeout = config.idleTimeout
+        settings.requestTimeout = config.requestTimeout
+        loop = try EventLoop(settings: settings, metrics: metrics)
+        listener = try loop.listen(host: config.listen.host, port: Int(config.listen.port))
+        handle = ServerHandle(loop: loop.handle)
+    }
+
+    /// Turns SIGTERM, SIGINT and SIGHUP into an orderly end and into `reload`. `EventLoop.blockSignals()` must have been
+    /// called before the first thread was started.
+    public func watchSignals() throws(NetError) { try loop.watchSignals() }
+
+    /// Serves on the calling thread until it is told to stop; returns when everything has ended and all that was
+    /// acknowledged is on disk.
+    public func run() {
+        let commits: Mailbox<ServerShard.Report> = loop.mailbox { [unowned loop] reports in
+            Self.delegate(of: loop)?.committed(reports)
+        }
+        let answers: Mailbox<ServerReaders.Answered> = loop.mailbox { [unowned loop] answers in
+            Self.delegate(of: loop)?.answered(answers)
+        }
+        let shard: ServerShard = .init(
+            store: store, settings: shardSettings, metrics: metrics, health: health, log: log
+        ) { commits.post($0) }
+        let readers: ServerReaders = .init(
+            count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
+        ) { answers.post($0) }
+        let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, log: log)
+        let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
+        loop.delegate = ServerLoop(
+            loop: loop, hub: hub, shard: shard, readers: readers,
+            routes: ServerRoutes(metrics: metrics, health: health, showsMetrics: config.metrics), log: log,
+            drainTimeout: config.drainTimeout, reload: reload)
+        log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
+        loop.run()
+        health.stop()
+        keeper.finish()
+        readers.finish()
+        shard.finish()
+        log.info("server.stopped")
+    }
+
+    private static func delegate(of loop: EventLoop) -> ServerLoop? { loop.delegate as? ServerLoop }
+
+    private var shardSettings: ShardSettings {
+        var settings: ShardSettings = .init()
+        settings.documentBytesMax = config.limits.documentBytesMax
+        settings.bucketsPerUserMax = config.limits.bucketsPerUserMax
+        settings.groupChangesMax = config.limits.commitChangesMax
+        return settings
+    }
+
+    private var readerCount: Int {
+        config.readerThreads > 0 ? config.readerThreads : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    }
+}
+
+/// What other threads may hold of a running server.
+public struct ServerHandle: Sendable {
+    let loop: LoopHandle
+
+    /// As SIGTERM does: finishes what is under way, closes every connection with 1001, and makes `run` return.
+    public func stop() {
+        loop.post { loop in (loop.delegate as? ServerLoop)?.beginStop() }
+    }
+
+    /// Ends as a killed process would, as far as clients can tell: connections break without a word, and what was not
+    /// acknowledged may or may not be on disk. For tests.
+    public func abort() {
+        loop.post { loop in loop.abort() }
+    }
+
+    /// Asks the clients of a bucket; for the control socket.
+    ///
+    /// `tell` is called on the loop's thread and must not wait. The function that comes back ends the question early.
+    public func ask(
+        _ question: RemoteQuestion, tell: @escaping @Sendable (RemoteReply) -> Void
+    ) -> @Sendable () -> Void {
+        let place: AskPlace = .init()
+        loop.post { loop in
+            guard let server: ServerLoop = loop.delegate as? ServerLoop else {
+                return tell(.failed("the server is going down"))
+            }
+            place.id = server.ask(question, tell: tell)
+        }
+        return {
+            loop.post { loop in
+                if let id: AskID = place.id { (loop.delegate as? ServerLoop)?.cancelAsk(id) }
+            }
+        }
+    }
+
+    /// Where the number of a question is kept between two visits of the loop.
+    private final class AskPlace: @unchecked Sendable {
+        // Touched on the loop's thread only.
+        var id: AskID?
+    }
 }

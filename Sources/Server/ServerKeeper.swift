@@ -1,0 +1,45 @@
+import ThicketProtocol
+
+/// The thread that looks for background work: what the two retentions cut, and new segments. It plans from its own
+/// reader; the shard applies between two groups, so that there is one writer.
+final class ServerKeeper: Sendable {
+    /// Seconds between two looks when there was nothing to do.
+    private static let restSeconds: Double = 15
+
+    private let done: WorkQueue<Bool> = .init()
+    private let thread: OwnThread
+
+    init(store: any Store, settings: RetentionSettings, shard: ServerShard, log: Log) {
+        let done: WorkQueue<Bool> = self.done
+        thread = OwnThread("keeper", stackBytes: 8 << 20) {
+            Self.run(store: store, settings: settings, shard: shard, log: log, done: done)
+        }
+    }
+
+    func finish() {
+        done.close()
+        thread.join()
+    }
+
+    private static func run(
+        store: any Store, settings: RetentionSettings, shard: ServerShard, log: Log, done: WorkQueue<Bool>
+    ) {
+        var keeper: (any StoreKeeper)?
+        while true {
+            do throws(StoreError) {
+                let current: any StoreKeeper
+                if let keeper: any StoreKeeper { current = keeper } else { current = try store.makeKeeper(settings) }
+                keeper = current
+                if let batch: MaintenanceBatch = try current.nextBatch(now: SystemClock.unixMilliseconds()) {
+                    shard.maintain(batch) { done.push([true]) }
+                    guard done.next() != nil else { return }
+                    continue
+                }
+            } catch {
+                log.warning("store.keeper_failed", ["error": .text(error.description)])
+                keeper = nil
+            }
+            guard done.take(most: 1, waitingSeconds: restSeconds) != nil else { return }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+import ThicketProtocol
+
+/// What the event loop tells, told to the hub; and the hub's actions, done. Lives on the loop's thread.
+final class ServerLoop: LoopDelegate {
+    /// Changes gathered in one turn before the shard is given some to begin with.
+    private static let requestsAtOnce: Int = 64
+    /// Bytes queued for a connection above which the next part of a long answer waits.
+    private static let pendingBytesPart: Int = 1 << 20
+    /// Between two ticks of the hub while it wants them.
+    private static let tickInterval: Duration = .milliseconds(100)
+
+    private unowned let loop: EventLoop
+    let hub: Hub
+    private let shard: ServerShard
+    private let readers: ServerReaders
+    private let routes: ServerRoutes
+    private let log: Log
+    private let drainTimeout: Duration
+    private let reload: @Sendable () -> Void
+
+    private var requests: [ShardRequest] = []
+    private var reads: [ReadRequest] = []
+    /// Parts of long answers that wait for their readers.
+    private var waitingReads: [ReadRequest] = []
+    private var instant: HubInstant = .init(monotonic: .min, unix: 0)
+    private var isTicking: Bool = false
+    private var askers: [AskID: @Sendable (RemoteReply) -> Void] = [:]
+    private var lastAsk: AskID = 0
+    private var drain: Drain = .none
+
+    /// How far the end has come.
+    private enum Drain {
+        case none
+        /// Nothing more is read; what is under way is finished. Nanoseconds of the end of patience.
+        case waiting(deadline: Int64)
+        case stopping
+    }
+
+    init(
+        loop: EventLoop, hub: Hub, shard: ServerShard, readers: ServerReaders, routes: ServerRoutes, log: Log,
+        drainTimeout: Duration, reload: @escaping @Sendable () -> Void
+    ) {
+        self.loop = loop
+        self.hub = hub
+        self.shard = shard
+        self.readers = readers
+        self.routes = routes
+        self.log = log
+        self.drainTimeout = drainTimeout
+        self.reload = reload
+    }
+
+    // MARK: From the network
+
+    func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
+        routes.answer(request)
+    }
+
+    func opened(_ connection: ConnectionID, _ request: HTTPRequest) {
+        hub.opened(connection, app: ServerRoutes.app(of: request) ?? "")
+        perform()
+    }
+
+    func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
+        hub.received(connection, text, now: now())
+        perform()
+    }
+
+    func closed(_ connection: ConnectionID, _ end: ConnectionEnd) {
+        hub.closed(connection)
+        perform()
+    }
+
+    func signaled(_ signal: LoopSignal) {
+        switch signal {
+        case .terminate: beginStop()
+        case .reload: reload()
+        }
+    }
+
+    func turnEnded() {
+        if !waitingReads.isEmpty { releaseReads() }
+        handOver()
+        scheduleTick()
+        if case .waiting(let deadline) = drain { continueStop(deadline) }
+    }
+
+    // MARK: From the other threads
+
+    func committed(_ reports: [ServerShard.Report]) {
+        for report: ServerShard.Report in reports {
+            hub.committed(report.outcome, requests: report.requests, now: now())
+        }
+        perform()
+    }
+
+    func answered(_ answers: [ServerReaders.Answered]) {
+        for answered: ServerReaders.Answered in answers {
+            hub.answered(answered.request, answered.answer, now: now())
+        }
+        perform()
+    }
+
+    // MARK: Doing
+
+    private func perform() {
+        for action: HubAction in hub.takeActions() {
+            switch action {
+            case .send(let connection, let frame): loop.send(connection, frame)
+            case .close(let connection, let code, let reason): loop.close(connection, code, reason: reason)
+            case .pause(let connection): loop.pauseReading(connection)
+            case .resume(let connection): loop.resumeReading(connection)
+            case .submit(let request): requests.append(request)
+            case .read(let request): reads.append(request)
+            case .readWhenDrained(let request): waitingReads.append(request)
+            case .tell(let id, let reply): tell(id, reply)
+            }
+        }
+        if requests.count >= Self.requestsAtOnce { handOver() }
+    }
+
+    /// Wakes the other threads, once for everything that one turn brought.
+    private func handOver() {
+        if !requests.isEmpty {
+            shard.push(requests)
+            requests.removeAll(keepingCapacity: true)
+        }
+        if !reads.isEmpty {
+            readers.push(reads)
+            reads.removeAll(keepingCapacity: true)
+        }
+    }
+
+    private func releaseReads() {
+        let waiting: [ReadRequest] = waitingReads
+        waitingReads.removeAll(keepingCapacity: true)
+        for request: ReadRequest in waiting {
+            if loop.pendingBytes(request.origin.connection) <= Self.pendingBytesPart {
+                reads.append(request)
+            } else {
+                waitingReads.append(request)
+            }
+        }
+    }
+
+    /// Both clocks, read once in a turn.
+    private func now() -> HubInstant {
+        if instant.monotonic != loop.now {
+            instant = HubInstant(monotonic: loop.now, unix: SystemClock.unixMilliseconds())
+        }
+        return instant
+    }
+
+    private func scheduleTick() {
+        guard !isTicking, hub.needsTick || !waitingReads.isEmpty else { return }
+        isTicking = true
+        loop.schedule(after: Self.tickInterval) { [unowned self] in
+            isTicking = false
+            hub.tick(now())
+            perform()
+        }
+    }
+
+    // MARK: Asking clients
+
+    func ask(_ question: RemoteQuestion, tell: @escaping @Sendable (RemoteReply) -> Void) -> AskID {
+        lastAsk += 1
+        askers[lastAsk] = tell
+        hub.ask(lastAsk, question, now: now())
+        perform()
+        return lastAsk
+    }
+
+    func cancelAsk(_ id: AskID) {
+        askers[id] = nil
+        hub.cancelAsk(id)
+    }
+
+    private func tell(_ id: AskID, _ reply: RemoteReply) {
+        guard let tell: @Sendable (RemoteReply) -> Void = askers[id] else { return }
+        tell(reply)
+        switch reply {
+        case .ended, .failed: askers[id] = nil
+        case .asked, .answer: break
+        }
+    }
+
+    // MARK: Ending
+
+    /// Takes nothing more, finishes what is under way, then says goodbye.
+    func beginStop() {
+        guard case .none = drain else { return }
+        log.info("server.stopping", ["connections": .int(hub.connectionCount)])
+        routes.health.stop()
+        loop.quiesce()
+        drain = .waiting(deadline: loop.now + drainTimeout.nanoseconds)
+        loop.schedule(after: drainTimeout) {}
+    }
+
+    private func continueStop(_ deadline: Int64) {
+        let isDone: Bool = hub.changeCount == 0 && hub.readCount == 0
+        guard isDone || loop.now >= deadline else { return }
+        drain = .stopping
+        let left: Int64 = max(1_000_000_000, deadline - loop.now)
+        loop.stop(within: .nanoseconds(left))
+    }
+}

@@ -1,0 +1,83 @@
+import ThicketProtocol
+
+/// Threads that read from the store, each with a reader of its own.
+final class ServerReaders: Sendable {
+    /// A question with its answer.
+    struct Answered: Sendable {
+        let request: ReadRequest
+        let answer: ReadAnswer
+    }
+
+    private let queue: WorkQueue<ReadRequest> = .init()
+    private let threads: [OwnThread]
+
+    /// - Parameters:
+    ///   - count: threads; at least one is started.
+    ///   - report: called on a reader's thread after each answer.
+    init(
+        count: Int, store: any Store, limits: ServerLimits, metrics: Metrics, log: Log,
+        report: @escaping @Sendable (Answered) -> Void
+    ) {
+        let queue: WorkQueue<ReadRequest> = self.queue
+        threads = (0..<max(1, count)).map { (number: Int) in
+            OwnThread("reader-\(number)", stackBytes: 16 << 20) {
+                ReaderRunner(store: store, limits: limits, metrics: metrics, log: log, report: report).run(queue)
+            }
+        }
+    }
+
+    func push(_ requests: [ReadRequest]) { queue.push(requests) }
+
+    /// Finishes what has been handed over and ends.
+    func finish() {
+        queue.close()
+        for thread: OwnThread in threads { thread.join() }
+    }
+}
+
+/// The body of a reader's thread.
+private final class ReaderRunner {
+    private let store: any Store
+    private let limits: ServerLimits
+    private let metrics: Metrics
+    private let log: Log
+    private let report: @Sendable (ServerReaders.Answered) -> Void
+    private var executor: ReadExecutor?
+
+    init(
+        store: any Store, limits: ServerLimits, metrics: Metrics, log: Log,
+        report: @escaping @Sendable (ServerReaders.Answered) -> Void
+    ) {
+        self.store = store
+        self.limits = limits
+        self.metrics = metrics
+        self.log = log
+        self.report = report
+    }
+
+    func run(_ queue: WorkQueue<ReadRequest>) {
+        while let request: ReadRequest = queue.next() {
+            let begin: Int64 = SystemClock.monotonic()
+            let answer: ReadAnswer = answer(request)
+            metrics.readSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000))
+            report(ServerReaders.Answered(request: request, answer: answer))
+        }
+    }
+
+    private func answer(_ request: ReadRequest) -> ReadAnswer {
+        do throws(StoreError) {
+            if executor == nil { executor = try open() }
+            let answer: ReadAnswer = executor?.answer(request) ?? .failed(StoreError(.closed, "no reader"))
+            if case .failed(let error) = answer { throw error }
+            return answer
+        } catch {
+            log.error("store.read_failed", ["error": .text(error.description)])
+            executor = nil
+            return .failed(error)
+        }
+    }
+
+    private func open() throws(StoreError) -> ReadExecutor {
+        ReadExecutor(reader: try store.makeReader(), codec: ChangeVersionCodec(store.identity), limits: limits)
+    }
+}

@@ -1,0 +1,60 @@
+import ThicketProtocol
+
+/// The paths of the server (wire contract, section 2).
+struct ServerRoutes {
+    let metrics: Metrics
+    let health: Health
+    /// Whether `/metrics` is answered here.
+    let showsMetrics: Bool
+
+    func answer(_ request: HTTPRequest) -> HTTPDisposition {
+        if Self.app(of: request) != nil {
+            metrics.httpRequests.add(1, .websocket)
+            return request.method == "GET" ? .upgrade : .respond(Self.methodNotAllowed)
+        }
+        let route: Metrics.Route = route(request.path)
+        metrics.httpRequests.add(1, route)
+        guard route != .other else { return .respond(.json(404, Array(#"{"error":"not found"}"#.utf8))) }
+        guard request.method == "GET" || request.method == "HEAD" else { return .respond(Self.methodNotAllowed) }
+        return .respond(page(route))
+    }
+
+    /// The app that a path for WebSockets names; nil for other paths.
+    static func app(of request: HTTPRequest) -> String? {
+        var path: Substring = request.path
+        guard path.utf8.starts(with: prefix.utf8) else { return nil }
+        path = path.dropFirst(prefix.count)
+        if path.utf8.last == 0x2F { path = path.dropLast() }
+        guard path.utf8.count > suffix.utf8.count, path.hasSuffix(suffix) else { return nil }
+        let app: String = String(path.dropLast(suffix.count))
+        return (try? AppID(app)) == nil ? nil : app
+    }
+
+    private static let prefix: String = "/sock/1/"
+    private static let suffix: String = "/websocket"
+
+    private func route(_ path: Substring) -> Metrics.Route {
+        switch path {
+        case "/health/live": .live
+        case "/health/ready": .ready
+        case "/metrics": showsMetrics ? .metrics : .other
+        default: .other
+        }
+    }
+
+    private func page(_ route: Metrics.Route) -> HTTPResponse {
+        switch route {
+        case .live: .text(200, "live\n")
+        case .ready: .text(health.isReady ? 200 : 503, health.statusLine)
+        default:
+            HTTPResponse(
+                status: 200, fields: [.init("content-type", Metrics.contentType)], body: Array(metrics.render().utf8))
+        }
+    }
+
+    private static var methodNotAllowed: HTTPResponse {
+        HTTPResponse(
+            status: 405, fields: [.init("content-type", "application/json"), .init("allow", "GET, HEAD")],
+            body: Array(#"{"error":"method not allowed"}"#.utf8))
+    }
+}

@@ -1,0 +1,199 @@
+import ThicketProtocol
+
+/// The thread that decides changes and writes them: it owns the `ShardCore` and with it the one store writer.
+///
+/// It takes everything that has queued while the last group was being written, decides it, and commits it as one group:
+/// the slower the disk, the larger the groups.
+final class ServerShard: Sendable {
+    /// What is handed to the thread.
+    enum Work: Sendable {
+        case request(ShardRequest)
+        /// Background work of the keeper, between two groups.
+        case maintain(MaintenanceBatch, done: @Sendable () -> Void)
+    }
+
+    /// What comes back to the loop.
+    struct Report: Sendable {
+        let outcome: CommitOutcome
+        /// Changes handed over that this settles.
+        let requests: Int
+    }
+
+    private let queue: WorkQueue<Work> = .init()
+    private let thread: OwnThread
+
+    /// - Parameter report: called on the shard's thread after each group.
+    init(
+        store: any Store, settings: ShardSettings, metrics: Metrics, health: Health, log: Log,
+        report: @escaping @Sendable (Report) -> Void
+    ) {
+        let queue: WorkQueue<Work> = self.queue
+        thread = OwnThread("shard", stackBytes: 16 << 20) {
+            ShardRunner(
+                store: store, settings: settings, metrics: metrics, health: health, log: log, report: report
+            ).run(queue)
+        }
+    }
+
+    func push(_ requests: [ShardRequest]) { queue.push(requests.map { .request($0) }) }
+
+    func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable () -> Void) {
+        queue.push([.maintain(batch, done: done)])
+    }
+
+    /// Finishes what has been handed over and ends.
+    func finish() {
+        queue.close()
+        thread.join()
+    }
+}
+
+/// The body of the shard's thread.
+private final class ShardRunner {
+    private let store: any Store
+    private let settings: ShardSettings
+    private let metrics: Metrics
+    private let health: Health
+    private let log: Log
+    private let report: @Sendable (ServerShard.Report) -> Void
+    private var core: ShardCore?
+
+    /// Changes taken from the queue at once; the core says when a group is full.
+    private static let takenAtOnce: Int = 4_096
+    /// Seconds between two tries of a store that does not answer.
+    private static let retrySeconds: Double = 0.5
+
+    init(
+        store: any Store, settings: ShardSettings, metrics: Metrics, health: Health, log: Log,
+        report: @escaping @Sendable (ServerShard.Report) -> Void
+    ) {
+        self.store = store
+        self.settings = settings
+        self.metrics = metrics
+        self.health = health
+        self.log = log
+        self.report = report
+    }
+
+    func run(_ queue: WorkQueue<ServerShard.Work>) {
+        openCore()
+        while true {
+            let patience: Double = core?.hasBacklog == true ? 0 : health.isReady && core != nil ? 60 : Self.retrySeconds
+            guard let batch = queue.take(most: Self.takenAtOnce, waitingSeconds: patience) else { break }
+            take(batch)
+        }
+        while let core: ShardCore, core.hasBacklog, commit(core, requests: 0) {}
+    }
+
+    private func take(_ batch: [ServerShard.Work]) {
+        guard let core: ShardCore = core ?? openCore() else { return refuse(batch) }
+        var requests: Int = 0
+        for work: ServerShard.Work in batch {
+            switch work {
+            case .request(let request):
+                core.receive(request)
+                requests += 1
+                guard core.isFull else { continue }
+                commit(core, requests: requests)
+                requests = 0
+            case .maintain(let maintenance, let done):
+                if requests > 0 { commit(core, requests: requests) }
+                requests = 0
+                maintain(maintenance, core)
+                done()
+            }
+        }
+        if requests > 0 || core.hasBacklog { commit(core, requests: requests) }
+        if batch.isEmpty && !health.isReady { probe(core) }
+    }
+
+    @discardableResult
+    private func openCore() -> ShardCore? {
+        do {
+            let core: ShardCore = .init(store: try store.makeWriter(), settings: settings)
+            self.core = core
+            health.canCommit()
+            return core
+        } catch {
+            log.error("store.unavailable", ["error": .text(error.description)])
+            health.cannotCommit(error.description)
+            return nil
+        }
+    }
+
+    /// Commits one group and tells the loop.
+    /// - Returns: whether it was committed.
+    @discardableResult
+    private func commit(_ core: ShardCore, requests: Int) -> Bool {
+        let begin: Int64 = SystemClock.monotonic()
+        let outcome: CommitOutcome = core.commit()
+        count(outcome, microseconds: Int((SystemClock.monotonic() - begin) / 1_000))
+        report(ServerShard.Report(outcome: outcome, requests: requests))
+        return outcome.failure == nil
+    }
+
+    private func count(_ outcome: CommitOutcome, microseconds: Int) {
+        if let failure: String = outcome.failure {
+            metrics.commitFailures.add()
+            if health.isReady { log.error("store.commit_failed", ["error": .text(failure)]) }
+            health.cannotCommit(failure)
+        } else if outcome.appliedCount > 0 {
+            metrics.commits.add()
+            metrics.commitSeconds.observe(microseconds)
+            metrics.commitGroupChanges.observe(outcome.appliedCount)
+            metrics.changesApplied.add(outcome.appliedCount)
+            if !health.isReady { log.info("store.commits_again") }
+            health.canCommit()
+        }
+        guard outcome.refusedCount > 0 else { return }
+        for bucket: BucketOutcome in outcome.buckets {
+            for case .refused(let refused) in bucket.events { metrics.changesRefused.add(1, refused.code) }
+        }
+    }
+
+    private func maintain(_ batch: MaintenanceBatch, _ core: ShardCore) {
+        do {
+            _ = try core.apply(batch)
+        } catch {
+            log.warning("store.maintenance_failed", ["error": .text(error.description)])
+        }
+    }
+
+    /// Finds out whether a store that failed works again, so that readiness does not wait for the next change.
+    private func probe(_ core: ShardCore) {
+        do {
+            _ = try core.apply(MaintenanceBatch())
+            log.info("store.commits_again")
+            health.canCommit()
+        } catch {
+            health.cannotCommit(error.description)
+        }
+    }
+
+    /// Without a store every change is answered 503.
+    private func refuse(_ batch: [ServerShard.Work]) {
+        var outcome: CommitOutcome = .init()
+        outcome.failure = "the store cannot be opened"
+        for work: ServerShard.Work in batch {
+            switch work {
+            case .request(.change(let submitted)): outcome.refuse(submitted, .unavailable)
+            case .request(.forget): break
+            case .maintain(_, let done): done()
+            }
+        }
+        if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome, requests: outcome.refusedCount)) }
+    }
+}
+
+extension CommitOutcome {
+    /// Adds a refusal that no bucket was asked for.
+    fileprivate mutating func refuse(_ submitted: SubmittedChange, _ code: ErrorCode) {
+        let request: ChangeRequest = submitted.request
+        let refused: RefusedOutcome = .init(
+            origin: submitted.origin, clientID: submitted.clientID, key: request.key, code: code,
+            changeIDs: request.ccid.isEmpty ? [] : [request.ccid], detail: failure ?? "")
+        buckets.append(
+            BucketOutcome(bucket: submitted.bucket, row: nil, published: 0, events: [.refused(refused)]))
+        refusedCount += 1
+    }
+}
