@@ -1,0 +1,261 @@
+public import ThicketProtocol
+
+/// A named set of JSON objects that is kept the same on all of a user's devices.
+///
+/// Reading and editing need no connection and never wait for one. When a call returns, the edit is kept in the local
+/// store. Keys are 1–256 of `[A-Za-z0-9._%@-]`; others throw `invalidName`. All calls throw `store` when the local
+/// store fails and `closed` after `Session.close()`.
+public struct Bucket: Sendable {
+    let engine: SyncEngine
+    let bucket: BucketName
+
+    init(engine: SyncEngine, name: BucketName) {
+        self.engine = engine
+        bucket = name
+    }
+
+    public var name: String { bucket.text }
+
+    // MARK: - Reading
+
+    /// The object as the app sees it, local edits included; nil when there is none.
+    public func get(_ key: String) async throws(ClientError) -> JSONObject? {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in (try machine.object(bucket, key), []) }
+    }
+
+    /// All keys, in byte order.
+    public func keys() async throws(ClientError) -> [String] {
+        var keys: [String] = []
+        var last: String?
+        while true {
+            let page: [String] = try await self.keys(after: last, limit: 10_000)
+            keys.append(contentsOf: page)
+            guard page.count == 10_000 else { return keys }
+            last = page.last
+        }
+    }
+
+    /// Keys behind `after`, in byte order, at most `limit`.
+    public func keys(after: String?, limit: Int) async throws(ClientError) -> [String] {
+        var from: EntityKey?
+        if let after { from = try Self.key(after) }
+        let bucket: BucketName = bucket
+        let bounds: (after: EntityKey?, limit: Int) = (from, max(0, limit))
+        return try await engine.act { (machine, _) throws(ClientError) in
+            (try machine.keys(bucket, after: bounds.after, limit: bounds.limit).map(\.text), [])
+        }
+    }
+
+    /// What is known about an object besides its content; nil when nothing is.
+    public func info(_ key: String) async throws(ClientError) -> ObjectInfo {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in
+            let standing: (version: Version, hasEdits: Bool, refusal: Int?) = try machine.standing(bucket, key)
+            let info: ObjectInfo = ObjectInfo(
+                version: standing.version, hasUnconfirmedEdits: standing.hasEdits, refusal: standing.refusal,
+                revision: machine.revision)
+            return (info, [])
+        }
+    }
+
+    // MARK: - Editing
+
+    /// Makes the object equal to `object`; the difference to what was there is sent.
+    public func set(_ key: String, to object: JSONObject) async throws(ClientError) {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        try await engine.act { (machine, now) throws(ClientError) in
+            ((), try machine.set(bucket, key, to: object, now: now))
+        }
+    }
+
+    /// Removes the object; nothing happens when there is none.
+    public func remove(_ key: String) async throws(ClientError) {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        try await engine.act { (machine, now) throws(ClientError) in
+            ((), try machine.remove(bucket, key, now: now))
+        }
+    }
+
+    /// Applies exactly this difference to the object (to the empty one when there is none).
+    ///
+    /// - Throws: `misfit` when it does not fit; the object is as before then.
+    public func edit(_ key: String, by diff: ObjectDiff) async throws(ClientError) {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        try await engine.act { (machine, now) throws(ClientError) in
+            ((), try machine.edit(bucket, key, by: diff, now: now))
+        }
+    }
+
+    /// Reads the object and edits it by what `body` returns, with nothing in between.
+    ///
+    /// - Parameter body: gets the object (nil when there is none) and the revision of the last event that led to it;
+    ///   returns the difference to apply, nil for none. Runs on the session's thread: must not block.
+    /// - Throws: `misfit` when the difference does not fit.
+    @discardableResult
+    public func edit(
+        _ key: String, _ body: @Sendable (_ object: JSONObject?, _ revision: Int64) -> ObjectDiff?
+    ) async throws(ClientError) -> Bool {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, now) throws(ClientError) in
+            let object: JSONObject? = try machine.object(bucket, key)
+            guard let diff: ObjectDiff = body(object, machine.revision) else { return (false, []) }
+            return (true, try machine.edit(bucket, key, by: diff, now: now))
+        }
+    }
+
+    /// Reads the object and makes it what `body` leaves in its argument (nil removes it), with nothing in between.
+    ///
+    /// - Parameter body: runs on the session's thread: must not block.
+    public func update(_ key: String, _ body: @Sendable (inout JSONObject?) -> Void) async throws(ClientError) {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        try await engine.act { (machine, now) throws(ClientError) in
+            var object: JSONObject? = try machine.object(bucket, key)
+            body(&object)
+            guard let object else { return ((), try machine.remove(bucket, key, now: now)) }
+            return ((), try machine.set(bucket, key, to: object, now: now))
+        }
+    }
+
+    /// Edits a text in the object at exactly this place.
+    ///
+    /// - Parameters:
+    ///   - path: the keys that lead to the text.
+    ///   - position: UTF-16 code units from the text's start.
+    ///   - deleted: UTF-16 code units to delete there.
+    ///   - inserted: text to put in their place.
+    /// - Throws: `misfit` when there is no text at `path`, or the place is not inside it; `invalidValue` for an empty path.
+    public func editText(
+        _ key: String, path: [String], at position: Int, deleting deleted: Int = 0, inserting inserted: String = ""
+    ) async throws(ClientError) {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        try await engine.act { (machine, now) throws(ClientError) in
+            let diff: ObjectDiff = try TextEdit(path: path, position: position, deleted: deleted, inserted: inserted)
+                .diff(in: try machine.object(bucket, key))
+            return ((), try machine.edit(bucket, key, by: diff, now: now))
+        }
+    }
+
+    // MARK: - Following
+
+    /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`
+    /// waiting events.
+    public var changes: AsyncStream<BucketEvent> {
+        get async {
+            let (stream, continuation) = AsyncStream.makeStream(
+                of: BucketEvent.self, bufferingPolicy: .bufferingOldest(StreamLimits.eventsMax))
+            await engine.listen(bucket, continuation)
+            return stream
+        }
+    }
+
+    /// Objects with edits that the server has not confirmed.
+    public var pendingCount: Int {
+        get async throws(ClientError) {
+            let bucket: BucketName = bucket
+            return try await engine.act { (machine, _) throws(ClientError) in (machine.unconfirmed(bucket).edited, []) }
+        }
+    }
+
+    /// Waits until the server confirmed every edit and told everything it has.
+    ///
+    /// - Throws: `deadline` when that takes longer than `timeout` (or the task is cancelled), `refused` when the server
+    ///   does not take an edit, `unauthorized`, `closed`.
+    public func waitUntilSynced(timeout: Duration) async throws(ClientError) {
+        try await engine.waitUntilSynced(bucket, milliseconds: timeout.wholeMilliseconds)
+    }
+
+    // MARK: - History
+
+    /// Versions of an object that the server keeps, newest first.
+    ///
+    /// - Parameter limit: how many versions back to look, 1...1,000. The server keeps the last 60, then every tenth.
+    /// - Throws: `offline` without a connection, `deadline`.
+    public func history(of key: String, limit: Int = 60) async throws(ClientError) -> [ObjectVersion] {
+        let newest: Version = try await info(key).version
+        let oldest: Version = max(1, newest - Version(min(max(limit, 1), StreamLimits.versionsMax)) + 1)
+        var found: [ObjectVersion] = []
+        var next: Version = newest
+        while next >= oldest {
+            let last: Version = max(oldest, next - Version(StreamLimits.versionsInFlightMax) + 1)
+            found.append(contentsOf: try await versions(of: key, from: next, downTo: last))
+            next = last - 1
+        }
+        return found
+    }
+
+    /// One version of an object; nil when the server does not have it.
+    ///
+    /// - Throws: `offline` without a connection, `deadline`.
+    public func version(_ version: Int64, of key: String) async throws(ClientError) -> JSONObject? {
+        let key: EntityKey = try Self.key(key)
+        return try await engine.fetch(bucket, key, version, milliseconds: SyncLimits.answerMilliseconds)
+    }
+
+    private func versions(
+        of key: String, from newest: Version, downTo oldest: Version
+    ) async throws(ClientError) -> [ObjectVersion] {
+        let result: Result<[ObjectVersion], ClientError> = await withTaskGroup { group in
+            for version: Version in oldest...newest {
+                group.addTask { () async -> Result<ObjectVersion?, ClientError> in
+                    do throws(ClientError) {
+                        guard let object: JSONObject = try await self.version(version, of: key) else {
+                            return .success(nil)
+                        }
+                        return .success(ObjectVersion(version: version, object: object))
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            var found: [ObjectVersion] = []
+            for await one: Result<ObjectVersion?, ClientError> in group {
+                switch one {
+                case .success(let version): if let version { found.append(version) }
+                case .failure(let error): return .failure(error)
+                }
+            }
+            return .success(found.sorted { $0.version > $1.version })
+        }
+        return try result.get()
+    }
+
+    static func key(_ text: String) throws(ClientError) -> EntityKey {
+        do { return try EntityKey(text) } catch { throw ClientError(.invalidName, error.description) }
+    }
+}
+
+/// What is known about an object besides its content.
+public struct ObjectInfo: Sendable, Equatable {
+    /// The server's version below the local edits; 0: the server never had it.
+    public let version: Int64
+    /// The server has not confirmed everything.
+    public let hasUnconfirmedEdits: Bool
+    /// The code with which the server refused the edits for good.
+    public let refusal: Int?
+    /// As in `ObjectChange.revision`: the count of the last event of the session.
+    public let revision: Int64
+}
+
+/// One version of an object, as the server keeps it.
+public struct ObjectVersion: Sendable, Equatable {
+    public let version: Int64
+    public let object: JSONObject
+}
+
+extension Duration {
+    /// Whole milliseconds, rounded up; never negative.
+    var wholeMilliseconds: Int64 {
+        let (seconds, attoseconds): (Int64, Int64) = components
+        guard seconds < Int64.max / 4_000 else { return Int64.max / 4 }
+        return max(0, seconds * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    }
+}

@@ -1,0 +1,54 @@
+public import ThicketProtocol
+
+/// Something that happened to what the app sees in a bucket, in the order it happened.
+public enum BucketEvent: Sendable, Equatable {
+    /// An object is new or different.
+    case changed(ObjectChange)
+    /// An object is gone.
+    case removed(ObjectRemoval)
+    /// The server refused an edit for good: the edit stays here, unsent, until the object is edited again.
+    case refused(RefusedEdit)
+    /// The server told everything it has: the bucket is as the server's, local edits aside.
+    case caughtUp
+    /// This reader was too slow and missed this many events: read the objects anew.
+    case overrun(missed: Int)
+}
+
+/// Who made a change.
+public enum ChangeOrigin: Sendable, Equatable {
+    /// This session, by its own calls.
+    case local
+    /// Somebody else, told by the server.
+    case remote
+}
+
+/// An object that is new or different.
+public struct ObjectChange: Sendable, Equatable {
+    public let key: String
+    /// The object as the app sees it now: the server's state and all local edits.
+    public let object: JSONObject
+    /// What turned the object as seen before into `object`. Editors move their carets by it.
+    ///
+    /// For a new object it is the difference from the empty object.
+    public let diff: ObjectDiff
+    public let origin: ChangeOrigin
+    /// The object was not there before.
+    public let isNew: Bool
+    /// Grows with every change of the bucket that the app sees; `Bucket.edit` hands out the same count.
+    public let revision: Int64
+}
+
+/// An object that is gone.
+public struct ObjectRemoval: Sendable, Equatable {
+    public let key: String
+    public let origin: ChangeOrigin
+    /// As in `ObjectChange`.
+    public let revision: Int64
+}
+
+/// An edit the server does not take.
+public struct RefusedEdit: Sendable, Equatable {
+    public let key: String
+    /// `refused` with the server's number (400 not valid, 413 too large ...), or `unauthorized`.
+    public let error: ClientError
+}

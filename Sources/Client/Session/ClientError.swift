@@ -1,0 +1,60 @@
+/// Why the client could not do what it was asked for.
+///
+/// `description` is safe to log: the code and what was being done, never a token or content.
+public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The kind of failure. More may come: handle the ones you know and show `detail` for the rest.
+    public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public var description: String { rawValue }
+
+        /// A name (app, bucket, key, server address) breaks the rules for it.
+        public static let invalidName: Code = .init(rawValue: "invalid-name")
+        /// The options contradict each other or cannot be used.
+        public static let invalidOptions: Code = .init(rawValue: "invalid-options")
+        /// Another session, here or in another process, has this local store open.
+        public static let storeInUse: Code = .init(rawValue: "store-in-use")
+        /// The local store could not read or keep something (disk full, I/O error, damaged file).
+        public static let store: Code = .init(rawValue: "store")
+        /// The local store belongs to another app, server or user.
+        public static let storeMismatch: Code = .init(rawValue: "store-mismatch")
+        /// There is no object (or no such version) under that key.
+        public static let notFound: Code = .init(rawValue: "not-found")
+        /// The edit does not fit the object: wrong length, wrong type, a place that is not there.
+        public static let misfit: Code = .init(rawValue: "misfit")
+        /// The value cannot be written as a JSON object, or the JSON not read as the type.
+        public static let invalidValue: Code = .init(rawValue: "invalid-value")
+        /// The server does not accept the token, or the token does not permit this.
+        public static let unauthorized: Code = .init(rawValue: "unauthorized")
+        /// The server refused an edit for good; `number` is its code. The edit is kept.
+        public static let refused: Code = .init(rawValue: "refused")
+        /// This needs the server, and there is no connection.
+        public static let offline: Code = .init(rawValue: "offline")
+        /// It did not happen in the time given.
+        public static let deadline: Code = .init(rawValue: "deadline")
+        /// The session is closed.
+        public static let closed: Code = .init(rawValue: "closed")
+        /// The connection could not be made or was lost: name, network, TLS, proxy.
+        public static let network: Code = .init(rawValue: "network")
+        /// The server said something that is not the protocol.
+        public static let protocolViolation: Code = .init(rawValue: "protocol")
+        /// A bound of the client was reached.
+        public static let limit: Code = .init(rawValue: "limit")
+    }
+
+    public let code: Code
+    /// What happened, for a person. Holds no content and no token.
+    public let detail: String
+    /// The server's number where it gave one (HTTP status, or error of a change).
+    public let number: Int?
+
+    public init(_ code: Code, _ detail: String, number: Int? = nil) {
+        self.code = code
+        self.detail = detail
+        self.number = number
+    }
+
+    public var description: String {
+        number.map { "\(code) (\($0)): \(detail)" } ?? "\(code): \(detail)"
+    }
+}

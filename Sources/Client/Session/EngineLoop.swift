@@ -1,0 +1,128 @@
+internal import Glibc
+internal import Synchronization
+
+/// A thread of our own that runs one actor: jobs, then the actor's own turn, then sleep until something happens.
+///
+/// Store and network calls may block; on the shared pool they would stall strangers. The thread ends after `stop()`,
+/// which is called when nobody can have work for it any more.
+///
+/// `@unchecked`: `state` is behind its mutex; `sleeper` and `turn` are set before the thread starts to use them and
+/// used by it alone; the file descriptors never change.
+package final class EngineLoop: SerialExecutor, @unchecked Sendable {
+    private struct State {
+        var jobs: [UnownedJob] = []
+        var isStopped: Bool = false
+        var thread: pthread_t?
+    }
+
+    private let state: Mutex<State> = Mutex(State())
+    /// Reading end and writing end of the pipe that ends the sleep.
+    private let pipeEnds: (read: Int32, write: Int32)
+    /// Called on the thread after the jobs: milliseconds until it wants to be called again; nil: no limit.
+    private var turn: (@Sendable () -> Int64?)?
+    /// Sleeps, on the thread, until the wake descriptor is readable or something else happens.
+    private var sleep: ((_ wake: Int32, _ milliseconds: Int32) -> Void)?
+
+    /// - Throws: `limit` when the system gives no pipe or no thread.
+    package init() throws(ClientError) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            throw ClientError(.limit, "the system gives no more pipes (errno \(errno))")
+        }
+        for end: Int32 in ends {
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        }
+        pipeEnds = (ends[0], ends[1])
+        var thread: pthread_t = pthread_t()
+        let held: UnsafeMutableRawPointer = Unmanaged.passRetained(self).toOpaque()
+        let result: Int32 = pthread_create(&thread, nil, engineLoopMain, held)
+        guard result == 0 else {
+            Unmanaged<EngineLoop>.fromOpaque(held).release()
+            throw ClientError(.limit, "the system gives no more threads (errno \(result))")
+        }
+        pthread_detach(thread)
+    }
+
+    deinit {
+        Glibc.close(pipeEnds.read)
+        Glibc.close(pipeEnds.write)
+    }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job: UnownedJob = UnownedJob(job)
+        let wasEmpty: Bool = state.withLock { state in
+            state.jobs.append(job)
+            return state.jobs.count == 1
+        }
+        if wasEmpty { wake() }
+    }
+
+    package func checkIsolated() {
+        let thread: pthread_t? = state.withLock { $0.thread }
+        precondition(thread == pthread_self(), "called off the engine's thread")
+    }
+
+    /// What the thread does between jobs. Called on the thread.
+    package func drive(
+        turn: @escaping @Sendable () -> Int64?, sleep: @escaping (_ wake: Int32, _ milliseconds: Int32) -> Void
+    ) {
+        self.turn = turn
+        self.sleep = sleep
+    }
+
+    /// Ends the sleep, from any thread.
+    package func wake() {
+        var byte: UInt8 = 1
+        // A full pipe wakes as well as one more byte would.
+        _ = Glibc.write(pipeEnds.write, &byte, 1)
+    }
+
+    /// The thread ends when its jobs are done. From any thread.
+    package func stop() {
+        state.withLock { $0.isStopped = true }
+        wake()
+    }
+
+    fileprivate func run() {
+        state.withLock { $0.thread = pthread_self() }
+        while true {
+            let (jobs, isStopped): ([UnownedJob], Bool) = state.withLock { state in
+                defer { state.jobs = [] }
+                return (state.jobs, state.isStopped)
+            }
+            if isStopped, jobs.isEmpty { break }
+            for job: UnownedJob in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            let pause: Int64 = turn?() ?? -1
+            let isIdle: Bool = state.withLock { $0.jobs.isEmpty && !$0.isStopped }
+            if isIdle { rest(Int32(clamping: pause)) }
+        }
+        turn = nil
+        sleep = nil
+    }
+
+    private func rest(_ milliseconds: Int32) {
+        if let sleep {
+            sleep(pipeEnds.read, milliseconds)
+        } else {
+            var watched: pollfd = pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0)
+            _ = poll(&watched, 1, milliseconds)
+        }
+        var bytes: [UInt8] = .init(repeating: 0, count: 64)
+        while Glibc.read(pipeEnds.read, &bytes, bytes.count) == bytes.count {}
+    }
+}
+
+/// A named function, not a closure: a closure would inherit the isolation of wherever it was written.
+private func engineLoopMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context else { return nil }
+    Unmanaged<EngineLoop>.fromOpaque(context).takeRetainedValue().run()
+    return nil
+}
+
+/// Milliseconds of a clock that never goes back and goes on while the machine sleeps where the system has such a one.
+package func monotonicMilliseconds() -> Int64 {
+    var time: timespec = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+}

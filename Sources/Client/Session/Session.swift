@@ -1,0 +1,73 @@
+import ThicketProtocol
+
+/// One account on one server: a connection, a local store, any number of buckets.
+///
+/// Ends with `close()`, or when nobody holds it and its buckets any more.
+public final class Session: Sendable {
+    package let engine: SyncEngine
+
+    package init(engine: SyncEngine) { self.engine = engine }
+
+    /// Opens a bucket: from now on it is kept in sync, also after a restart.
+    ///
+    /// - Parameter name: 1–64 of `[A-Za-z0-9._%-]`.
+    /// - Throws: `invalidName`, `limit` (1,000 buckets), `store`, `closed`.
+    public func bucket(_ name: String) async throws(ClientError) -> Bucket {
+        let bucket: BucketName
+        do { bucket = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
+        try await engine.act { (machine, now) throws(ClientError) in ((), try machine.open(bucket, now: now)) }
+        return Bucket(engine: engine, name: bucket)
+    }
+
+    /// Names of the buckets kept in this store, in byte order.
+    public var buckets: [String] {
+        get async throws(ClientError) {
+            try await engine.act { (machine, _) throws(ClientError) in (machine.bucketNames.map(\.text), []) }
+        }
+    }
+
+    /// The status now and whenever it changes. Each reader has its own stream; a slow one sees the newest.
+    public var status: AsyncStream<SyncStatus> {
+        get async {
+            let (stream, continuation) = AsyncStream.makeStream(
+                of: SyncStatus.self, bufferingPolicy: .bufferingNewest(StreamLimits.statusesMax))
+            await engine.listenStatus(continuation)
+            return stream
+        }
+    }
+
+    /// The status at this moment.
+    public var currentStatus: SyncStatus {
+        get async { await engine.status }
+    }
+
+    /// Connects now; also after the server refused the token.
+    public func goOnline() async {
+        try? await engine.act { (machine, now) throws(ClientError) in ((), machine.goOnline(now: now)) }
+    }
+
+    /// Ends the connection and makes no other until `goOnline()`. Reading and editing go on.
+    public func goOffline() async {
+        try? await engine.act { (machine, now) throws(ClientError) in ((), machine.goOffline(now: now)) }
+    }
+
+    /// Uses another token from now on, and connects with it.
+    public func setToken(_ token: String) async throws(ClientError) {
+        try await engine.act { (machine, now) throws(ClientError) in ((), machine.setToken(token, now: now)) }
+    }
+
+    /// Ends the session and frees the local store. What is not yet sent stays in the store and goes out next time.
+    public func close() async { await engine.close() }
+}
+
+/// Bounds of the streams that readers hold.
+public enum StreamLimits {
+    /// Events of one bucket that wait for one reader; what comes then is told by `BucketEvent.overrun`.
+    public static let eventsMax: Int = 4_096
+    /// Statuses that wait for one reader; older ones are dropped.
+    public static let statusesMax: Int = 64
+    /// Old versions of an object asked for at once.
+    public static let versionsInFlightMax: Int = 16
+    /// Old versions that `Bucket.history` reads at most.
+    public static let versionsMax: Int = 1_000
+}

@@ -1,0 +1,303 @@
+package import ThicketProtocol
+
+/// Runs one session's machine on a thread of its own: performs its actions, feeds it messages and time.
+///
+/// The store lives on the same thread, so that reading, deciding and keeping is one turn without suspension.
+package actor SyncEngine {
+    /// What exists while the session is open.
+    private struct Core {
+        var machine: SyncMachine
+        let store: any LocalStore
+        let transport: any Transport
+    }
+
+    private struct SyncWaiter {
+        let bucket: BucketName
+        let deadline: Int64
+        let continuation: CheckedContinuation<Result<Void, ClientError>, Never>
+    }
+
+    private struct FetchWaiter {
+        let deadline: Int64
+        let continuation: CheckedContinuation<Result<JSONObject?, ClientError>, Never>
+    }
+
+    private struct FetchID: Hashable {
+        let address: EntityAddress
+        let version: Version
+    }
+
+    private let loop: EngineLoop
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private var core: Core?
+    private var bucketHubs: [BucketName: EventHub<BucketEvent>] = [:]
+    private var statusHub: EventHub<SyncStatus> = EventHub(overrun: nil)
+    private var syncWaiters: [UInt64: SyncWaiter] = [:]
+    private var fetchWaiters: [FetchID: [FetchWaiter]] = [:]
+    private var waiterCount: UInt64 = 0
+
+    /// Messages taken from the transport in one turn, and so in one transaction.
+    private static let messagesPerTurn: Int = 256
+    /// Milliseconds between looks at readers that fell behind.
+    private static let overrunPause: Int64 = 100
+
+    package init(loop: EngineLoop) { self.loop = loop }
+    deinit { loop.stop() }
+
+    /// Opens the store and begins to sync.
+    package func start(
+        options: SyncOptions, makeStore: @Sendable () throws(ClientError) -> any LocalStore,
+        makeTransport: @Sendable () -> any Transport
+    ) throws(ClientError) {
+        guard core == nil else { return }
+        let store: any LocalStore = try makeStore()
+        let machine: SyncMachine
+        do {
+            try Self.claim(store, options.app)
+            machine = try SyncMachine(options: options, store: store, random: SystemRandomNumberGenerator())
+        } catch {
+            store.close()
+            throw error
+        }
+        let transport: any Transport = makeTransport()
+        core = Core(machine: machine, store: store, transport: transport)
+        loop.drive(
+            turn: { [weak self] in self?.assumeIsolated { $0.turn() } },
+            sleep: { wake, pause in transport.wait(wake: wake, milliseconds: pause) })
+    }
+
+    /// A store holds one app's buckets for its whole life.
+    private static func claim(_ store: any LocalStore, _ app: AppID) throws(ClientError) {
+        guard let owner: String = try store.note("app") else { return try store.setNote("app", to: app.text) }
+        guard owner.utf8.elementsEqual(app.text.utf8) else {
+            throw ClientError(.storeMismatch, "the local store belongs to the app \(owner)")
+        }
+    }
+
+    /// Ends everything. What is not yet sent stays in the store.
+    package func close() {
+        guard var ending: Core = core else { return }
+        core = nil
+        _ = ending.machine.goOffline(.closed, now: monotonicMilliseconds())
+        ending.transport.close()
+        ending.store.close()
+        statusHub.yield(.offline(.closed))
+        statusHub.finish()
+        for name: BucketName in bucketHubs.keys { bucketHubs[name]?.finish() }
+        bucketHubs = [:]
+        failWaiters(ClientError(.closed, "the session was closed"))
+    }
+
+    // MARK: - The machine
+
+    /// Reads or changes through the machine, then does what it wants done.
+    package func act<Value: Sendable>(
+        _ body: (inout SyncMachine, _ now: Int64) throws(ClientError) -> (Value, [SyncAction])
+    ) throws(ClientError) -> Value {
+        guard core != nil else { throw ClientError(.closed, "the session is closed") }
+        guard let (value, actions): (Value, [SyncAction]) = try withMachine(body) else {
+            throw ClientError(.closed, "the session is closed")
+        }
+        perform(actions)
+        return value
+    }
+
+    private func withMachine<Value>(
+        _ body: (inout SyncMachine, _ now: Int64) throws(ClientError) -> (Value, [SyncAction])
+    ) throws(ClientError) -> (Value, [SyncAction])? {
+        try core.mutate { (core: inout Core) throws(ClientError) in try body(&core.machine, monotonicMilliseconds()) }
+    }
+
+    /// One round on the engine's thread: messages, then time. Returns milliseconds until the next.
+    private func turn() -> Int64? {
+        guard core != nil else { return nil }
+        let events: [TransportEvent] = core?.transport.events(limit: Self.messagesPerTurn) ?? []
+        var texts: [[UInt8]] = []
+        for event: TransportEvent in events {
+            if case .text(let text) = event {
+                texts.append(text)
+                continue
+            }
+            deliver(&texts)
+            feed { machine, now in
+                switch event {
+                case .opened: machine.opened(now: now)
+                case .closed(let closure): machine.closed(closure, now: now)
+                case .text: []
+                }
+            }
+        }
+        deliver(&texts)
+        if let due: Int64 = core?.machine.deadline, due <= monotonicMilliseconds() {
+            feed { machine, now in machine.tick(now: now) }
+        }
+        return attend()
+    }
+
+    private func deliver(_ texts: inout [[UInt8]]) {
+        guard !texts.isEmpty else { return }
+        let batch: [[UInt8]] = texts
+        texts = []
+        feed { machine, now in machine.received(batch, now: now) }
+    }
+
+    private func feed(_ body: (inout SyncMachine, Int64) -> [SyncAction]) {
+        let actions: [SyncAction]? = core.mutate { core in body(&core.machine, monotonicMilliseconds()) }
+        perform(actions ?? [])
+    }
+
+    private func perform(_ actions: [SyncAction]) {
+        for action: SyncAction in actions {
+            switch action {
+            case .connect: core?.transport.connect()
+            case .disconnect: core?.transport.close()
+            case .send(let text): core?.transport.send(text)
+            case .event(let bucket, let event): bucketHubs[bucket]?.yield(event)
+            case .status(let status):
+                statusHub.yield(status)
+                if case .offline = status { failFetches(ClientError(.offline, "the connection was lost")) }
+            case .fetched(let address, let version, let value):
+                for waiter: FetchWaiter in fetchWaiters.removeValue(forKey: FetchID(address: address, version: version))
+                    ?? []
+                {
+                    waiter.continuation.resume(returning: .success(value))
+                }
+            }
+        }
+    }
+
+    /// Waiters, slow readers, and the time until somebody needs the next turn.
+    private func attend() -> Int64? {
+        let now: Int64 = monotonicMilliseconds()
+        var next: Int64? = core?.machine.deadline
+        for (id, waiter): (UInt64, SyncWaiter) in syncWaiters { settle(id, waiter, now, &next) }
+        for (id, waiters): (FetchID, [FetchWaiter]) in fetchWaiters {
+            for waiter: FetchWaiter in waiters where waiter.deadline <= now {
+                waiter.continuation.resume(returning: .failure(ClientError(.deadline, "the server did not answer")))
+            }
+            let left: [FetchWaiter] = waiters.filter { $0.deadline > now }
+            fetchWaiters[id] = left.isEmpty ? nil : left
+            for waiter: FetchWaiter in left { next = min(next ?? .max, waiter.deadline) }
+        }
+        for name: BucketName in bucketHubs.keys where bucketHubs[name]?.hasOverrun ?? false {
+            bucketHubs[name]?.settle()
+            if bucketHubs[name]?.hasOverrun ?? false { next = min(next ?? .max, now + Self.overrunPause) }
+        }
+        return next.map { max(0, $0 - now) }
+    }
+
+    // MARK: - Streams
+
+    package func listen(_ bucket: BucketName, _ continuation: AsyncStream<BucketEvent>.Continuation) {
+        guard core != nil else { return continuation.finish() }
+        bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
+    }
+
+    package func listenStatus(_ continuation: AsyncStream<SyncStatus>.Continuation) {
+        guard let status: SyncStatus = core?.machine.status else { return continuation.finish() }
+        continuation.yield(status)
+        statusHub.add(continuation)
+    }
+
+    package var status: SyncStatus { core?.machine.status ?? .offline(.closed) }
+
+    // MARK: - Waiting
+
+    /// Waits until the bucket is connected, everything is sent and answered, and nothing is missing.
+    package func waitUntilSynced(_ bucket: BucketName, milliseconds: Int64) async throws(ClientError) {
+        waiterCount += 1
+        let id: UInt64 = waiterCount
+        let deadline: Int64 = monotonicMilliseconds() + milliseconds
+        let result: Result<Void, ClientError> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let waiter: SyncWaiter = SyncWaiter(bucket: bucket, deadline: deadline, continuation: continuation)
+                if core == nil {
+                    continuation.resume(returning: .failure(ClientError(.closed, "the session is closed")))
+                } else {
+                    syncWaiters[id] = waiter
+                    if Task.isCancelled { cancel(id) }
+                }
+            }
+        } onCancel: {
+            Task { await self.cancel(id) }
+        }
+        try result.get()
+    }
+
+    private func cancel(_ id: UInt64) {
+        syncWaiters.removeValue(forKey: id)?.continuation.resume(
+            returning: .failure(ClientError(.deadline, "the wait was cancelled")))
+    }
+
+    private func settle(_ id: UInt64, _ waiter: SyncWaiter, _ now: Int64, _ next: inout Int64?) {
+        guard let machine: SyncMachine = core?.machine else { return }
+        let result: Result<Void, ClientError>
+        if machine.isSynced(waiter.bucket) {
+            let refused: Int = machine.unconfirmed(waiter.bucket).refused
+            result =
+                refused == 0 ? .success(()) : .failure(ClientError(.refused, "the server refused \(refused) objects"))
+        } else if machine.isReadOnly(waiter.bucket) {
+            result = .failure(ClientError(.unauthorized, "the token does not permit changes", number: 401))
+        } else if case .offline(.unauthorized(let text)) = machine.status {
+            result = .failure(ClientError(.unauthorized, text, number: 401))
+        } else if waiter.deadline <= now {
+            result = .failure(ClientError(.deadline, "not synced in the time given (\(machine.status))"))
+        } else {
+            next = min(next ?? .max, waiter.deadline)
+            return
+        }
+        syncWaiters.removeValue(forKey: id)?.continuation.resume(returning: result)
+    }
+
+    /// Asks the server for an old version; nil when it does not have it.
+    package func fetch(
+        _ bucket: BucketName, _ key: EntityKey, _ version: Version, milliseconds: Int64
+    ) async throws(ClientError) -> JSONObject? {
+        let result: Result<JSONObject?, ClientError> = await withCheckedContinuation { continuation in
+            do throws(ClientError) {
+                try act { (machine, now) throws(ClientError) in
+                    ((), try machine.fetch(bucket, key, version, now: now))
+                }
+                let id: FetchID = FetchID(address: EntityAddress(bucket: bucket, key: key), version: version)
+                let deadline: Int64 = monotonicMilliseconds() + milliseconds
+                fetchWaiters[id, default: []].append(FetchWaiter(deadline: deadline, continuation: continuation))
+            } catch {
+                continuation.resume(returning: .failure(error))
+            }
+        }
+        return try result.get()
+    }
+
+    private func failFetches(_ error: ClientError) {
+        let waiters: [FetchWaiter] = fetchWaiters.values.flatMap { $0 }
+        fetchWaiters = [:]
+        for waiter: FetchWaiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
+    }
+
+    private func failWaiters(_ error: ClientError) {
+        failFetches(error)
+        let waiters: [SyncWaiter] = Array(syncWaiters.values)
+        syncWaiters = [:]
+        for waiter: SyncWaiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
+    }
+}
+
+extension Optional {
+    /// Changes the value in place, without a copy; nil when there is none.
+    fileprivate mutating func mutate<Result, Failure: Error>(
+        _ body: (inout Wrapped) throws(Failure) -> Result
+    ) throws(Failure) -> Result? {
+        guard self != nil else { return nil }
+        return try self.withUnwrapped(body)
+    }
+
+    private mutating func withUnwrapped<Result, Failure: Error>(
+        _ body: (inout Wrapped) throws(Failure) -> Result
+    ) throws(Failure) -> Result? {
+        guard var value: Wrapped = self else { return nil }
+        self = nil
+        defer { self = .some(value) }
+        return try body(&value)
+    }
+}

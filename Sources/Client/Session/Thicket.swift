@@ -1,0 +1,108 @@
+import ThicketProtocol
+
+/// The entry to the client library.
+///
+/// ```swift
+/// let session = try await Thicket.connect(
+///     server: "https://sync.example.com", app: "notes-app", token: token, store: .file("notes.db"))
+/// let notes = try await session.bucket("notes")
+/// try await notes.set("today", to: ["title": "Oak"])
+/// ```
+public enum Thicket {
+    /// The version the client tells the server.
+    public static let version: String = "0.1.0"
+
+    /// Opens the local store and starts to sync in the background.
+    ///
+    /// Returns as soon as the store is open: everything works without a connection, and `Session.status` tells when
+    /// there is one.
+    ///
+    /// - Parameters:
+    ///   - server: `https://host[:port][/path]`, or `http://` where the network is trusted.
+    ///   - app: the app id (1–64 of `[A-Za-z0-9._-]`).
+    ///   - token: the user's access token.
+    ///   - store: where the local copy is kept.
+    /// - Throws: `invalidName`, `invalidOptions`, `storeInUse`, `storeMismatch`, `store`, `limit`.
+    public static func connect(
+        server: String, app: String, token: String, store: StoreLocation = .memory,
+        options: SessionOptions = SessionOptions()
+    ) async throws(ClientError) -> Session {
+        let endpoint: Endpoint = try Endpoint(server)
+        let sync: SyncOptions = try options.syncOptions(app: app, token: token)
+        let transport: TransportOptions = options.transportOptions
+        let target: String = "/sock/1/\(sync.app.text)/websocket"
+        let engine: SyncEngine = SyncEngine(loop: try EngineLoop())
+        try await engine.start(
+            options: sync, makeStore: { () throws(ClientError) in try store.open(options.durability) },
+            makeTransport: { CurlWebSocketTransport(endpoint: endpoint, target: target, options: transport) })
+        return Session(engine: engine)
+    }
+}
+
+/// Where a session keeps its local copy: ghosts, edits not yet sent, positions.
+public enum StoreLocation: Sendable, Hashable {
+    /// In memory: gone with the session.
+    case memory
+    /// A SQLite file, made when missing (its folder must exist). One session at a time, in one process.
+    case file(String)
+
+    func open(_ durability: StoreDurability) throws(ClientError) -> any LocalStore {
+        switch self {
+        case .memory: MemoryLocalStore()
+        case .file(let path): try SQLiteLocalStore(path: path, durability: durability)
+        }
+    }
+}
+
+/// What a file store survives. Nothing is ever left half written, and a crash of the program loses nothing.
+public enum StoreDurability: Sendable, Hashable {
+    /// A loss of power may take back the last edits of a few seconds, all parts of the store together. Fast.
+    case program
+    /// Every edit is on the disk when its call returns. Costs a disk flush each.
+    case power
+}
+
+/// What a session can be told besides where to connect.
+public struct SessionOptions: Sendable {
+    /// A PEM file with the certificates to trust instead of the system's.
+    public var certificateFile: String?
+    /// A proxy (`http://host:port`, `socks5://host:port` ...); nil: as `https_proxy`, `http_proxy` and `no_proxy` say.
+    public var proxy: String?
+    /// Seconds until an attempt to connect is given up, 1...300.
+    public var connectTimeoutSeconds: Int = 30
+    /// Start connecting at once; otherwise with `Session.goOnline()`.
+    public var startsOnline: Bool = true
+    /// What a file store survives.
+    public var durability: StoreDurability = .program
+    /// Bytes of one message from the server at most, 1 MiB...1 GiB: a larger object ends the connection.
+    public var messageBytesMax: Int = 64 << 20
+    /// Sent to the server as the connecting program's name and version.
+    public var userAgent: String = "thicket/" + Thicket.version
+
+    public init() {}
+
+    func syncOptions(app: String, token: String) throws(ClientError) -> SyncOptions {
+        let appID: AppID
+        do { appID = try AppID(app) } catch { throw ClientError(.invalidName, error.description) }
+        guard !token.isEmpty, !token.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+            throw ClientError(.invalidOptions, "the token is empty or holds control characters")
+        }
+        guard (1...300).contains(connectTimeoutSeconds), (1 << 20...1 << 30).contains(messageBytesMax),
+            !userAgent.utf8.contains(where: { $0 < 0x20 || $0 >= 0x7F })
+        else { throw ClientError(.invalidOptions, "a timeout, a size or the user agent is out of range") }
+        var sync: SyncOptions = SyncOptions(app: appID, token: token)
+        sync.version = Thicket.version
+        sync.startsOnline = startsOnline
+        return sync
+    }
+
+    var transportOptions: TransportOptions {
+        var transport: TransportOptions = TransportOptions()
+        transport.certificateFile = certificateFile
+        transport.proxy = proxy
+        transport.connectTimeoutMilliseconds = connectTimeoutSeconds * 1_000
+        transport.messageBytesMax = messageBytesMax
+        transport.userAgent = userAgent
+        return transport
+    }
+}

@@ -1,0 +1,35 @@
+import ThicketProtocol
+
+/// How edits stand in a file: the JSON of a diff, or `-` for a removal.
+enum EditCodec {
+    static func encode(_ edit: Edit?) -> [UInt8]? {
+        switch edit {
+        case nil: return nil
+        case .remove: return [0x2D]
+        case .modify(let diff):
+            var writer: JSONWriter = JSONWriter()
+            diff.write(to: &writer)
+            return writer.bytes
+        }
+    }
+
+    /// - Throws: `store` when the bytes are not what `encode` makes.
+    static func decode(_ bytes: [UInt8]?) throws(ClientError) -> Edit? {
+        guard let bytes else { return nil }
+        if bytes == [0x2D] { return .remove }
+        do {
+            return .modify(try ObjectDiff(try JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling)))
+        } catch {
+            throw ClientError(.store, "an edit in the local store is damaged")
+        }
+    }
+
+    static func object(_ bytes: [UInt8]?) throws(ClientError) -> JSONObject? {
+        guard let bytes else { return nil }
+        let value: JSONValue? = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling)
+        guard let object: JSONObject = value?.objectValue else {
+            throw ClientError(.store, "an object in the local store is damaged")
+        }
+        return object
+    }
+}

@@ -1,0 +1,125 @@
+package import ThicketProtocol
+
+/// The last state of an object that server and client agreed on.
+package struct Ghost: Sendable, Equatable {
+    /// 0: the server never had it, as far as we know.
+    package var version: Version
+    /// nil: not there (never was, or removed at `version`).
+    package var object: JSONObject?
+
+    package init(version: Version = 0, object: JSONObject? = nil) {
+        self.version = version
+        self.object = object
+    }
+}
+
+/// A change that was sent, or may have been sent, and whose fate we do not know yet.
+package struct PendingChange: Sendable, Equatable {
+    package let changeID: ChangeID
+    /// What it does to today's ghost: carried over every change the server ordered before it. nil: nothing any more.
+    package var edit: Edit?
+    /// The version it was made for; nil when it was sent without one.
+    package let source: Version?
+    /// The JSON of the change as sent. A resend is byte for byte the same, which makes it safe (409).
+    package let bytes: [UInt8]
+    /// The version at which the server ordered it, when we know that but could not apply it yet.
+    package var appliedAt: Version?
+    /// The server has it (409), though we have not seen at which version.
+    package var isConfirmed: Bool
+
+    package init(
+        changeID: ChangeID, edit: Edit?, source: Version?, bytes: [UInt8], appliedAt: Version? = nil,
+        isConfirmed: Bool = false
+    ) {
+        self.changeID = changeID
+        self.edit = edit
+        self.source = source
+        self.bytes = bytes
+        self.appliedAt = appliedAt
+        self.isConfirmed = isConfirmed
+    }
+}
+
+/// What the user did to an object and the server has not confirmed.
+package struct EditState: Sendable, Equatable {
+    package var pending: PendingChange?
+    /// Everything done after `pending`, as one exact edit.
+    package var later: Edit?
+    /// A newer ghost that cannot be taken over before we know whether `pending` is already inside it.
+    package var held: Ghost?
+    /// The version of the object we need and asked for, because a change did not fit our ghost.
+    package var wanted: Version?
+    /// The code by which the server refused the edit for good; it is sent again after the next edit.
+    package var refusal: Int?
+    /// How often the edit was refused in one form and sent in another.
+    package var attempts: Int = 0
+    /// The next change carries the whole object in `d` besides the diff.
+    package var sendsWhole: Bool = false
+
+    package init() {}
+    package var isEmpty: Bool { self == EditState() }
+    /// There is something the server has not confirmed.
+    package var hasEdits: Bool { pending != nil || later != nil }
+}
+
+/// Everything kept about one object. What the app sees is ghost, then pending, then later.
+package struct EntityRecord: Sendable, Equatable {
+    package var ghost: Ghost
+    package var edits: EditState
+    /// The app sees an object under this key.
+    package var isLive: Bool
+    /// The last walk through the index that met this object.
+    package var walk: Int64
+
+    package init(ghost: Ghost = Ghost(), edits: EditState = EditState(), isLive: Bool = false, walk: Int64 = 0) {
+        self.ghost = ghost
+        self.edits = edits
+        self.isLive = isLive
+        self.walk = walk
+    }
+}
+
+/// A walk through a bucket's index that has not ended yet; it goes on after a restart.
+package struct IndexWalk: Sendable, Equatable {
+    /// Grows with each walk of the bucket.
+    package var id: Int64
+    /// Where the next page begins; nil: at the start.
+    package var mark: String?
+    /// `current` of the first page: what to ask changes from when the walk has ended.
+    package var current: ChangeVersion?
+    package var objectsRead: Int64
+    /// As far as the server tells.
+    package var objectsTotal: Int64?
+
+    package init(id: Int64) {
+        self.id = id
+        objectsRead = 0
+    }
+}
+
+/// Everything kept about one bucket besides its objects.
+package struct BucketRecord: Sendable, Equatable {
+    package let name: BucketName
+    /// Changes up to here are in the ghosts; nil before the first index was read.
+    package var changeVersion: ChangeVersion?
+    package var walk: IndexWalk?
+    package var walksStarted: Int64
+
+    package init(name: BucketName, changeVersion: ChangeVersion? = nil, walk: IndexWalk? = nil, walksStarted: Int64 = 0)
+    {
+        self.name = name
+        self.changeVersion = changeVersion
+        self.walk = walk
+        self.walksStarted = walksStarted
+    }
+}
+
+/// An object of one account.
+package struct EntityAddress: Sendable, Hashable {
+    package let bucket: BucketName
+    package let key: EntityKey
+    package init(bucket: BucketName, key: EntityKey) {
+        self.bucket = bucket
+        self.key = key
+    }
+}

@@ -1,0 +1,46 @@
+package import ThicketProtocol
+
+/// Which parts of an object's record one turn changed; the others are not written.
+package struct EntityParts: OptionSet, Sendable {
+    package let rawValue: Int
+    package init(rawValue: Int) { self.rawValue = rawValue }
+    package static let ghost: EntityParts = .init(rawValue: 1)
+    package static let edits: EntityParts = .init(rawValue: 2)
+    /// `isLive` and `walk`.
+    package static let marks: EntityParts = .init(rawValue: 4)
+}
+
+/// Everything one turn wants kept, as one transaction.
+package struct LocalBatch: Sendable {
+    package var entities: [(address: EntityAddress, record: EntityRecord, parts: EntityParts)] = []
+    package var buckets: [BucketRecord] = []
+    package init() {}
+    package var isEmpty: Bool { entities.isEmpty && buckets.isEmpty }
+}
+
+/// Where a client keeps what must survive: ghosts, unconfirmed edits, positions. One process at a time.
+///
+/// Calls are synchronous and come from one thread. An error means that nothing of the call took effect.
+package protocol LocalStore: AnyObject {
+    /// A name for this copy that stays the same for its whole life; made from `fresh` the first time.
+    func clientID(fresh: ClientID) throws(ClientError) -> ClientID
+    /// A value of the store's owner (which account it belongs to); nil when never set.
+    func note(_ name: String) throws(ClientError) -> String?
+    func setNote(_ name: String, to value: String) throws(ClientError)
+
+    func buckets() throws(ClientError) -> [BucketRecord]
+    /// nil when nothing is kept under that key.
+    func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord?
+    /// Keys of objects the app sees, in byte order, behind `after`, at most `limit`.
+    func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey]
+    /// Keys whose `edits` are not empty, in byte order.
+    func editedKeys(_ bucket: BucketName) throws(ClientError) -> [EntityKey]
+    /// Keys of objects the server had, which the walk has not met.
+    func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey]
+    /// Keys and versions of objects the server has, in byte order, at most `limit`.
+    func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)]
+    /// Keeps all of it or nothing.
+    func commit(_ batch: LocalBatch) throws(ClientError)
+    /// No call follows. Frees the lock.
+    func close()
+}

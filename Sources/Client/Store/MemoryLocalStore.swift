@@ -1,0 +1,61 @@
+package import ThicketProtocol
+
+/// Keeps everything in memory, for tests and for clients that need nothing to survive.
+package final class MemoryLocalStore: LocalStore {
+    private var identity: ClientID?
+    private var notes: [String: String] = [:]
+    private var bucketRecords: [BucketName: BucketRecord] = [:]
+    private var entities: [BucketName: [EntityKey: EntityRecord]] = [:]
+    /// Tests set it: the next commit fails and changes nothing.
+    package var failsNextCommit: Bool = false
+    /// Transactions so far.
+    package private(set) var commits: Int = 0
+
+    package init() {}
+
+    package func clientID(fresh: ClientID) -> ClientID {
+        if let identity { return identity }
+        identity = fresh
+        return fresh
+    }
+    package func note(_ name: String) -> String? { notes[name] }
+    package func setNote(_ name: String, to value: String) { notes[name] = value }
+
+    package func buckets() -> [BucketRecord] { bucketRecords.values.sorted { $0.name < $1.name } }
+    package func entity(_ address: EntityAddress) -> EntityRecord? { entities[address.bucket]?[address.key] }
+
+    package func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) -> [EntityKey] {
+        let keys: [EntityKey] = keys(bucket) { $0.isLive }
+        guard let after else { return Array(keys.prefix(limit)) }
+        return Array(keys.drop { !(after < $0) }.prefix(limit))
+    }
+    package func editedKeys(_ bucket: BucketName) -> [EntityKey] { keys(bucket) { !$0.edits.isEmpty } }
+    package func keysUnseen(_ bucket: BucketName, walk: Int64) -> [EntityKey] {
+        keys(bucket) { $0.ghost.object != nil && $0.walk != walk }
+    }
+    package func versions(_ bucket: BucketName, limit: Int) -> [(key: EntityKey, version: Version)] {
+        keys(bucket) { $0.ghost.object != nil }.prefix(limit).map { ($0, entities[bucket]?[$0]?.ghost.version ?? 0) }
+    }
+
+    package func commit(_ batch: LocalBatch) throws(ClientError) {
+        if failsNextCommit {
+            failsNextCommit = false
+            throw ClientError(.store, "a failure ordered by a test")
+        }
+        commits += 1
+        for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
+        for (address, record, parts): (EntityAddress, EntityRecord, EntityParts) in batch.entities {
+            var kept: EntityRecord = entities[address.bucket]?[address.key] ?? EntityRecord()
+            if parts.contains(.ghost) { kept.ghost = record.ghost }
+            if parts.contains(.edits) { kept.edits = record.edits }
+            if parts.contains(.marks) { (kept.isLive, kept.walk) = (record.isLive, record.walk) }
+            entities[address.bucket, default: [:]][address.key] = kept
+        }
+    }
+
+    package func close() {}
+
+    private func keys(_ bucket: BucketName, where admits: (EntityRecord) -> Bool) -> [EntityKey] {
+        (entities[bucket] ?? [:]).filter { admits($0.value) }.keys.sorted()
+    }
+}

@@ -1,0 +1,337 @@
+internal import Glibc
+package import ThicketProtocol
+internal import ThicketSQLite
+
+/// Keeps everything in a SQLite file, in write-ahead mode.
+///
+/// What the app sees is not a column: it is ghost, then pending, then later, so that a keystroke in a large text writes
+/// only the growing edit.
+package final class SQLiteLocalStore: LocalStore {
+    private let lock: StoreLock
+    private var database: Database?
+    private var bucketRows: [BucketName: Int64] = [:]
+
+    /// The layout below. A newer one is refused, never guessed at.
+    private static let formatVersion: Int64 = 1
+
+    /// - Throws: `storeInUse`, `store`.
+    package init(path: String, durability: StoreDurability = .program) throws(ClientError) {
+        lock = try StoreLock(path: path + ".lock")
+        // Content of a user: for this user only. SQLite gives its other files the same rights.
+        let made: Int32 = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard made >= 0 else { throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(errno)))") }
+        Glibc.close(made)
+        database = try Self.guarded { () throws(SQLiteError) in
+            let database: Database = try Database(path: path)
+            try database.execute("PRAGMA journal_mode=WAL")
+            try database.execute("PRAGMA synchronous=\(durability == .power ? "FULL" : "NORMAL")")
+            return database
+        }
+        try prepare()
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT id, name FROM bucket").forEach { row in
+                if let name: BucketName = try? BucketName(row.text(1)) { self.bucketRows[name] = row.integer(0) }
+            }
+        }
+    }
+
+    private func prepare() throws(ClientError) {
+        let version: Int64 =
+            try sql { (database) throws(SQLiteError) in try database.integer("PRAGMA user_version") } ?? 0
+        guard version <= Self.formatVersion else {
+            throw ClientError(.store, "the local store was made by a newer version (format \(version))")
+        }
+        guard version == 0 else { return }
+        try sql { (database) throws(SQLiteError) in
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                try database.execute(Self.schema)
+                try database.execute("PRAGMA user_version=\(Self.formatVersion)")
+            }
+        }
+    }
+
+    private static let schema: String = """
+        CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE bucket (
+            id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, cv TEXT, walks INTEGER NOT NULL,
+            walk INTEGER, mark TEXT, current TEXT, objects_read INTEGER, objects_total INTEGER);
+        CREATE TABLE entity (
+            id INTEGER PRIMARY KEY, bucket INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL DEFAULT 0,
+            is_there INTEGER NOT NULL DEFAULT 0, is_live INTEGER NOT NULL DEFAULT 0, walk INTEGER NOT NULL DEFAULT 0,
+            UNIQUE (bucket, key));
+        CREATE TABLE ghost (id INTEGER PRIMARY KEY, object BLOB NOT NULL);
+        CREATE TABLE edit (
+            id INTEGER PRIMARY KEY, ccid TEXT, pending BLOB, source INTEGER, sent BLOB, applied_at INTEGER,
+            is_confirmed INTEGER NOT NULL, later BLOB, held_version INTEGER, held BLOB, wanted INTEGER, refusal INTEGER,
+            attempts INTEGER NOT NULL, sends_whole INTEGER NOT NULL);
+        """
+
+    package func close() { database = nil }
+
+    // MARK: - Calls to SQLite
+
+    private static func guarded<Value>(_ body: () throws(SQLiteError) -> Value) throws(ClientError) -> Value {
+        do {
+            return try body()
+        } catch {
+            throw ClientError(.store, "local store: \(error)", number: Int(error.extended))
+        }
+    }
+
+    private func sql<Value>(_ body: (Database) throws(SQLiteError) -> Value) throws(ClientError) -> Value {
+        guard let database else { throw ClientError(.store, "the local store is closed") }
+        return try Self.guarded { () throws(SQLiteError) in try body(database) }
+    }
+
+    private func keys(_ query: String, _ bind: (Statement) -> Void) throws(ClientError) -> [EntityKey] {
+        try sql { (database) throws(SQLiteError) in
+            var keys: [EntityKey] = []
+            let statement: Statement = try database.statement(query)
+            bind(statement)
+            try statement.forEach { row in
+                if let key: EntityKey = try? EntityKey(row.text(0)) { keys.append(key) }
+            }
+            return keys
+        }
+    }
+
+    // MARK: - Reading
+
+    package func clientID(fresh: ClientID) throws(ClientError) -> ClientID {
+        if let kept: String = try note("client"), let known: ClientID = try? ClientID(kept) { return known }
+        try setNote("client", to: fresh.text)
+        return fresh
+    }
+
+    package func note(_ name: String) throws(ClientError) -> String? {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT value FROM note WHERE name = ?1").bind(1, name).first { $0.text(0) }
+        }
+    }
+
+    package func setNote(_ name: String, to value: String) throws(ClientError) {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("INSERT OR REPLACE INTO note (name, value) VALUES (?1, ?2)")
+                .bind(1, name).bind(2, value).run()
+        }
+    }
+
+    package func buckets() throws(ClientError) -> [BucketRecord] {
+        try sql { (database) throws(SQLiteError) in
+            var records: [BucketRecord] = []
+            let query: String =
+                "SELECT name, cv, walks, walk, mark, current, objects_read, objects_total FROM bucket ORDER BY name"
+            try database.statement(query).forEach { row in
+                guard let name: BucketName = try? BucketName(row.text(0)) else { return }
+                var record: BucketRecord = BucketRecord(name: name, walksStarted: row.integer(2))
+                record.changeVersion = row.isNull(1) ? nil : try? ChangeVersion(row.text(1))
+                if let id: Int64 = row.optionalInteger(3) {
+                    var walk: IndexWalk = IndexWalk(id: id)
+                    walk.mark = row.isNull(4) ? nil : row.text(4)
+                    walk.current = row.isNull(5) ? nil : try? ChangeVersion(row.text(5))
+                    walk.objectsRead = row.integer(6)
+                    walk.objectsTotal = row.optionalInteger(7)
+                    record.walk = walk
+                }
+                records.append(record)
+            }
+            return records
+        }
+    }
+
+    package func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? {
+        guard let bucket: Int64 = bucketRows[address.bucket] else { return nil }
+        let found: Row? = try sql { (database) throws(SQLiteError) in
+            let query: String = """
+                SELECT version, is_live, entity.walk, object, ccid, pending, source, sent, applied_at, is_confirmed, later,
+                    held_version, held, wanted, refusal, attempts, sends_whole
+                FROM entity LEFT JOIN ghost ON ghost.id = entity.id LEFT JOIN edit ON edit.id = entity.id
+                WHERE bucket = ?1 AND key = ?2
+                """
+            return try database.statement(query).bind(1, bucket).bind(2, address.key.text).first { Row($0) }
+        }
+        return try found?.record()
+    }
+
+    /// An object's row as it stands, so that decoding may fail in our own way.
+    private struct Row {
+        let ghost: (version: Int64, object: [UInt8]?)
+        let isLive: Bool
+        let walk: Int64
+        var state: EditState = EditState()
+        let change: (id: String, edit: [UInt8]?, source: Int64?, sent: [UInt8], appliedAt: Int64?, isConfirmed: Bool)?
+        let later: [UInt8]?
+        let held: (version: Int64, object: [UInt8]?)?
+
+        init(_ row: Statement) {
+            ghost = (row.integer(0), row.optionalBytes(3))
+            isLive = row.integer(1) != 0
+            walk = row.integer(2)
+            change =
+                row.isNull(4)
+                ? nil
+                : (
+                    row.text(4), row.optionalBytes(5), row.optionalInteger(6), row.bytes(7), row.optionalInteger(8),
+                    row.integer(9) != 0
+                )
+            later = row.optionalBytes(10)
+            held = row.optionalInteger(11).map { ($0, row.optionalBytes(12)) }
+            state.wanted = row.optionalInteger(13)
+            state.refusal = row.optionalInteger(14).map(Int.init)
+            state.attempts = Int(row.integer(15))
+            state.sendsWhole = row.integer(16) != 0
+        }
+
+        func record() throws(ClientError) -> EntityRecord {
+            var edits: EditState = state
+            edits.later = try EditCodec.decode(later)
+            if let held { edits.held = Ghost(version: held.version, object: try EditCodec.object(held.object)) }
+            if let change {
+                guard let id: ChangeID = try? ChangeID(change.id) else {
+                    throw ClientError(.store, "a change in the local store is damaged")
+                }
+                edits.pending = PendingChange(
+                    changeID: id, edit: try EditCodec.decode(change.edit), source: change.source, bytes: change.sent,
+                    appliedAt: change.appliedAt, isConfirmed: change.isConfirmed)
+            }
+            let agreed: Ghost = Ghost(version: ghost.version, object: try EditCodec.object(ghost.object))
+            return EntityRecord(ghost: agreed, edits: edits, isLive: isLive, walk: walk)
+        }
+    }
+
+    package func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
+        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        let query: String =
+            "SELECT key FROM entity WHERE bucket = ?1 AND key > ?2 AND is_live = 1 ORDER BY key LIMIT ?3"
+        return try keys(query) { $0.bind(1, row).bind(2, after?.text ?? "").bind(3, Int64(limit)) }
+    }
+
+    package func editedKeys(_ bucket: BucketName) throws(ClientError) -> [EntityKey] {
+        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        let query: String = "SELECT key FROM edit JOIN entity ON entity.id = edit.id WHERE bucket = ?1 ORDER BY key"
+        return try keys(query) { $0.bind(1, row) }
+    }
+
+    package func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
+        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        let query: String = "SELECT key FROM entity WHERE bucket = ?1 AND is_there = 1 AND walk <> ?2 ORDER BY key"
+        return try keys(query) { $0.bind(1, row).bind(2, walk) }
+    }
+
+    package func versions(
+        _ bucket: BucketName, limit: Int
+    ) throws(ClientError) -> [(key: EntityKey, version: Version)] {
+        guard let bucketRow: Int64 = bucketRows[bucket] else { return [] }
+        return try sql { (database) throws(SQLiteError) in
+            var found: [(key: EntityKey, version: Version)] = []
+            let query: String =
+                "SELECT key, version FROM entity WHERE bucket = ?1 AND is_there = 1 ORDER BY key LIMIT ?2"
+            try database.statement(query).bind(1, bucketRow).bind(2, Int64(limit)).forEach { row in
+                if let key: EntityKey = try? EntityKey(row.text(0)) { found.append((key, row.integer(1))) }
+            }
+            return found
+        }
+    }
+
+    // MARK: - Writing
+
+    package func commit(_ batch: LocalBatch) throws(ClientError) {
+        var rows: [BucketName: Int64] = bucketRows
+        try sql { (database) throws(SQLiteError) in
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                for record: BucketRecord in batch.buckets {
+                    rows[record.name] = try Self.write(record, to: database)
+                }
+                for (address, record, parts): (EntityAddress, EntityRecord, EntityParts) in batch.entities {
+                    guard let bucket: Int64 = rows[address.bucket] else { throw SQLiteError.unknownBucket }
+                    try Self.write(record, parts, bucket: bucket, key: address.key, to: database)
+                }
+            }
+        }
+        bucketRows = rows
+    }
+
+    private static func write(_ record: BucketRecord, to database: Database) throws(SQLiteError) -> Int64 {
+        let change: String = """
+            INSERT INTO bucket (name, cv, walks, walk, mark, current, objects_read, objects_total)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            ON CONFLICT (name) DO UPDATE SET cv = ?2, walks = ?3, walk = ?4, mark = ?5, current = ?6, objects_read = ?7,
+                objects_total = ?8
+            RETURNING id
+            """
+        let walk: IndexWalk? = record.walk
+        let statement: Statement = try database.statement(change)
+        statement.bind(1, record.name.text).bind(text: 2, record.changeVersion?.text).bind(3, record.walksStarted)
+        statement.bind(4, walk?.id).bind(text: 5, walk?.mark).bind(text: 6, walk?.current?.text)
+        statement.bind(7, walk?.objectsRead).bind(8, walk?.objectsTotal)
+        guard let id: Int64 = try statement.first({ $0.integer(0) }) else { throw SQLiteError.unknownBucket }
+        return id
+    }
+
+    private static func write(
+        _ record: EntityRecord, _ parts: EntityParts, bucket: Int64, key: EntityKey, to database: Database
+    ) throws(SQLiteError) {
+        let change: String = """
+            INSERT INTO entity (bucket, key, version, is_there, is_live, walk) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT (bucket, key) DO UPDATE SET version = ?3, is_there = ?4, is_live = ?5, walk = ?6
+            RETURNING id
+            """
+        let known: String = "SELECT id FROM entity WHERE bucket = ?1 AND key = ?2"
+        var id: Int64?
+        if parts == .edits {
+            id = try database.statement(known).bind(1, bucket).bind(2, key.text).first { $0.integer(0) }
+        }
+        if id == nil {
+            let statement: Statement = try database.statement(change)
+            statement.bind(1, bucket).bind(2, key.text).bind(3, record.ghost.version)
+            statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.walk)
+            id = try statement.first { $0.integer(0) }
+        }
+        guard let id else { throw SQLiteError.unknownBucket }
+        if parts.contains(.ghost) { try write(record.ghost, id, to: database) }
+        if parts.contains(.edits) { try write(record.edits, id, to: database) }
+    }
+
+    private static func write(_ ghost: Ghost, _ id: Int64, to database: Database) throws(SQLiteError) {
+        guard let object: JSONObject = ghost.object else {
+            return try database.statement("DELETE FROM ghost WHERE id = ?1").bind(1, id).run()
+        }
+        try database.statement("INSERT OR REPLACE INTO ghost (id, object) VALUES (?1, ?2)")
+            .bind(1, id).bind(2, object.serialized()).run()
+    }
+
+    private static func write(_ edits: EditState, _ id: Int64, to database: Database) throws(SQLiteError) {
+        guard !edits.isEmpty else {
+            return try database.statement("DELETE FROM edit WHERE id = ?1").bind(1, id).run()
+        }
+        let statement: Statement = try database.statement(
+            """
+            INSERT OR REPLACE INTO edit (id, ccid, pending, source, sent, applied_at, is_confirmed, later, held_version,
+                held, wanted, refusal, attempts, sends_whole)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+            """)
+        let pending: PendingChange? = edits.pending
+        statement.bind(1, id).bind(text: 2, pending?.changeID.text).bind(3, EditCodec.encode(pending?.edit))
+        statement.bind(4, pending?.source).bind(5, pending?.bytes).bind(6, pending?.appliedAt)
+        statement.bind(7, pending?.isConfirmed == true ? 1 : 0).bind(8, EditCodec.encode(edits.later))
+        statement.bind(9, edits.held?.version).bind(10, edits.held?.object?.serialized())
+        statement.bind(11, edits.wanted).bind(12, edits.refusal.map(Int64.init)).bind(13, Int64(edits.attempts))
+        statement.bind(14, edits.sendsWhole ? 1 : 0)
+        try statement.run()
+    }
+}
+
+extension Statement {
+    /// Binds a text or NULL.
+    @discardableResult
+    fileprivate func bind(text place: Int32, _ value: String?) -> Statement {
+        guard let value else { return bind(place, nil as Int64?) }
+        return bind(place, value)
+    }
+}
+
+extension SQLiteError {
+    /// An object of a bucket that was never kept: the machine keeps the bucket first.
+    fileprivate static let unknownBucket: SQLiteError = SQLiteError(
+        extended: 1, message: "an object without its bucket")
+}

@@ -1,0 +1,107 @@
+import ThicketProtocol
+
+/// Keys waiting for their turn: first in, first out, each at most once.
+struct KeyQueue {
+    private var keys: [EntityKey] = []
+    private var head: Int = 0
+    private var members: Set<EntityKey> = []
+
+    var isEmpty: Bool { members.isEmpty }
+    var count: Int { members.count }
+
+    mutating func append(_ key: EntityKey) {
+        guard members.insert(key).inserted else { return }
+        keys.append(key)
+    }
+
+    mutating func popFirst() -> EntityKey? {
+        guard head < keys.count else { return nil }
+        let key: EntityKey = keys[head]
+        head += 1
+        members.remove(key)
+        if head > 64, head * 2 > keys.count {
+            keys.removeFirst(head)
+            head = 0
+        }
+        return key
+    }
+
+    mutating func removeAll() { self = KeyQueue() }
+}
+
+/// One bucket on the session's connection. What must survive is in `record`; the rest begins anew with each connection.
+struct Channel {
+    enum Phase: Equatable {
+        /// No connection.
+        case closed
+        /// `init` was sent.
+        case opening
+        /// Reading the index.
+        case walking
+        /// `cv` was sent; everything since the last visit comes with the next `c`.
+        case catchingUp
+        /// Changes go and come.
+        case live
+        /// The server does not open this bucket; tried again at `resumeAt`.
+        case refused
+    }
+
+    /// A change on its way: when it was sent, and its size.
+    struct Flight {
+        let sentAt: Int64
+        let bytes: Int
+    }
+
+    var record: BucketRecord
+    var phase: Phase = .closed
+    /// Milliseconds on the machine's clock when an unanswered `init`, `i` or `cv` makes the connection suspect.
+    var answerDue: Int64?
+    var inFlight: [EntityKey: Flight] = [:]
+    var bytesInFlight: Int = 0
+    /// Objects asked for with `e`, by key: when.
+    var reloads: [EntityKey: Int64] = [:]
+    /// Objects to ask for when there is room.
+    var reloadQueue: KeyQueue = KeyQueue()
+    /// Pending changes from before this connection, or refused by 500 or 503: to be sent again as they are.
+    var resend: KeyQueue = KeyQueue()
+    /// Objects with edits that are not yet a change.
+    var ready: KeyQueue = KeyQueue()
+    /// Objects with anything unconfirmed, and of these the ones the server refused.
+    var edited: Set<EntityKey> = []
+    var refused: Set<EntityKey> = []
+    /// Objects whose ghost is known to be old (`wanted`).
+    var stale: Set<EntityKey> = []
+    /// Nothing is sent before this moment (500, 503, a bucket refused, an index asked for too often).
+    var resumeAt: Int64?
+    var retry: Backoff = Backoff(shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
+    /// The token does not permit changes: they wait.
+    var isReadOnly: Bool = false
+    /// Walks in a row that were not followed by a good `cv` answer.
+    var fruitlessWalks: Int = 0
+    /// Objects that asked for a new walk while one was running.
+    var needsWalk: Bool = false
+
+    init(record: BucketRecord) { self.record = record }
+
+    /// Keeps the sets of keys in step with an object's edits.
+    mutating func note(_ key: EntityKey, _ edits: EditState) {
+        if edits.hasEdits { edited.insert(key) } else { edited.remove(key) }
+        if edits.refusal != nil { refused.insert(key) } else { refused.remove(key) }
+        if edits.wanted != nil { stale.insert(key) } else { stale.remove(key) }
+    }
+
+    mutating func disconnected() {
+        phase = .closed
+        answerDue = nil
+        inFlight.removeAll(keepingCapacity: true)
+        bytesInFlight = 0
+        reloads.removeAll()
+        reloadQueue.removeAll()
+        resend.removeAll()
+        ready.removeAll()
+        resumeAt = nil
+        retry.reset()
+        isReadOnly = false
+        needsWalk = false
+    }
+}

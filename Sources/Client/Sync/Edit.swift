@@ -1,0 +1,80 @@
+package import ThicketProtocol
+
+/// One difference between two states of an object, where a state may also be "not there".
+///
+/// `.modify` on an object that is not there creates it (the diff is taken from the empty object).
+package enum Edit: Sendable, Equatable {
+    case modify(ObjectDiff)
+    case remove
+}
+
+/// How edits follow, replace and pass each other. Positions of text are carried exactly; nothing is matched by search.
+package enum Edits {
+    /// The state after `edit`; nil is "not there".
+    package static func apply(_ edit: Edit?, to state: JSONObject?) throws(DiffError) -> JSONObject? {
+        switch edit {
+        case nil: return state
+        case .remove: return nil
+        case .modify(let diff): return try JSONDiff.apply(diff, to: state ?? JSONObject())
+        }
+    }
+
+    /// The edit that leads from one state to another; nil when they are equal.
+    package static func between(_ source: JSONObject?, _ target: JSONObject?) -> Edit? {
+        switch (source, target) {
+        case (nil, nil): return nil
+        case (_?, nil): return .remove
+        case (nil, let target?): return .modify(JSONDiff.diff(from: JSONObject(), to: target))
+        case (let source?, let target?):
+            let diff: ObjectDiff = JSONDiff.diff(from: source, to: target)
+            return diff.isEmpty ? nil : .modify(diff)
+        }
+    }
+
+    /// `first`, then `second`, as one edit of `base`; nil when nothing is left of them.
+    package static func compose(
+        _ first: Edit?, _ second: Edit?, base: JSONObject?
+    ) throws(DiffError) -> Edit? {
+        switch (first, second) {
+        case (nil, _): return second
+        case (_, nil): return first
+        case (_, .remove): return base == nil ? nil : .remove
+        case (.remove, .modify): return between(base, try apply(second, to: nil))
+        case (.modify(let one), .modify(let two)):
+            let both: ObjectDiff = try JSONDiff.compose(one, two)
+            return both.isEmpty && base != nil ? nil : .modify(both)
+        }
+    }
+
+    /// What a local edit becomes when the change `other`, made from the same `base`, was ordered before it.
+    ///
+    /// The local edit arrives later and so wins: an edit of an object that was removed brings the object back as a
+    /// whole, a removal of an edited object removes it (wire contract 7.4).
+    package static func carry(_ edit: Edit?, over other: Edit?, base: JSONObject?) throws(DiffError) -> Edit? {
+        switch (edit, other) {
+        case (nil, _), (_, nil): return edit
+        case (.remove, .remove): return nil
+        case (.remove, .modify): return .remove
+        case (.modify, .remove):
+            guard base != nil else { return edit }
+            return between(nil, try apply(edit, to: base))
+        case (.modify(let mine), .modify(let theirs)):
+            let diff: ObjectDiff = try JSONDiff.transform(
+                mine, over: theirs, base: base ?? JSONObject(), rule: .exact(tie: .after))
+            return diff.isEmpty ? nil : .modify(diff)
+        }
+    }
+
+    /// What a change that was ordered earlier becomes behind a local edit of the same `base`: how it hits what the app
+    /// sees. The mirror image of `carry`.
+    package static func yield(_ change: Edit?, to edit: Edit?, base: JSONObject?) throws(DiffError) -> Edit? {
+        switch (change, edit) {
+        case (nil, _), (_, nil): return change
+        case (.remove, _), (.modify, .remove): return nil
+        case (.modify(let theirs), .modify(let mine)):
+            let diff: ObjectDiff = try JSONDiff.transform(
+                theirs, over: mine, base: base ?? JSONObject(), rule: .exact(tie: .before))
+            return diff.isEmpty ? nil : .modify(diff)
+        }
+    }
+}

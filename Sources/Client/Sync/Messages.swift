@@ -1,0 +1,67 @@
+import ThicketProtocol
+
+/// The bytes of what the client sends (wire contract, sections 3 to 6).
+enum Messages {
+    static func onChannel(_ number: Int, _ text: String, _ more: [UInt8] = []) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(8 + text.utf8.count + more.count)
+        bytes.append(contentsOf: String(number).utf8)
+        bytes.append(0x3A)
+        bytes.append(contentsOf: text.utf8)
+        bytes.append(contentsOf: more)
+        return bytes
+    }
+
+    static func heartbeat(_ count: Int64) -> [UInt8] { Array("h:\(count)".utf8) }
+
+    /// A page of the index with data. Clients put the mark into the second field (wire contract, section 5).
+    static func index(mark: String?, limit: Int) -> String { "i:1:\(mark ?? "")::\(limit)" }
+
+    static func initialize(
+        _ number: Int, _ bucket: BucketName, _ clientID: ClientID, _ options: SyncOptions, command: String
+    ) -> [UInt8] {
+        let body: JSONObject = [
+            "clientid": .string(clientID.text), "api": "1.1", "token": .string(options.token),
+            "app_id": .string(options.app.text), "name": .string(bucket.text), "library": .string(options.library),
+            "version": .string(options.version), "cmd": .string(command),
+        ]
+        return onChannel(number, "init:", body.serialized())
+    }
+
+    /// One change. Its bytes are kept and repeated as they are.
+    static func change(
+        key: EntityKey, changeID: ChangeID, edit: Edit, source: Version?, whole: JSONObject?
+    ) -> [UInt8] {
+        var writer: JSONWriter = JSONWriter(reservingBytes: 256)
+        writer.raw("{\"id\":")
+        writer.write(string: key.text)
+        writer.raw(",\"ccid\":")
+        writer.write(string: changeID.text)
+        if let source {
+            writer.raw(",\"sv\":")
+            writer.write(source)
+        }
+        switch edit {
+        case .remove: writer.raw(",\"o\":\"-\"")
+        case .modify(let diff):
+            writer.raw(",\"o\":\"M\",\"v\":")
+            diff.write(to: &writer)
+            if let whole {
+                writer.raw(",\"d\":")
+                writer.write(whole)
+            }
+        }
+        writer.raw(byte: 0x7D)
+        return writer.bytes
+    }
+
+    /// The answer to the server's `index` request.
+    static func state(_ number: Int, _ report: JSONObject) -> [UInt8] {
+        onChannel(number, "index:", report.serialized())
+    }
+
+    static func log(_ text: String) -> [UInt8] {
+        let body: JSONObject = ["log": .string(text)]
+        return Array("log:".utf8) + body.serialized()
+    }
+}

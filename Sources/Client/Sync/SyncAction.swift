@@ -1,0 +1,49 @@
+package import ThicketProtocol
+
+/// What the machine wants done, in this order. Everything it rests on is already kept in the store.
+package enum SyncAction: Sendable, Equatable {
+    /// Make a connection; answer with `opened` or `closed`.
+    case connect
+    /// End the connection. No `closed` is needed after it.
+    case disconnect
+    /// Send one text message.
+    case send([UInt8])
+    /// Tell whoever listens to the bucket.
+    case event(BucketName, BucketEvent)
+    /// The session's status is another one.
+    case status(SyncStatus)
+    /// The answer to `fetch`: an old version of an object, nil when the server does not have it.
+    case fetched(EntityAddress, Version, JSONObject?)
+}
+
+/// Who the client is and what it connects to.
+package struct SyncOptions: Sendable {
+    package var app: AppID
+    package var token: String
+    /// Sent as `library`: the server rebases changes of this library by exact positions.
+    package var library: String = "thicket"
+    package var version: String = "0.1.0"
+    package var indexPageObjects: Int = SyncLimits.indexPageObjects
+    package var changesInFlightMax: Int = SyncLimits.changesInFlightMax
+    /// Connect as soon as the session is made.
+    package var startsOnline: Bool = true
+
+    package init(app: AppID, token: String) {
+        self.app = app
+        self.token = token
+    }
+}
+
+/// Why a connection ended.
+package struct LinkClosure: Sendable, Equatable {
+    /// WebSocket close code; nil when there was none.
+    package var code: UInt16?
+    package var detail: String
+    /// The upgrade or a proxy answered with this HTTP status.
+    package var httpStatus: Int?
+    package init(code: UInt16? = nil, detail: String, httpStatus: Int? = nil) {
+        self.code = code
+        self.detail = detail
+        self.httpStatus = httpStatus
+    }
+}

@@ -1,0 +1,225 @@
+import ThicketProtocol
+
+/// A change the server applied, as it reached us.
+struct RemoteChange {
+    enum Effect {
+        /// nil: the diff could not be read.
+        case modify(ObjectDiff?)
+        case remove
+    }
+
+    let key: EntityKey
+    let changeIDs: [String]
+    let position: ChangeVersion?
+    let effect: Effect
+    /// nil or 0: the object is new.
+    let source: Version?
+    let end: Version
+}
+
+/// Changes from the server: our own come back as acknowledgements, others move the ghost under the local edits.
+extension SyncMachine {
+    mutating func applied(_ change: RemoteChange, on number: Int) throws(ClientError) {
+        var entity: Entity = try entity(number, change.key)
+        if let walk: IndexWalk = channels[number].record.walk, entity.record.walk != walk.id {
+            entity.record.walk = walk.id
+            put(number, change.key, entity, .marks)
+        }
+        let pending: String? = entity.record.edits.pending?.changeID.text
+        if let pending, change.changeIDs.contains(where: { $0.utf8.elementsEqual(pending.utf8) }) {
+            landed(number, change.key)
+            channels[number].retry.reset()
+            try acknowledged(change, entity, on: number)
+        } else {
+            try foreign(change, entity, on: number)
+        }
+        // During a walk the position to keep is the one of its first page.
+        guard let position: ChangeVersion = change.position, channels[number].record.walk == nil else { return }
+        channels[number].record.changeVersion = position
+        touchChannel(number)
+    }
+
+    /// The state after a change of `newest`; nil when it does not belong there.
+    private func state(after change: RemoteChange, of newest: Ghost) -> Ghost? {
+        switch change.effect {
+        case .remove: return Ghost(version: change.end, object: nil)
+        case .modify(nil): return nil
+        case .modify(let diff?):
+            let isNew: Bool = (change.source ?? 0) == 0
+            guard isNew || (change.source == newest.version && newest.object != nil) else { return nil }
+            let base: JSONObject = isNew ? JSONObject() : newest.object ?? JSONObject()
+            guard let object: JSONObject = try? JSONDiff.apply(diff, to: base) else { return nil }
+            return Ghost(version: change.end, object: object)
+        }
+    }
+
+    private mutating func foreign(_ change: RemoteChange, _ entity: Entity, on number: Int) throws(ClientError) {
+        let edits: EditState = entity.record.edits
+        let newest: Ghost = edits.held ?? entity.record.ghost
+        guard change.end > newest.version else { return }
+        var isRemoval: Bool = false
+        if case .remove = change.effect { isRemoval = true }
+        if edits.wanted != nil, !isRemoval { return try want(number, change.key, change.end) }
+        guard let next: Ghost = state(after: change, of: newest) else {
+            return try want(number, change.key, change.end)
+        }
+        if edits.held != nil || edits.wanted != nil { return try jump(number, change.key, to: next) }
+        switch change.effect {
+        case .remove: try advance(number, change.key, to: next, by: .remove)
+        case .modify(let diff):
+            let isDirect: Bool = newest.object == nil || (change.source ?? 0) != 0
+            guard isDirect, let diff else { return try jump(number, change.key, to: next) }
+            try advance(number, change.key, to: next, by: .modify(diff))
+        }
+    }
+
+    /// Our own change, as the server applied it (rebased, if others came first).
+    private mutating func acknowledged(
+        _ change: RemoteChange, _ entity: Entity, on number: Int
+    ) throws(ClientError) {
+        let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
+        if change.end <= newest.version { return try settle(number, change.key, at: newest) }
+        var isRemoval: Bool = false
+        if case .remove = change.effect { isRemoval = true }
+        if entity.record.edits.wanted == nil || isRemoval, let next: Ghost = state(after: change, of: newest) {
+            return try settle(number, change.key, at: next)
+        }
+        var entity: Entity = entity
+        entity.record.edits.pending?.appliedAt = change.end
+        put(number, change.key, entity, .edits)
+        try want(number, change.key, change.end)
+    }
+
+    // MARK: - Moving the ghost
+
+    /// One foreign change, made from the ghost: local edits are carried over it, and it over them.
+    ///
+    /// With G the ghost, P pending, L later and R the change: P' = R past, L' = (R past P) past; the app sees
+    /// R past P past L.
+    mutating func advance(_ number: Int, _ key: EntityKey, to next: Ghost, by change: Edit?) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        let before: JSONObject? = entity.local
+        let edits: EditState = entity.record.edits
+        var seen: Edit? = change
+        if edits.hasEdits {
+            do {
+                let ghost: JSONObject? = entity.record.ghost.object
+                let beyondPending: Edit? = try Edits.yield(change, to: edits.pending?.edit, base: ghost)
+                entity.record.edits.pending?.edit = try Edits.carry(edits.pending?.edit, over: change, base: ghost)
+                entity.record.edits.later = try Edits.carry(edits.later, over: beyondPending, base: entity.base)
+                seen = try Edits.yield(beyondPending, to: edits.later, base: entity.base)
+                entity.base = try Edits.apply(entity.record.edits.pending?.edit, to: next.object)
+                entity.local = try Edits.apply(entity.record.edits.later, to: entity.base)
+            } catch {
+                keepWhole(&entity, edits, next)
+                seen = Edits.between(before, entity.local)
+            }
+        } else {
+            entity.base = next.object
+            entity.local = next.object
+        }
+        entity.record.ghost = next
+        finish(number, key, &entity, before: before, seen: seen, parts: edits.hasEdits ? [.ghost, .edits] : .ghost)
+    }
+
+    /// The pending change is inside `target`: what came after it is carried over everything that is not of us.
+    mutating func settle(_ number: Int, _ key: EntityKey, at target: Ghost) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        let before: JSONObject? = entity.local
+        let edits: EditState = entity.record.edits
+        let difference: Edit? = entity.base == target.object ? nil : Edits.between(entity.base, target.object)
+        var seen: Edit? = difference
+        if difference != nil {
+            do {
+                entity.record.edits.later = try Edits.carry(edits.later, over: difference, base: entity.base)
+                seen = try Edits.yield(difference, to: edits.later, base: entity.base)
+                entity.local = try Edits.apply(entity.record.edits.later, to: target.object)
+            } catch {
+                keepWhole(&entity, edits, target)
+                seen = Edits.between(before, entity.local)
+            }
+        }
+        entity.record.edits.pending = nil
+        entity.record.edits.held = nil
+        entity.record.edits.attempts = 0
+        entity.record.edits.sendsWhole = false
+        if let wanted: Version = entity.record.edits.wanted, wanted <= target.version {
+            entity.record.edits.wanted = nil
+        }
+        entity.record.ghost = target
+        entity.base = target.object
+        finish(number, key, &entity, before: before, seen: seen, parts: [.ghost, .edits])
+    }
+
+    /// The server's state is known at a version that our ghost does not lead to step by step.
+    mutating func jump(_ number: Int, _ key: EntityKey, to next: Ghost) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        if let wanted: Version = entity.record.edits.wanted {
+            if wanted > next.version, next.object != nil { return }
+            entity.record.edits.wanted = nil
+            put(number, key, entity, .edits)
+        }
+        guard let pending: PendingChange = entity.record.edits.pending else {
+            let change: Edit? = Edits.between(entity.record.ghost.object, next.object)
+            return try advance(number, key, to: next, by: change)
+        }
+        if pending.isConfirmed || pending.appliedAt.map({ $0 <= next.version }) ?? false {
+            return try settle(number, key, at: next)
+        }
+        entity.record.edits.held = next
+        put(number, key, entity, .edits)
+    }
+
+    /// Last resort when edits cannot be carried: what the user sees is kept as a whole, over the new ghost.
+    private func keepWhole(_ entity: inout Entity, _ edits: EditState, _ next: Ghost) {
+        entity.record.edits = edits
+        entity.record.edits.pending?.edit = nil
+        entity.record.edits.later = Edits.between(next.object, entity.local)
+        entity.base = next.object
+    }
+
+    private mutating func finish(
+        _ number: Int, _ key: EntityKey, _ entity: inout Entity, before: JSONObject?, seen: Edit?, parts: EntityParts
+    ) {
+        if !entity.record.edits.hasEdits {
+            entity.record.edits.refusal = nil
+            entity.record.edits.attempts = 0
+            entity.record.edits.sendsWhole = false
+        }
+        put(number, key, entity, parts)
+        queue(number, key, entity.record.edits)
+        guard before != entity.local else { return }
+        // What editors follow must lead exactly to what is there.
+        let exact: Edit? =
+            (try? Edits.apply(seen, to: before)) == .some(entity.local) ? seen : Edits.between(before, entity.local)
+        guard let exact else { return }
+        tell(number, key, before: before, after: entity.local, by: exact, .remote)
+    }
+
+    // MARK: - Reloading
+
+    /// Asks for the object as of `version`: a change did not fit what we have.
+    mutating func want(_ number: Int, _ key: EntityKey, _ version: Version) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        entity.record.edits.wanted = max(entity.record.edits.wanted ?? 0, version)
+        put(number, key, entity, .edits)
+        if channels[number].reloads[key] == nil { channels[number].reloadQueue.append(key) }
+    }
+
+    /// An `e` answer: part of a reload, or of a look into the history.
+    mutating func received(entity value: JSONObject?, key: EntityKey, version: Version, on number: Int)
+        throws(ClientError)
+    {
+        actions.append(.fetched(address(number, key), version, value))
+        guard channels[number].reloads.removeValue(forKey: key) != nil else { return }
+        guard let wanted: Version = try entity(number, key).record.edits.wanted else { return }
+        guard version >= wanted else { return channels[number].reloadQueue.append(key) }
+        guard let value else {
+            // Not kept any more, or removed since: only the index knows.
+            channels[number].needsWalk = true
+            return
+        }
+        try jump(number, key, to: Ghost(version: version, object: value))
+        queue(number, key, try entity(number, key).record.edits)
+    }
+}

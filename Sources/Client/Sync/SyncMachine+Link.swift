@@ -1,0 +1,153 @@
+import ThicketProtocol
+
+/// The connection: making it, keeping it alive, giving it up.
+extension SyncMachine {
+    /// The connection stands and messages can be sent.
+    package mutating func opened(now: Int64) -> [SyncAction] {
+        quietTurn(now) { machine throws(ClientError) in
+            guard machine.isConnecting else { return }
+            machine.adoptLink(.open)
+            machine.lastReceived = machine.now
+            machine.lastSent = machine.now
+            machine.heartbeatSentAt = nil
+            machine.logLevel = 0
+            machine.logLines = 0
+            for number: Int in machine.channels.indices { try machine.openChannel(number) }
+        }
+    }
+
+    /// Text messages arrived, in this order. They are one turn: one transaction.
+    package mutating func received(_ messages: [[UInt8]], now: Int64) -> [SyncAction] {
+        quietTurn(now) { machine throws(ClientError) in
+            for message: [UInt8] in messages {
+                guard machine.link == .open else { return }
+                machine.lastReceived = machine.now
+                machine.heartbeatSentAt = nil
+                try machine.handle(message)
+            }
+        }
+    }
+
+    /// The connection could not be made, or ended.
+    package mutating func closed(_ closure: LinkClosure, now: Int64) -> [SyncAction] {
+        quietTurn(now) { machine throws(ClientError) in
+            guard machine.link == .open || machine.isConnecting else { return }
+            if closure.code == 1009 { try machine.refuseLargestFlight() }
+            machine.drop(.unreachable(closure.detail))
+        }
+    }
+
+    /// Time passed. Call it at `deadline` at the latest.
+    package mutating func tick(now: Int64) -> [SyncAction] {
+        quietTurn(now) { machine throws(ClientError) in
+            switch machine.link {
+            case .parked: break
+            case .waiting(let until, _):
+                guard until <= machine.now else { return }
+                machine.adoptLink(.connecting(since: machine.now))
+                machine.actions.append(.connect)
+            case .connecting(let since):
+                guard machine.now - since >= SyncLimits.connectMilliseconds else { return }
+                machine.hangUp("the server did not answer in time")
+            case .open:
+                try machine.keepAlive()
+            }
+        }
+    }
+
+    /// Connect now, also after a refused token.
+    package mutating func goOnline(now: Int64) -> [SyncAction] {
+        quietTurn(now) { machine throws(ClientError) in
+            switch machine.link {
+            case .open, .connecting: return
+            case .waiting, .parked:
+                machine.backoff.reset()
+                machine.adoptLink(.connecting(since: machine.now))
+                machine.actions.append(.connect)
+            }
+        }
+    }
+
+    /// End the connection and make no other until `goOnline`.
+    package mutating func goOffline(_ reason: OfflineReason = .requested, now: Int64) -> [SyncAction] {
+        quietTurn(now) { machine throws(ClientError) in machine.park(reason) }
+    }
+
+    /// Use another token from now on; connects anew.
+    package mutating func setToken(_ token: String, now: Int64) -> [SyncAction] {
+        quietTurn(now) { machine throws(ClientError) in
+            machine.options.token = token
+            machine.backoff.reset()
+            if machine.link == .open { machine.actions.append(.disconnect) }
+            if case .parked(.requested) = machine.link { return }
+            machine.disconnectChannels()
+            machine.adoptLink(.waiting(until: machine.now, .unreachable("the token changed")))
+        }
+    }
+
+    /// The moment at which `tick` has something to do; nil: never.
+    package var deadline: Int64? {
+        switch link {
+        case .parked: return nil
+        case .waiting(let until, _): return until
+        case .connecting(let since): return since + SyncLimits.connectMilliseconds
+        case .open: break
+        }
+        var next: Int64 = heartbeatDue
+        for channel: Channel in channels {
+            if let due: Int64 = channel.answerDue { next = min(next, due) }
+            if let resume: Int64 = channel.resumeAt { next = min(next, resume) }
+        }
+        return next
+    }
+
+    private var heartbeatDue: Int64 {
+        if let sent: Int64 = heartbeatSentAt { return sent + SyncLimits.heartbeatAnswerMilliseconds }
+        return min(lastSent, lastReceived) + SyncLimits.heartbeatIdleMilliseconds
+    }
+
+    private mutating func keepAlive() throws(ClientError) {
+        if let sent: Int64 = heartbeatSentAt {
+            if now - sent >= SyncLimits.heartbeatAnswerMilliseconds { return hangUp("no answer to a heartbeat") }
+        } else if now >= heartbeatDue {
+            heartbeatSentAt = now
+            send(Messages.heartbeat(heartbeat))
+            // A request the server left unanswered while the connection lives shows at the pace of heartbeats.
+            if hasStaleRequest { return hangUp("a request was not answered") }
+        }
+        for number: Int in channels.indices {
+            if let due: Int64 = channels[number].answerDue, due <= now { return hangUp("a request was not answered") }
+            guard let resume: Int64 = channels[number].resumeAt, resume <= now else { continue }
+            channels[number].resumeAt = nil
+            try resumeChannel(number)
+        }
+    }
+
+    private var hasStaleRequest: Bool {
+        let oldest: Int64 = now - SyncLimits.answerMilliseconds
+        return channels.contains { channel in
+            channel.inFlight.contains { $0.value.sentAt < oldest } || channel.reloads.contains { $0.value < oldest }
+        }
+    }
+
+    /// The connection is of no use any more: end it and try again after a pause.
+    mutating func hangUp(_ detail: String) {
+        actions.append(.disconnect)
+        drop(.unreachable(detail))
+    }
+
+    private mutating func drop(_ reason: OfflineReason) {
+        disconnectChannels()
+        adoptLink(.waiting(until: now + backoff.next(random.next()), reason))
+    }
+
+    mutating func park(_ reason: OfflineReason) {
+        if link == .open || isConnecting { actions.append(.disconnect) }
+        disconnectChannels()
+        adoptLink(.parked(reason))
+    }
+
+    private mutating func disconnectChannels() {
+        for number: Int in channels.indices { channels[number].disconnected() }
+    }
+}

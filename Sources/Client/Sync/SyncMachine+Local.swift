@@ -1,0 +1,126 @@
+package import ThicketProtocol
+
+/// What the app does: reading and editing objects. None of it needs a connection.
+extension SyncMachine {
+    /// The object as the app sees it; nil when it is not there.
+    package mutating func object(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
+        try entity(try number(bucket), key).local
+    }
+
+    /// The number of the server's version below the local edits (0: never there), and whether there are edits.
+    package mutating func standing(
+        _ bucket: BucketName, _ key: EntityKey
+    ) throws(ClientError) -> (version: Version, hasEdits: Bool, refusal: Int?) {
+        let record: EntityRecord = try entity(try number(bucket), key).record
+        return (record.ghost.version, record.edits.hasEdits, record.edits.refusal)
+    }
+
+    /// The agreed state of an object, without local edits.
+    package mutating func ghost(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Ghost {
+        try entity(try number(bucket), key).record.ghost
+    }
+
+    /// Keys the app sees, in byte order, behind `after`.
+    package func keys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
+        try store.liveKeys(bucket, after: after, limit: limit)
+    }
+
+    /// Makes the object equal to `object`: the difference is taken once, now.
+    package mutating func set(
+        _ bucket: BucketName, _ key: EntityKey, to object: JSONObject, now: Int64
+    ) throws(ClientError) -> [SyncAction] {
+        let number: Int = try number(bucket)
+        return try turn(now) { machine throws(ClientError) in
+            guard let edit: Edit = Edits.between(try machine.entity(number, key).local, object) else { return }
+            try machine.add(edit, to: number, key)
+        }
+    }
+
+    /// Removes the object; nothing happens when it is not there.
+    package mutating func remove(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError) -> [SyncAction]
+    {
+        let number: Int = try number(bucket)
+        return try turn(now) { machine throws(ClientError) in
+            guard try machine.entity(number, key).local != nil else { return }
+            try machine.add(.remove, to: number, key)
+        }
+    }
+
+    /// Applies `diff` to the object as the app sees it (from the empty object when it is not there).
+    ///
+    /// - Throws: `misfit` when it does not fit; nothing is changed then.
+    package mutating func edit(
+        _ bucket: BucketName, _ key: EntityKey, by diff: ObjectDiff, now: Int64
+    ) throws(ClientError) -> [SyncAction] {
+        let number: Int = try number(bucket)
+        return try turn(now) { machine throws(ClientError) in
+            let exists: Bool = try machine.entity(number, key).local != nil
+            guard !diff.isEmpty || !exists else { return }
+            try machine.add(.modify(diff), to: number, key)
+        }
+    }
+
+    /// Changes are made, sent and answered now, or the bucket has nothing unsent: what `waitUntilSynced` waits for.
+    package func isSynced(_ bucket: BucketName) -> Bool {
+        guard let number: Int = channelNumbers[bucket] else { return false }
+        let channel: Channel = channels[number]
+        return channel.phase == .live && channel.edited.isSubset(of: channel.refused) && channel.stale.isEmpty
+            && !channel.needsWalk
+    }
+
+    /// Objects with edits the server has not confirmed, and of these the ones it refused.
+    package func unconfirmed(_ bucket: BucketName) -> (edited: Int, refused: Int) {
+        guard let number: Int = channelNumbers[bucket] else { return (0, 0) }
+        return (channels[number].edited.count, channels[number].refused.count)
+    }
+
+    /// The token does not permit changes of this bucket, and there are some.
+    package func isReadOnly(_ bucket: BucketName) -> Bool {
+        channelNumbers[bucket].map { channels[$0].isReadOnly } ?? false
+    }
+
+    /// Asks for an old version of an object; the answer comes as `fetched`.
+    ///
+    /// - Throws: `offline` when the bucket is not connected.
+    package mutating func fetch(
+        _ bucket: BucketName, _ key: EntityKey, _ version: Version, now: Int64
+    ) throws(ClientError) -> [SyncAction] {
+        let number: Int = try number(bucket)
+        guard link == .open, channels[number].phase == .live else {
+            throw ClientError(.offline, "old versions are kept by the server only")
+        }
+        return try turn(now) { machine throws(ClientError) in
+            machine.send(Messages.onChannel(number, "e:\(key.text).\(version)"))
+        }
+    }
+
+    /// The buckets that are kept in sync, in byte order.
+    package var bucketNames: [BucketName] { channels.map(\.record.name).sorted() }
+
+    func number(_ bucket: BucketName) throws(ClientError) -> Int {
+        guard let number: Int = channelNumbers[bucket] else { throw ClientError(.notFound, "the bucket is not open") }
+        return number
+    }
+
+    /// Puts an edit behind everything the app did before.
+    private mutating func add(_ edit: Edit, to number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        let before: JSONObject? = entity.local
+        var edits: EditState = entity.record.edits
+        do {
+            entity.local = try Edits.apply(edit, to: before)
+            edits.later = try Edits.compose(edits.later, edit, base: entity.base)
+        } catch {
+            throw ClientError(.misfit, "the edit does not fit the object: \(error)")
+        }
+        if edits.refusal != nil {
+            edits.refusal = nil
+            edits.attempts = 0
+            edits.sendsWhole = false
+        }
+        entity.record.edits = edits
+        put(number, key, entity, .edits)
+        queue(number, key, edits)
+        tell(number, key, before: before, after: entity.local, by: edit, .local)
+    }
+}

@@ -1,0 +1,209 @@
+import ThicketProtocol
+
+/// Local edits on their way to the server, and what it answers.
+extension SyncMachine {
+    /// Makes a change of an object's waiting edit, keeps it, sends it.
+    mutating func sendNew(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        var edits: EditState = entity.record.edits
+        guard edits.pending == nil, edits.wanted == nil, edits.refusal == nil, let edit: Edit = edits.later else {
+            return
+        }
+        let ghost: Ghost = entity.record.ghost
+        guard ghost.object != nil || edit != .remove else {
+            edits.later = nil
+            entity.record.edits = edits
+            put(number, key, entity, .edits)
+            return
+        }
+        let text: String = hexText(random.next()) + hexText(random.next())
+        guard let changeID: ChangeID = try? ChangeID(text) else { return }
+        // A removal names its version, so that it cannot hit an object made anew by somebody else; when that was
+        // refused because of an edit in between, the removal counts and goes without.
+        let namesVersion: Bool = ghost.object != nil && !(edit == .remove && edits.attempts > 0)
+        let source: Version? = namesVersion ? ghost.version : nil
+        let bytes: [UInt8] = Messages.change(
+            key: key, changeID: changeID, edit: edit, source: source, whole: edits.sendsWhole ? entity.local : nil)
+        edits.pending = PendingChange(changeID: changeID, edit: edit, source: source, bytes: bytes)
+        edits.later = nil
+        entity.record.edits = edits
+        entity.base = entity.local
+        put(number, key, entity, .edits)
+        launch(number, key, bytes)
+    }
+
+    /// Sends a pending change again as it was.
+    mutating func resend(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        guard let pending: PendingChange = try entity(number, key).record.edits.pending else { return }
+        launch(number, key, pending.bytes)
+    }
+
+    private mutating func launch(_ number: Int, _ key: EntityKey, _ bytes: [UInt8]) {
+        guard channels[number].inFlight[key] == nil else { return }
+        channels[number].inFlight[key] = Channel.Flight(sentAt: now, bytes: bytes.count)
+        channels[number].bytesInFlight += bytes.count
+        send(Messages.onChannel(number, "c:", bytes))
+    }
+
+    /// The server answered the object's change.
+    mutating func landed(_ number: Int, _ key: EntityKey) {
+        guard let flight: Channel.Flight = channels[number].inFlight.removeValue(forKey: key) else { return }
+        channels[number].bytesInFlight -= flight.bytes
+    }
+
+    /// Edits made since the last change have to be sent.
+    mutating func queue(_ number: Int, _ key: EntityKey, _ edits: EditState) {
+        if edits.pending == nil, edits.later != nil, edits.refusal == nil { channels[number].ready.append(key) }
+    }
+
+    // MARK: - Refusals
+
+    /// The server did not apply the change with one of these ccids.
+    mutating func refused(_ number: Int, _ key: EntityKey, code: Int, changeIDs: [String]) throws(ClientError) {
+        let known: Entity = try entity(number, key)
+        guard let pending: PendingChange = known.record.edits.pending,
+            changeIDs.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
+        else { return }
+        landed(number, key)
+        switch ErrorCode(rawValue: code) {
+        case .duplicateChange: try isInside(number, key)
+        case .emptyChange: try saysNothing(number, key)
+        case .notFound: try notThere(number, key)
+        case .badVersion, .invalidDiff: try doesNotFit(number, key, code: code)
+        case .unauthorized: notPermitted(number, key)
+        case .invalidRequest, .tooLarge: try giveUp(number, key, code: code)
+        case .serverError, .unavailable: sendLater(number, key)
+        case nil: if code >= 500 { sendLater(number, key) } else { try giveUp(number, key, code: code) }
+        }
+    }
+
+    /// 409: the server has the change. Where, we know only if a newer ghost is on hold.
+    private mutating func isInside(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        if let held: Ghost = entity.record.edits.held, entity.record.edits.wanted == nil {
+            return try settle(number, key, at: held)
+        }
+        entity.record.edits.pending?.isConfirmed = true
+        put(number, key, entity, .edits)
+        channels[number].needsWalk = true
+    }
+
+    /// 412: the object is already as the change wants it.
+    private mutating func saysNothing(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        let known: Entity = try entity(number, key)
+        let edits: EditState = known.record.edits
+        if edits.wanted != nil { return try isInside(number, key) }
+        var target: Ghost = known.record.edits.held ?? known.record.ghost
+        // A removal that changes nothing: the object is gone, and the message that says so is on its way.
+        if edits.pending?.edit == .remove { target.object = nil }
+        try settle(number, key, at: target)
+    }
+
+    /// 404: the object is gone at the server. An edit brings it back as a whole; a removal is done.
+    private mutating func notThere(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        let known: Entity = try entity(number, key)
+        let newest: Ghost = known.record.edits.held ?? known.record.ghost
+        let gone: Ghost = Ghost(version: newest.version, object: nil)
+        if known.record.edits.pending?.edit == .remove { return try settle(number, key, at: gone) }
+        let edits: EditState = try takeBack(number, key)
+        guard edits.attempts <= SyncLimits.attemptsMax else { return try stall(number, key, code: 404) }
+        try jump(number, key, to: gone)
+        queue(number, key, try entity(number, key).record.edits)
+    }
+
+    /// 405, 440: not in this form. Next time it goes against the newest state we know; as a whole only when it was made
+    /// from that very state, since `d` may overwrite what others did meanwhile.
+    private mutating func doesNotFit(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
+        let known: Entity = try entity(number, key)
+        let source: Version? = known.record.edits.pending?.source
+        let held: Ghost? = known.record.edits.held
+        let isNewest: Bool = held == nil && (source == nil || source == known.record.ghost.version)
+        let edits: EditState = try takeBack(number, key)
+        guard edits.attempts <= SyncLimits.attemptsMax else { return try stall(number, key, code: code) }
+        var entity: Entity = try entity(number, key)
+        if !isNewest {
+            entity.record.edits.attempts = 1
+        } else if code == ErrorCode.invalidDiff.rawValue || edits.attempts > 1 {
+            entity.record.edits.sendsWhole = true
+        }
+        put(number, key, entity, .edits)
+        if let held { try jump(number, key, to: held) }
+        // Our newest is not the server's: look again before anything is sent.
+        if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
+        queue(number, key, try self.entity(number, key).record.edits)
+    }
+
+    /// 401: nothing can be sent with this token on this connection. The change stays as it is.
+    private mutating func notPermitted(_ number: Int, _ key: EntityKey) {
+        channels[number].resend.append(key)
+        guard !channels[number].isReadOnly else { return }
+        channels[number].isReadOnly = true
+        let error: ClientError = ClientError(
+            .unauthorized, "the token does not permit changes; they are kept here", number: 401)
+        let edit: RefusedEdit = RefusedEdit(key: key.text, error: error)
+        actions.append(.event(channels[number].record.name, .refused(edit)))
+    }
+
+    /// 400, 413: nothing sent again as it is will be taken.
+    private mutating func giveUp(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
+        let held: Ghost? = try entity(number, key).record.edits.held
+        _ = try takeBack(number, key)
+        if let held { try jump(number, key, to: held) }
+        try stall(number, key, code: code)
+    }
+
+    /// 500, 503: the same again after a pause.
+    private mutating func sendLater(_ number: Int, _ key: EntityKey) {
+        channels[number].resend.append(key)
+        let resume: Int64 = now + channels[number].retry.next(random.next())
+        channels[number].resumeAt = max(channels[number].resumeAt ?? 0, resume)
+    }
+
+    /// A change that was certainly not applied is an unsent edit again, together with what came after it.
+    private mutating func takeBack(_ number: Int, _ key: EntityKey) throws(ClientError) -> EditState {
+        var entity: Entity = try entity(number, key)
+        var edits: EditState = entity.record.edits
+        edits.later = folded(edits, entity)
+        edits.pending = nil
+        edits.held = nil
+        edits.attempts += 1
+        entity.record.edits = edits
+        entity.base = entity.record.ghost.object
+        put(number, key, entity, .edits)
+        return edits
+    }
+
+    private func folded(_ edits: EditState, _ entity: Entity) -> Edit? {
+        let ghost: JSONObject? = entity.record.ghost.object
+        // Both were applied to this very object before, so composing cannot fail; if it does, what the app sees counts.
+        do {
+            return try Edits.compose(edits.pending?.edit, edits.later, base: ghost)
+        } catch {
+            return Edits.between(ghost, entity.local)
+        }
+    }
+
+    /// Keeps the edit here and tells the app; the next edit of the object tries again.
+    private mutating func stall(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        entity.record.edits.attempts = 0
+        entity.record.edits.sendsWhole = false
+        entity.record.edits.refusal = entity.record.edits.later == nil ? nil : code
+        put(number, key, entity, .edits)
+        let error: ClientError = ClientError(
+            .refused, "the server does not take the edit; it is kept here", number: code)
+        let edit: RefusedEdit = RefusedEdit(key: key.text, error: error)
+        actions.append(.event(channels[number].record.name, .refused(edit)))
+    }
+
+    /// The server closed the connection because a message was too large: the largest change must not be sent again.
+    mutating func refuseLargestFlight() throws(ClientError) {
+        var largest: (number: Int, key: EntityKey, bytes: Int)?
+        for number: Int in channels.indices {
+            for (key, flight): (EntityKey, Channel.Flight) in channels[number].inFlight
+            where flight.bytes > largest?.bytes ?? 0 { largest = (number, key, flight.bytes) }
+        }
+        guard let largest else { return }
+        try giveUp(largest.number, largest.key, code: ErrorCode.tooLarge.rawValue)
+    }
+}

@@ -1,0 +1,294 @@
+package import ThicketProtocol
+
+/// The client's side of the protocol for one account: several buckets over one connection.
+///
+/// Pure: time (milliseconds of a clock that never goes back), randomness and the store are passed in, and what to do
+/// comes out as actions. Everything a turn decides is kept in the store, in one transaction, before its actions are
+/// returned; if that fails the machine forgets the turn, goes offline and reads the store again.
+///
+/// For each object it keeps the ghost (the last agreed state), the change in flight (`pending`), and what was done
+/// since (`later`). What the app sees is always ghost, then pending, then later; edits are carried over foreign
+/// changes by exact transformation and never found again by comparing texts. See `docs/decisions`.
+package struct SyncMachine {
+    /// State of the connection.
+    enum Link: Equatable {
+        /// The app does not want one.
+        case parked(OfflineReason)
+        /// The next attempt is at this moment.
+        case waiting(until: Int64, OfflineReason)
+        case connecting(since: Int64)
+        case open
+    }
+
+    /// An object with what follows from its record.
+    struct Entity {
+        var record: EntityRecord
+        /// Ghost and pending.
+        var base: JSONObject?
+        /// Ghost, pending and later: what the app sees.
+        var local: JSONObject?
+    }
+
+    package var options: SyncOptions
+    let store: any LocalStore
+    var random: any RandomNumberGenerator & Sendable
+    package private(set) var clientID: ClientID
+
+    var link: Link
+    var channels: [Channel] = []
+    var channelNumbers: [BucketName: Int] = [:]
+    var backoff: Backoff = Backoff(
+        shortest: SyncLimits.backoffMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
+    var lastSent: Int64 = 0
+    var lastReceived: Int64 = 0
+    var heartbeat: Int64 = 0
+    var heartbeatSentAt: Int64?
+    var logLevel: Int = 0
+    var logLines: Int = 0
+    /// Counts everything the app sees change; never goes back within one session.
+    package internal(set) var revision: Int64 = 0
+    package private(set) var status: SyncStatus
+
+    // The turn being taken.
+    var now: Int64 = 0
+    var actions: [SyncAction] = []
+    var cache: [EntityAddress: Entity] = [:]
+    private var touched: [EntityAddress: EntityParts] = [:]
+    private var touchedChannels: Set<Int> = []
+    /// Actions of a turn that could not be returned because the turn threw.
+    private var overdue: [SyncAction] = []
+
+    /// - Throws: `store` when the store cannot be read.
+    package init(
+        options: SyncOptions, store: any LocalStore, random: any RandomNumberGenerator & Sendable
+    ) throws(ClientError) {
+        self.options = options
+        self.store = store
+        var random: any RandomNumberGenerator & Sendable = random
+        let fresh: String = "thicket-" + hexText(random.next()) + hexText(random.next())
+        guard let freshID: ClientID = try? ClientID(fresh) else {
+            throw ClientError(.invalidName, "a made client id was refused")
+        }
+        clientID = try store.clientID(fresh: freshID)
+        self.random = random
+        let reason: OfflineReason = .requested
+        link = options.startsOnline ? .waiting(until: 0, .unreachable("not yet tried")) : .parked(reason)
+        status = options.startsOnline ? .connecting : .offline(reason)
+        for record: BucketRecord in try store.buckets() { try addChannel(record) }
+    }
+
+    mutating func addChannel(_ record: BucketRecord) throws(ClientError) {
+        var channel: Channel = Channel(record: record)
+        try readEdited(&channel)
+        channelNumbers[record.name] = channels.count
+        channels.append(channel)
+    }
+
+    // MARK: - Turns
+
+    /// Runs `body`, keeps what it decided, and returns what to do.
+    mutating func turn(
+        _ now: Int64, _ body: (inout SyncMachine) throws(ClientError) -> Void
+    ) throws(ClientError) -> [SyncAction] {
+        self.now = max(self.now, now)
+        actions = overdue
+        overdue = []
+        do {
+            try body(&self)
+            for number: Int in channels.indices { try pump(number) }
+            updateStatus()
+            try keep()
+        } catch {
+            if error.code == .store { fail(error) } else { forgetTurn() }
+            throw error
+        }
+        let done: [SyncAction] = actions
+        actions = []
+        return done
+    }
+
+    /// As `turn`, for what comes from outside: a failing store becomes actions, not an error.
+    mutating func quietTurn(
+        _ now: Int64, _ body: (inout SyncMachine) throws(ClientError) -> Void
+    ) -> [SyncAction] {
+        do {
+            return try turn(now, body)
+        } catch {
+            if error.code != .store { fail(error) }
+            defer { overdue = [] }
+            return overdue
+        }
+    }
+
+    private mutating func keep() throws(ClientError) {
+        guard !touched.isEmpty || !touchedChannels.isEmpty else { return }
+        var batch: LocalBatch = LocalBatch()
+        for (address, parts): (EntityAddress, EntityParts) in touched {
+            guard let entity: Entity = cache[address] else { continue }
+            batch.entities.append((address, entity.record, parts))
+        }
+        for number: Int in touchedChannels { batch.buckets.append(channels[number].record) }
+        try store.commit(batch)
+        touched.removeAll(keepingCapacity: true)
+        touchedChannels.removeAll(keepingCapacity: true)
+        if cache.count > SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
+    }
+
+    /// An input was refused before it changed anything: nothing to undo but the reads.
+    private mutating func forgetTurn() {
+        overdue = actions
+        actions = []
+        guard !touched.isEmpty || !touchedChannels.isEmpty else { return }
+        fail(ClientError(.store, "a turn was given up half way"))
+    }
+
+    /// The store did not take the turn: the same as a crash and a restart.
+    private mutating func fail(_ error: ClientError) {
+        touched.removeAll()
+        touchedChannels.removeAll()
+        cache.removeAll()
+        var undone: [SyncAction] = []
+        if link == .open || isConnecting { undone.append(.disconnect) }
+        let reason: OfflineReason = .storeFailed(error.detail)
+        link = .waiting(until: now + backoff.next(random.next()), reason)
+        for number: Int in channels.indices { channels[number].disconnected() }
+        if let records: [BucketRecord] = try? store.buckets() {
+            for number: Int in channels.indices {
+                let name: BucketName = channels[number].record.name
+                channels[number].record = records.first { $0.name == name } ?? BucketRecord(name: name)
+                try? readEdited(&channels[number])
+            }
+        }
+        status = .offline(reason)
+        undone.append(.status(status))
+        overdue = undone
+        actions = []
+    }
+
+    private func readEdited(_ channel: inout Channel) throws(ClientError) {
+        (channel.edited, channel.refused, channel.stale) = ([], [], [])
+        for key: EntityKey in try store.editedKeys(channel.record.name) {
+            let address: EntityAddress = EntityAddress(bucket: channel.record.name, key: key)
+            guard let edits: EditState = try store.entity(address)?.edits else { continue }
+            channel.note(key, edits)
+        }
+    }
+
+    var isConnecting: Bool {
+        if case .connecting = link { return true }
+        return false
+    }
+
+    // MARK: - Objects
+
+    /// The object's record with what follows from it; an empty one when nothing is kept.
+    mutating func entity(_ number: Int, _ key: EntityKey) throws(ClientError) -> Entity {
+        let address: EntityAddress = address(number, key)
+        if let entity: Entity = cache[address] { return entity }
+        let record: EntityRecord = try store.entity(address) ?? EntityRecord()
+        let entity: Entity
+        do {
+            let base: JSONObject? = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)
+            entity = Entity(record: record, base: base, local: try Edits.apply(record.edits.later, to: base))
+        } catch {
+            throw ClientError(.store, "the edits kept for an object do not fit it")
+        }
+        cache[address] = entity
+        return entity
+    }
+
+    /// Takes the object's new state into the turn.
+    mutating func put(_ number: Int, _ key: EntityKey, _ entity: Entity, _ parts: EntityParts) {
+        let address: EntityAddress = address(number, key)
+        var entity: Entity = entity
+        var parts: EntityParts = parts
+        if entity.record.isLive != (entity.local != nil) {
+            entity.record.isLive = entity.local != nil
+            parts.insert(.marks)
+        }
+        cache[address] = entity
+        touched[address, default: []].formUnion(parts)
+        guard parts.contains(.edits) else { return }
+        channels[number].note(key, entity.record.edits)
+    }
+
+    func address(_ number: Int, _ key: EntityKey) -> EntityAddress {
+        EntityAddress(bucket: channels[number].record.name, key: key)
+    }
+
+    mutating func touchChannel(_ number: Int) { touchedChannels.insert(number) }
+
+    // MARK: - Telling
+
+    /// Tells the app that what it sees under `key` went from `before` to `after`.
+    mutating func tell(
+        _ number: Int, _ key: EntityKey, before: JSONObject?, after: JSONObject?, by change: Edit,
+        _ origin: ChangeOrigin
+    ) {
+        revision += 1
+        let bucket: BucketName = channels[number].record.name
+        guard let after else {
+            guard before != nil else { return }
+            let removal: ObjectRemoval = ObjectRemoval(key: key.text, origin: origin, revision: revision)
+            actions.append(.event(bucket, .removed(removal)))
+            return
+        }
+        var diff: ObjectDiff = ObjectDiff()
+        if case .modify(let told) = change, before != nil {
+            diff = told
+        } else {
+            diff = JSONDiff.diff(from: JSONObject(), to: after)
+        }
+        let told: ObjectChange = ObjectChange(
+            key: key.text, object: after, diff: diff, origin: origin, isNew: before == nil, revision: revision)
+        actions.append(.event(bucket, .changed(told)))
+    }
+
+    mutating func send(_ bytes: [UInt8]) {
+        lastSent = now
+        actions.append(.send(bytes))
+    }
+
+    /// Recomputes the status; tells it when it is another one.
+    private mutating func updateStatus() {
+        let current: SyncStatus = currentStatus()
+        guard current != status else { return }
+        status = current
+        actions.append(.status(current))
+    }
+
+    private func currentStatus() -> SyncStatus {
+        switch link {
+        case .parked(let reason): return .offline(reason)
+        case .waiting(_, let reason): return backoff.failures == 0 ? .connecting : .offline(reason)
+        case .connecting: return backoff.failures <= 1 ? .connecting : status
+        case .open: break
+        }
+        var done: Int64 = 0
+        var total: Int64? = 0
+        var isIndexing: Bool = false
+        var isOpening: Bool = false
+        var pending: Int = 0
+        for channel: Channel in channels {
+            switch channel.phase {
+            case .walking:
+                isIndexing = true
+                done += channel.record.walk?.objectsRead ?? 0
+                total = channel.record.walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
+            case .closed, .opening, .catchingUp: isOpening = true
+            case .live, .refused: pending += channel.edited.count - channel.refused.count
+            }
+        }
+        if isIndexing { return .indexing(done: done, of: total) }
+        if isOpening { return .connecting }
+        return pending == 0 ? .upToDate : .syncing(pending: pending)
+    }
+
+    mutating func adoptLink(_ link: Link) { self.link = link }
+}
+
+/// Sixteen lower-case hex digits.
+func hexText(_ value: UInt64) -> String {
+    let digits: String = String(value, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+}

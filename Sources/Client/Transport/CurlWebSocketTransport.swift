@@ -1,0 +1,248 @@
+internal import CCurl
+internal import Glibc
+internal import ThicketCrypto
+internal import ThicketProtocol
+
+/// A WebSocket over libcurl: DNS, proxy, TCP, TLS and its certificates are libcurl's; the upgrade and the frames ours.
+///
+/// Linux only. Debian's libcurl is built without WebSockets, so it is used in its CONNECT_ONLY mode.
+package final class CurlWebSocketTransport: Transport {
+    private enum State {
+        case idle
+        /// libcurl resolves, connects and shakes hands.
+        case connecting
+        /// Our upgrade request is out.
+        case upgrading(nonce: [UInt8], HTTPResponseHeadReader)
+        case open
+    }
+
+    private let endpoint: Endpoint
+    private let target: String
+    private let options: TransportOptions
+    private let multi: UnsafeMutableRawPointer?
+    private var handle: CurlHandle?
+    private var socket: Int32 = -1
+    private var state: State = .idle
+    private var reader: WebSocketReader
+    private var scratch: [UInt8] = .init(repeating: 0, count: CurlWebSocketTransport.scratchBytes)
+    /// Frames not yet taken by the socket, from `outHead` on.
+    private var out: [UInt8] = []
+    private var outHead: Int = 0
+    /// There may be more to read though the socket does not say so (TLS keeps bytes of its own).
+    private var hasMore: Bool = false
+
+    private static let scratchBytes: Int = 128 << 10
+
+    /// - Parameter target: the path of the WebSocket, beginning with `/`.
+    package init(endpoint: Endpoint, target: String, options: TransportOptions) {
+        self.endpoint = endpoint
+        self.target = target
+        self.options = options
+        // The first handle starts libcurl.
+        _ = CurlHandle(options)
+        multi = curl_multi_init()
+        reader = WebSocketReader(role: .client, messageBytesMax: options.messageBytesMax)
+    }
+
+    deinit {
+        dropHandle()
+        if let multi { curl_multi_cleanup(multi) }
+    }
+
+    package func connect() {
+        close()
+        guard let multi, let made: CurlHandle = CurlHandle(options) else { return }
+        made.set(CURLOPT_URL, endpoint.httpAddress + "/")
+        made.set(CURLOPT_CONNECT_ONLY, 1)
+        guard curl_multi_add_handle(multi, made.pointer) == CURLM_OK else { return }
+        handle = made
+        state = .connecting
+    }
+
+    package func send(_ text: [UInt8]) {
+        guard case .open = state else { return }
+        append(WebSocketWriter.frame(.text, text, mask: freshMask()))
+    }
+
+    package func close() {
+        if case .open = state {
+            append(WebSocketWriter.close(.normal, mask: freshMask()))
+            _ = flush()
+        }
+        dropHandle()
+    }
+
+    package func events(limit: Int) -> [TransportEvent] {
+        var events: [TransportEvent] = []
+        switch state {
+        case .idle: break
+        case .connecting: progress(&events)
+        case .upgrading, .open:
+            if flush() { receive(&events, limit: limit) } else { fail("the connection broke", &events) }
+            if handle != nil, !flush() { fail("the connection broke", &events) }
+        }
+        return events
+    }
+
+    package func wait(wake: Int32, milliseconds: Int32) {
+        if case .connecting = state, let multi {
+            var extra: curl_waitfd = curl_waitfd(fd: wake, events: Int16(CURL_WAIT_POLLIN), revents: 0)
+            _ = curl_multi_poll(multi, &extra, 1, milliseconds < 0 ? 60_000 : milliseconds, nil)
+            return
+        }
+        var watched: [pollfd] = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
+        if socket >= 0 {
+            let wanted: Int32 = POLLIN | (outHead < out.count ? POLLOUT : 0)
+            watched.append(pollfd(fd: socket, events: Int16(wanted), revents: 0))
+        }
+        // An interrupted poll is a short one: the caller looks again.
+        _ = poll(&watched, nfds_t(watched.count), hasMore ? 0 : milliseconds)
+    }
+
+    // MARK: - Connecting
+
+    private func progress(_ events: inout [TransportEvent]) {
+        guard let multi, let handle else { return fail("libcurl could not start", &events) }
+        var running: Int32 = 0
+        _ = curl_multi_perform(multi, &running)
+        var left: Int32 = 0
+        while let message: UnsafeMutablePointer<CURLMsg> = curl_multi_info_read(multi, &left) {
+            guard message.pointee.msg == CURLMSG_DONE else { continue }
+            let result: CURLcode = thicket_curl_result(message)
+            guard result == CURLE_OK, let socket: Int32 = handle.socket else {
+                let proxy: Int = handle.proxyStatus
+                return fail(CurlHandle.text(result), status: proxy > 0 ? proxy : nil, &events)
+            }
+            self.socket = socket
+            return upgrade()
+        }
+    }
+
+    private func upgrade() {
+        let nonce: [UInt8] = RandomBytes.make(16)
+        let fields: HTTPFields = HTTPFields([HTTPField("user-agent", options.userAgent)])
+        append(
+            WebSocketHandshake.request(
+                host: endpoint.authority, target: endpoint.prefix + target, nonce: nonce, fields: fields))
+        reader = WebSocketReader(role: .client, messageBytesMax: options.messageBytesMax)
+        state = .upgrading(nonce: nonce, HTTPResponseHeadReader())
+        hasMore = true
+    }
+
+    private func upgraded(_ head: HTTPResponseHead, nonce: [UInt8], _ events: inout [TransportEvent]) -> Bool {
+        do {
+            try WebSocketHandshake.check(head, nonce: nonce, sha1: Hash.sha1)
+            state = .open
+            events.append(.opened)
+            return true
+        } catch {
+            let status: Int? = head.status == 101 ? nil : head.status
+            fail("the server did not open a WebSocket: \(error)", status: status, &events)
+            return false
+        }
+    }
+
+    // MARK: - Bytes
+
+    private func receive(_ events: inout [TransportEvent], limit: Int) {
+        hasMore = false
+        while events.count < limit, let handle {
+            var count: Int = 0
+            let result: CURLcode = curl_easy_recv(handle.pointer, &scratch, scratch.count, &count)
+            if result == CURLE_AGAIN { return }
+            guard result == CURLE_OK else { return fail(CurlHandle.text(result), &events) }
+            guard count > 0 else { return fail("the server closed the connection", &events) }
+            take(count, &events)
+        }
+        hasMore = handle != nil
+    }
+
+    /// Reads the first `count` bytes of the scratch buffer.
+    private func take(_ count: Int, _ events: inout [TransportEvent]) {
+        var buffer: [UInt8] = []
+        swap(&buffer, &scratch)
+        buffer.withUnsafeMutableBytes { whole in
+            var input: UnsafeMutableRawBufferPointer = .init(rebasing: whole[..<count])
+            if case .upgrading(let nonce, var head) = state {
+                var unread: UnsafeRawBufferPointer = .init(input)
+                do {
+                    let answer: HTTPResponseHead? = try head.next(&unread)
+                    state = .upgrading(nonce: nonce, head)
+                    guard let answer, upgraded(answer, nonce: nonce, &events) else { return }
+                } catch {
+                    return fail("the server's answer to the upgrade is not HTTP: \(error)", &events)
+                }
+                input = .init(rebasing: input[(input.count - unread.count)...])
+            }
+            frames(&input, &events)
+        }
+        swap(&buffer, &scratch)
+    }
+
+    private func frames(_ input: inout UnsafeMutableRawBufferPointer, _ events: inout [TransportEvent]) {
+        do {
+            while case .open = state, let event: WebSocketEvent = try reader.next(&input) {
+                switch event {
+                case .text(let bytes): events.append(.text(Array(bytes)))
+                case .binary, .pong: break
+                case .ping(let bytes): append(WebSocketWriter.frame(.pong, bytes, mask: freshMask()))
+                case .close(let code, let reason):
+                    let text: String = String(decoding: reason.prefix(123), as: UTF8.self)
+                    append(WebSocketWriter.close(code, mask: freshMask()))
+                    _ = flush()
+                    let said: String = "the server closed the connection" + (text.isEmpty ? "" : ": " + text)
+                    fail(said, code: code?.rawValue, &events)
+                }
+            }
+        } catch {
+            append(WebSocketWriter.close(error.code, mask: freshMask()))
+            _ = flush()
+            fail("\(error)", &events)
+        }
+    }
+
+    private func append(_ frame: [UInt8]) {
+        if outHead == out.count {
+            out = frame
+            outHead = 0
+        } else {
+            out.append(contentsOf: frame)
+        }
+    }
+
+    /// Gives the socket what it takes. False: the connection is broken.
+    private func flush() -> Bool {
+        guard let handle else { return true }
+        while outHead < out.count {
+            var count: Int = 0
+            let result: CURLcode = out.withUnsafeBytes { bytes in
+                curl_easy_send(handle.pointer, bytes.baseAddress! + outHead, bytes.count - outHead, &count)
+            }
+            if result == CURLE_AGAIN { return true }
+            guard result == CURLE_OK else { return false }
+            outHead += count
+        }
+        out.removeAll(keepingCapacity: out.capacity <= Self.scratchBytes)
+        outHead = 0
+        return true
+    }
+
+    private func fail(
+        _ detail: String, code: UInt16? = nil, status: Int? = nil, _ events: inout [TransportEvent]
+    ) {
+        dropHandle()
+        events.append(.closed(LinkClosure(code: code, detail: detail, httpStatus: status)))
+    }
+
+    private func dropHandle() {
+        if let handle, let multi { curl_multi_remove_handle(multi, handle.pointer) }
+        handle = nil
+        socket = -1
+        state = .idle
+        out = []
+        outHead = 0
+        hasMore = false
+    }
+
+    private func freshMask() -> UInt32 { UInt32.random(in: .min ... .max) }
+}

@@ -1,0 +1,83 @@
+internal import CCurl
+
+/// An answer to an HTTP request.
+package struct HTTPAnswer: Sendable, Equatable {
+    package let status: Int
+    package let body: [UInt8]
+}
+
+/// Plain requests over libcurl, one after another on a thread of its own, since libcurl blocks.
+///
+/// Linux only: elsewhere the system's own classes would do this.
+package actor HTTPClient {
+    private let loop: EngineLoop
+    private let options: TransportOptions
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Bytes of an answer's body at most.
+    package static let bodyBytesMax: Int = 64 << 20
+
+    /// - Throws: `limit` when the system gives no thread.
+    package init(options: TransportOptions = TransportOptions()) throws(ClientError) {
+        self.options = options
+        loop = try EngineLoop()
+    }
+
+    deinit { loop.stop() }
+
+    /// - Parameters:
+    ///   - fields: header lines such as `Content-Type: application/json`.
+    ///   - body: sent with POST; nil sends GET.
+    ///   - timeoutSeconds: for the whole request, 1 or more.
+    /// - Throws: `network` when there is no answer, `limit` when its body is too large, `invalidName` for a bad address.
+    package func request(
+        _ address: String, fields: [String] = [], body: [UInt8]? = nil, timeoutSeconds: Int = 30
+    ) throws(ClientError) -> HTTPAnswer {
+        guard !address.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }),
+            !fields.contains(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A } })
+        else { throw ClientError(.invalidName, "the address or a header field holds characters that may not be there") }
+        guard let handle: CurlHandle = CurlHandle(options) else {
+            throw ClientError(.network, "libcurl could not start")
+        }
+        let gathered: Gathered = Gathered()
+        handle.set(CURLOPT_URL, address)
+        handle.set(CURLOPT_TIMEOUT_MS, max(1, timeoutSeconds) * 1_000)
+        handle.set(CURLOPT_PROTOCOLS_STR, "http,https")
+        handle.set(CURLOPT_HTTPHEADER, lines: fields + ["Expect:"])
+        handle.set(CURLOPT_WRITEDATA, pointer: Unmanaged.passUnretained(gathered).toOpaque())
+        handle.set(CURLOPT_WRITEFUNCTION, callback: gatherBody)
+        let result: CURLcode = withExtendedLifetime(gathered) {
+            guard let body else { return curl_easy_perform(handle.pointer) }
+            return body.withUnsafeBytes { bytes in
+                // libcurl reads the bytes during the call only.
+                handle.set(CURLOPT_POST, 1)
+                handle.set(CURLOPT_POSTFIELDSIZE_LARGE, offset: Int64(bytes.count))
+                handle.set(CURLOPT_POSTFIELDS, pointer: UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+                return curl_easy_perform(handle.pointer)
+            }
+        }
+        if gathered.isTooLarge { throw ClientError(.limit, "the answer is larger than \(Self.bodyBytesMax) bytes") }
+        guard result == CURLE_OK else { throw ClientError(.network, CurlHandle.text(result)) }
+        return HTTPAnswer(status: handle.status, body: gathered.bytes)
+    }
+}
+
+/// Where the callback puts a body. Used by the calling thread during one request.
+private final class Gathered {
+    var bytes: [UInt8] = []
+    var isTooLarge: Bool = false
+}
+
+/// A named function: a closure would inherit the isolation of wherever it was written.
+private func gatherBody(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let bytes, let context else { return 0 }
+    let gathered: Gathered = Unmanaged<Gathered>.fromOpaque(context).takeUnretainedValue()
+    guard gathered.bytes.count + size * count <= HTTPClient.bodyBytesMax else {
+        gathered.isTooLarge = true
+        return 0
+    }
+    gathered.bytes.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: size * count))
+    return size * count
+}

@@ -1,0 +1,256 @@
+import ThicketClient
+import ThicketProtocol
+
+/// The smallest server that keeps the rules of the wire contract, in memory, for one user: orders changes, rebases late
+/// ones by exact positions, remembers ccids, walks an index. Pure: text in, texts out.
+struct ModelServer {
+    struct Step {
+        let version: Version
+        let before: JSONObject?
+        /// nil: removed.
+        let diff: ObjectDiff?
+    }
+
+    struct Entity {
+        var version: Version = 0
+        var object: JSONObject?
+        /// Oldest first; `first` is what is left of it.
+        var steps: [Step] = []
+    }
+
+    struct Bucket {
+        var entities: [String: Entity] = [:]
+        var log: [AppliedChange] = []
+        /// Changes up to this position are forgotten.
+        var floor: Int = 0
+        /// Distinguishes positions of one life of the bucket from another's.
+        var epoch: Int = 1
+        var changeIDs: Set<String> = []
+    }
+
+    struct Channel: Hashable {
+        let connection: Int
+        let number: ChannelNumber
+    }
+
+    struct Subscription {
+        let bucket: String
+        let clientID: String
+        var isListening: Bool = false
+    }
+
+    var buckets: [String: Bucket] = [:]
+    var subscriptions: [Channel: Subscription] = [:]
+    var token: String = "token"
+    /// Answers every change with this code and does nothing, while set.
+    var refusal: Int?
+    /// Objects on one page of an index.
+    var pageObjects: Int = 3
+    /// How many changes were applied, and how often each code was answered.
+    private(set) var applied: Int = 0
+    private(set) var refusals: [Int: Int] = [:]
+
+    // MARK: - Input
+
+    mutating func disconnect(_ connection: Int) {
+        subscriptions = subscriptions.filter { $0.key.connection != connection }
+    }
+
+    /// Returns what to send, and to which connection.
+    mutating func receive(_ text: [UInt8], from connection: Int) -> [(connection: Int, text: [UInt8])] {
+        guard let message: ClientMessage = try? ClientMessage(parsing: text) else { return [] }
+        switch message {
+        case .heartbeat(let count): return [(connection, ServerMessage.heartbeat(count + 1).encoded())]
+        case .log: return []
+        case .channel(let number, let request):
+            return receive(request, on: Channel(connection: connection, number: number))
+        }
+    }
+
+    private mutating func receive(_ request: ChannelRequest, on channel: Channel) -> [(connection: Int, text: [UInt8])]
+    {
+        if case .initialize(let hello) = request {
+            guard hello.token == token, let name: String = hello.name else {
+                return [reply(.authFailed(code: 401, message: "Token invalid"), channel)]
+            }
+            subscriptions[channel] = Subscription(bucket: name, clientID: hello.clientID ?? "")
+            let first: [(connection: Int, text: [UInt8])] = hello.firstRequest.map { receive($0, on: channel) } ?? []
+            return [reply(.authorized(user: "user@example.com"), channel)] + first
+        }
+        guard let subscription: Subscription = subscriptions[channel] else { return [] }
+        switch request {
+        case .index(let index):
+            subscriptions[channel]?.isListening = true
+            return [reply(.index(page(index, of: subscription.bucket)), channel)]
+        case .changesSince(let position):
+            subscriptions[channel]?.isListening = true
+            return [reply(since(position, of: subscription.bucket), channel)]
+        case .entity(let key, let version):
+            let object: JSONObject? = object(key, version, in: subscription.bucket)
+            return [
+                reply(
+                    .entity(EntityReply(key: key, version: version, data: object.map { .value(.object($0)) })), channel)
+            ]
+        case .change(let change): return receive(change, subscription, channel)
+        default: return []
+        }
+    }
+
+    private func reply(_ reply: ServerReply, _ channel: Channel) -> (connection: Int, text: [UInt8]) {
+        (channel.connection, ServerMessage.channel(channel.number, reply).encoded())
+    }
+
+    // MARK: - Reading
+
+    func position(_ index: Int, of bucket: Bucket) -> ChangeVersion {
+        guard let position: ChangeVersion = try? ChangeVersion("\(bucket.epoch)-\(index)") else {
+            preconditionFailure()
+        }
+        return position
+    }
+
+    private func index(of position: String, in bucket: Bucket) -> Int? {
+        let parts: [Substring] = position.split(separator: "-")
+        guard parts.count == 2, Int(parts[0]) == bucket.epoch, let index: Int = Int(parts[1]) else { return nil }
+        return index >= bucket.floor && index <= bucket.log.count ? index : nil
+    }
+
+    private func since(_ position: String, of name: String) -> ServerReply {
+        let bucket: Bucket = buckets[name] ?? Bucket()
+        guard let index: Int = index(of: position, in: bucket) else { return .changeVersionUnknown }
+        return .changes(bucket.log[index...].map(ChangeEvent.applied))
+    }
+
+    /// Pages are snapshots at the position of the first one, by replaying the log.
+    private func page(_ request: IndexRequest, of name: String) -> IndexPage {
+        let bucket: Bucket = buckets[name] ?? Bucket()
+        let mark: [Int] = (request.mark ?? "").split(separator: ".").compactMap { Int($0) }
+        let at: Int = mark.count == 2 ? mark[0] : bucket.log.count
+        let start: Int = mark.count == 2 ? mark[1] : 0
+        var entries: [(key: String, version: Version, object: JSONObject)] = []
+        for (key, entity): (String, Entity) in bucket.entities.sorted(by: { $0.key < $1.key }) {
+            var version: Version = entity.version
+            var object: JSONObject? = entity.object
+            let later: Set<Version> = Set(
+                bucket.log[min(at, bucket.log.count)...].filter { $0.key.text == key }.map(\.ev))
+            for step: Step in entity.steps.reversed() where later.contains(step.version) {
+                (version, object) = (step.version - 1, step.before)
+            }
+            if let object { entries.append((key, version, object)) }
+        }
+        let end: Int = min(entries.count, start + pageObjects)
+        let shown: [IndexPage.Entry] = entries[min(start, end)..<end].compactMap { entry in
+            guard let key: EntityKey = try? EntityKey(entry.key) else { return nil }
+            return IndexPage.Entry(key: key, version: entry.version, data: .value(.object(entry.object)))
+        }
+        return IndexPage(
+            current: position(at, of: bucket), entries: shown, mark: end < entries.count ? "\(at).\(end)" : nil)
+    }
+
+    private func object(_ key: String, _ version: Version, in name: String) -> JSONObject? {
+        guard let entity: Entity = buckets[name]?.entities[key] else { return nil }
+        if entity.version == version { return entity.object }
+        return entity.steps.first { $0.version == version + 1 }?.before
+    }
+
+    // MARK: - Changes
+
+    private mutating func receive(
+        _ change: ChangeRequest, _ subscription: Subscription, _ channel: Channel
+    ) -> [(connection: Int, text: [UInt8])] {
+        let code: Int?
+        if let refusal { code = refusal } else { code = decide(change, subscription) }
+        if let code {
+            refusals[code, default: 0] += 1
+            let refused: RefusedChange = RefusedChange(
+                clientID: subscription.clientID, key: change.key, error: code, ccids: [change.ccid])
+            return [reply(.changes([.refused(refused)]), channel)]
+        }
+        guard let last: AppliedChange = buckets[subscription.bucket]?.log.last else { return [] }
+        return subscriptions.filter { $0.value.bucket == subscription.bucket && $0.value.isListening }.keys
+            .sorted { ($0.connection, $0.number) < ($1.connection, $1.number) }
+            .map { reply(.changes([.applied(last)]), $0) }
+    }
+
+    /// Applies the change, or returns why not.
+    private mutating func decide(_ change: ChangeRequest, _ author: Subscription) -> Int? {
+        var bucket: Bucket = buckets[author.bucket] ?? Bucket()
+        if bucket.changeIDs.contains(change.ccid) { return 409 }
+        guard let key: EntityKey = try? EntityKey(change.key) else { return 400 }
+        var entity: Entity = bucket.entities[change.key] ?? Entity()
+        let base: JSONObject? = entity.object
+        var diff: ObjectDiff?
+        if change.operation == .remove {
+            guard entity.version > 0 else { return 404 }
+            guard base != nil else { return 412 }
+            if let sv: Version = change.sv, sv != entity.version { return 405 }
+        } else {
+            switch rebased(change, entity) {
+            case .failure(let refusal): return refusal.code
+            case .success(let rebased): diff = rebased
+            }
+        }
+        entity.steps.append(Step(version: entity.version + 1, before: base, diff: diff))
+        do { entity.object = try diff.map { try JSONDiff.apply($0, to: base ?? JSONObject()) } } catch { return 440 }
+        if let object: JSONObject = entity.object, let base, object == base { return 412 }
+        entity.version += 1
+        bucket.entities[change.key] = entity
+        bucket.changeIDs.insert(change.ccid)
+        let sv: Version? = diff != nil && base != nil ? entity.version - 1 : nil
+        bucket.log.append(
+            AppliedChange(
+                clientID: author.clientID, cv: position(bucket.log.count + 1, of: bucket), key: key,
+                operation: diff == nil ? .remove : .modify, diff: diff.map { .value($0.json) }, sv: sv,
+                ev: entity.version, ccids: [change.ccid]))
+        buckets[author.bucket] = bucket
+        applied += 1
+        return nil
+    }
+
+    struct Refusal: Error { let code: Int }
+
+    private func rebased(_ change: ChangeRequest, _ entity: Entity) -> Result<ObjectDiff, Refusal> {
+        if entity.object == nil, change.sv ?? 0 > 0, change.object == nil { return .failure(Refusal(code: 404)) }
+        do {
+            var diff: ObjectDiff
+            if let whole: JSONObject = change.object?.objectValue {
+                let step: Step? = entity.steps.first { $0.version == (change.sv ?? 0) + 1 }
+                guard let step, change.sv ?? 0 > 0 else {
+                    return .success(JSONDiff.diff(from: entity.object ?? JSONObject(), to: whole))
+                }
+                diff = JSONDiff.diff(from: step.before ?? JSONObject(), to: whole)
+            } else {
+                guard let raw: JSONValue = change.diff?.value else { return .failure(Refusal(code: 400)) }
+                diff = try ObjectDiff(raw)
+            }
+            guard let object: JSONObject = entity.object else { return .success(diff) }
+            guard let sv: Version = change.sv, sv > 0 else {
+                let all: ObjectDiff = JSONDiff.diff(from: JSONObject(), to: object)
+                return .success(
+                    try JSONDiff.transform(diff, over: all, base: JSONObject(), rule: .exact(tie: .after)))
+            }
+            guard sv <= entity.version else { return .failure(Refusal(code: 405)) }
+            let later: [Step] = entity.steps.filter { $0.version > sv }
+            guard later.count == Int(entity.version - sv) else { return .failure(Refusal(code: 405)) }
+            for step: Step in later {
+                guard let before: JSONObject = step.before, let over: ObjectDiff = step.diff else {
+                    return .failure(Refusal(code: 405))
+                }
+                diff = try JSONDiff.transform(diff, over: over, base: before, rule: .exact(tie: .after))
+            }
+            return .success(diff)
+        } catch {
+            return .failure(Refusal(code: 440))
+        }
+    }
+
+    // MARK: - What may happen to a server
+
+    /// Forgets the log up to now: positions are unknown, old source versions too.
+    mutating func forgetLog(_ name: String) {
+        guard var bucket: Bucket = buckets[name] else { return }
+        bucket.floor = bucket.log.count
+        for key: String in bucket.entities.keys { bucket.entities[key]?.steps = [] }
+        buckets[name] = bucket
+    }
+}

@@ -1,0 +1,249 @@
+import ThicketClient
+import ThicketProtocol
+import ThicketTestSupport
+
+/// Several machines and one model server over a network that loses connections, with crashes of the clients.
+struct Simulation {
+    struct Client {
+        var machine: SyncMachine
+        let store: MemoryLocalStore
+        /// nil: not connected.
+        var connection: Int?
+        var isConnecting: Bool = false
+        var up: [[UInt8]] = []
+        var down: [[UInt8]] = []
+        /// What an editor that only follows the events would show, by key.
+        var shown: [String: JSONObject] = [:]
+    }
+
+    var server: ModelServer = ModelServer()
+    var clients: [Client] = []
+    var random: SeededRandom
+    var now: Int64 = 0
+    var connections: Int = 0
+    /// Messages of dead connections that the server will still get.
+    var late: [(connection: Int, text: [UInt8])] = []
+    let bucket: BucketName
+    /// Everything that was typed: each must be there exactly once at the end, if nothing is ever deleted.
+    var typed: [String: [String]] = [:]
+    private var typedCount: Int = 0
+    var problems: [String] = []
+
+    init(clients count: Int, seed: UInt64) throws {
+        random = SeededRandom(seed: seed)
+        bucket = try BucketName("notes")
+        for index: Int in 0..<count {
+            let store: MemoryLocalStore = MemoryLocalStore()
+            clients.append(Client(machine: try Self.machine(store, seed &* 31 &+ UInt64(index)), store: store))
+            _ = try clients[index].machine.open(bucket, now: 0)
+        }
+    }
+
+    private static func machine(_ store: MemoryLocalStore, _ seed: UInt64) throws -> SyncMachine {
+        let options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
+        return try SyncMachine(options: options, store: store, random: SeededRandom(seed: seed))
+    }
+
+    mutating func below(_ limit: Int) -> Int { Int(random.next() % UInt64(limit)) }
+    mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
+
+    // MARK: - Network
+
+    mutating func perform(_ index: Int, _ actions: [SyncAction]) {
+        for action: SyncAction in actions {
+            switch action {
+            case .connect:
+                drop(index)
+                clients[index].isConnecting = true
+            case .disconnect: drop(index)
+            case .send(let text): clients[index].up.append(text)
+            case .event(_, let event): follow(index, event)
+            case .status, .fetched: break
+            }
+        }
+    }
+
+    /// An editor applies the differences it is told, and must end up with what the machine holds.
+    private mutating func follow(_ index: Int, _ event: BucketEvent) {
+        switch event {
+        case .changed(let change):
+            let before: JSONObject = clients[index].shown[change.key] ?? JSONObject()
+            let after: JSONObject? = try? JSONDiff.apply(change.diff, to: before)
+            if after != change.object {
+                problems.append("client \(index): the told difference does not lead to the object")
+            }
+            clients[index].shown[change.key] = change.object
+        case .removed(let removal): clients[index].shown[removal.key] = nil
+        case .refused, .caughtUp, .overrun: break
+        }
+    }
+
+    /// The connection ends: what is on its way down is lost, what is on its way up may still arrive.
+    private mutating func drop(_ index: Int) {
+        if let connection: Int = clients[index].connection {
+            for text: [UInt8] in clients[index].up where chance(50) {
+                late.append((connection, text))
+            }
+            if late.isEmpty || chance(50) { server.disconnect(connection) }
+        }
+        clients[index].connection = nil
+        clients[index].isConnecting = false
+        clients[index].up = []
+        clients[index].down = []
+    }
+
+    mutating func cut(_ index: Int) {
+        guard clients[index].connection != nil || clients[index].isConnecting else { return }
+        drop(index)
+        perform(index, clients[index].machine.closed(LinkClosure(detail: "cut"), now: now))
+    }
+
+    private mutating func accept(_ index: Int) {
+        connections += 1
+        clients[index].connection = connections
+        clients[index].isConnecting = false
+        perform(index, clients[index].machine.opened(now: now))
+    }
+
+    private mutating func carryUp(_ index: Int) {
+        guard let connection: Int = clients[index].connection, !clients[index].up.isEmpty else { return }
+        serve(connection, clients[index].up.removeFirst())
+    }
+
+    private mutating func serve(_ connection: Int, _ text: [UInt8]) {
+        for (target, answer): (Int, [UInt8]) in server.receive(text, from: connection) {
+            guard let receiver: Int = clients.firstIndex(where: { $0.connection == target }) else { continue }
+            clients[receiver].down.append(answer)
+        }
+    }
+
+    private mutating func carryDown(_ index: Int) {
+        guard !clients[index].down.isEmpty else { return }
+        let count: Int = 1 + below(min(3, clients[index].down.count))
+        let texts: [[UInt8]] = Array(clients[index].down.prefix(count))
+        clients[index].down.removeFirst(texts.count)
+        perform(index, clients[index].machine.received(texts, now: now))
+    }
+
+    // MARK: - Life
+
+    /// One random thing happens.
+    mutating func step(edits: (inout Simulation, Int) throws -> Void) throws {
+        now += Int64(below(200))
+        let index: Int = below(clients.count)
+        switch below(100) {
+        case 0..<25: carryUp(index)
+        case 25..<55: carryDown(index)
+        case 55..<75: try edits(&self, index)
+        case 75..<85: perform(index, clients[index].machine.tick(now: now))
+        case 85..<92: if clients[index].isConnecting { accept(index) }
+        case 92..<94: cut(index)
+        case 94: try crash(index)
+        case 95: clients[index].store.failsNextCommit = true
+        case 96:
+            if !late.isEmpty {
+                let one = late.remove(at: below(late.count))
+                serve(one.connection, one.text)
+            }
+        case 97: if chance(20) { server.forgetLog(bucket.text) }
+        case 98: server.refusal = chance(30) ? [500, 503].randomElement(using: &random) : nil
+        default: perform(index, clients[index].machine.goOnline(now: now))
+        }
+    }
+
+    /// The program dies and starts again with what its store holds.
+    mutating func crash(_ index: Int) throws {
+        drop(index)
+        clients[index].store.failsNextCommit = false
+        clients[index].machine = try Self.machine(clients[index].store, random.next())
+        resync(index)
+    }
+
+    private mutating func resync(_ index: Int) {
+        clients[index].shown = [:]
+        for key: EntityKey in (try? clients[index].machine.keys(bucket, after: nil, limit: 1_000)) ?? [] {
+            clients[index].shown[key.text] = try? clients[index].machine.object(bucket, key)
+        }
+    }
+
+    /// Everything heals and everybody gets to the end. False: somebody does not.
+    mutating func settle() -> Bool {
+        server.refusal = nil
+        for one: (connection: Int, text: [UInt8]) in late { serve(one.connection, one.text) }
+        late = []
+        for index: Int in clients.indices { clients[index].store.failsNextCommit = false }
+        for _: Int in 0..<20_000 {
+            now += 50
+            for index: Int in clients.indices {
+                if clients[index].isConnecting { accept(index) }
+                while clients[index].connection != nil, !clients[index].up.isEmpty { carryUp(index) }
+                while !clients[index].down.isEmpty { carryDown(index) }
+                perform(index, clients[index].machine.tick(now: now))
+            }
+            if clients.allSatisfy({ $0.machine.isSynced(bucket) && $0.up.isEmpty && $0.down.isEmpty }) { return true }
+        }
+        return false
+    }
+
+    // MARK: - Edits
+
+    /// A call of the app; a failing store is the app's to try again, and changes nothing.
+    mutating func act(_ index: Int, _ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]) throws -> Bool {
+        do {
+            perform(index, try body(&clients[index].machine))
+            return true
+        } catch {
+            guard error.code == .store else { throw error }
+            perform(index, clients[index].machine.tick(now: now))
+            resync(index)
+            return false
+        }
+    }
+
+    mutating func insertSomething(_ index: Int, _ key: String) throws {
+        typedCount += 1
+        // One character that nobody else types: no insertion can split it.
+        let word: String = String(UnicodeScalar(UInt16(0x4E00 + typedCount)).map(Character.init) ?? "?")
+        let name: EntityKey = try EntityKey(key)
+        let (bucket, now): (BucketName, Int64) = (bucket, now)
+        let text: String? = try clients[index].machine.object(bucket, name)?["t"]?.stringValue
+        let units: [UInt16] = Array((text ?? "").utf16)
+        let length: Int = units.count
+        var place: Int = below(length + 1)
+        if place < length, (0xDC00...0xDFFF).contains(units[place]) { place -= 1 }
+        let isDone: Bool = try act(index) { (machine) throws(ClientError) in
+            guard text != nil else { return try machine.set(bucket, name, to: ["t": .string(word)], now: now) }
+            var delta: TextDelta = TextDelta()
+            delta.retain(place)
+            delta.insert(Array(word.utf16))
+            delta.retain(length - place)
+            return try machine.edit(bucket, name, by: ObjectDiff([(key: "t", operation: .text(delta))]), now: now)
+        }
+        if isDone { typed[key, default: []].append(word) }
+    }
+
+    /// Anything an app may do.
+    mutating func editAnything(_ index: Int, _ key: String) throws {
+        let name: EntityKey = try EntityKey(key)
+        let (bucket, now): (BucketName, Int64) = (bucket, now)
+        var object: JSONObject = try clients[index].machine.object(bucket, name) ?? JSONObject()
+        switch below(12) {
+        case 0:
+            _ = try act(index) { (machine) throws(ClientError) in try machine.remove(bucket, name, now: now) }
+            return
+        case 1...5: return try insertSomething(index, key)
+        case 6: object["n"] = .number(JSONNumber(Int64(below(5))))
+        case 7:
+            object["o"] = .object(["a": .number(JSONNumber(Int64(below(3)))), "b\(below(3))": .string("\(below(9))")])
+        case 8: object["l"] = .array((0..<below(4)).map { .number(JSONNumber(Int64($0 + below(3)))) })
+        case 9: object["t"] = below(2) == 0 ? nil : .string("text \(below(1_000)) 🙂é")
+        case 10:
+            let text: [UInt16] = Array((object["t"]?.stringValue ?? "").utf16)
+            object["t"] = .string(String(decoding: text.dropLast(below(max(1, text.count))), as: UTF16.self))
+        default: object["n"] = nil
+        }
+        _ = try act(index) { [object] (machine) throws(ClientError) in
+            try machine.set(bucket, name, to: object, now: now)
+        }
+    }
+}

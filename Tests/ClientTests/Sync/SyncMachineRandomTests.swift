@@ -1,0 +1,57 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketTestSupport
+
+@Suite("Random lives of several clients and a server, with cuts, crashes and failing disks")
+struct SyncMachineRandomTests {
+    @Test("what is typed is at the end everywhere, exactly once", arguments: 0..<60)
+    func insertionsSurvive(seed: Int) throws {
+        var world: Simulation = try Simulation(clients: 2 + seed % 3, seed: UInt64(seed))
+        // Two creations of one object are one of the cases where the protocol lets the later one win.
+        for key: String in ["doc0", "doc1"] { try world.insertSomething(0, key) }
+        let isReady: Bool = world.settle()
+        #expect(isReady)
+        for _: Int in 0..<1_200 {
+            try world.step { world, index in try world.insertSomething(index, "doc\(world.below(2))") }
+        }
+        try check(&world, seed)
+        for (key, words): (String, [String]) in world.typed {
+            let text: String = world.server.buckets["notes"]?.entities[key]?.object?["t"]?.stringValue ?? ""
+            let counts: [UnicodeScalar: Int] = text.unicodeScalars.reduce(into: [:]) { $0[$1, default: 0] += 1 }
+            for word: UnicodeScalar in words.flatMap(\.unicodeScalars) {
+                #expect(counts[word] == 1, "seed \(seed): \(word) is there \(counts[word] ?? 0) times")
+            }
+            #expect(text.unicodeScalars.count == words.count, "seed \(seed): somebody typed something else")
+        }
+    }
+
+    @Test("whatever apps do, all end with the server's objects", arguments: 1_000..<1_060)
+    func everythingConverges(seed: Int) throws {
+        var world: Simulation = try Simulation(clients: 2 + seed % 3, seed: UInt64(seed))
+        for _: Int in 0..<1_200 {
+            try world.step { world, index in try world.editAnything(index, "doc\(world.below(4))") }
+        }
+        try check(&world, seed)
+    }
+
+    private func check(_ world: inout Simulation, _ seed: Int) throws {
+        let isSettled: Bool = world.settle()
+        #expect(isSettled, "seed \(seed): somebody never gets to the end")
+        #expect(world.problems.isEmpty, "seed \(seed): \(world.problems.first ?? "")")
+        let objects: [String: JSONObject] = (world.server.buckets["notes"]?.entities ?? [:]).compactMapValues(\.object)
+        for index: Int in world.clients.indices {
+            let keys: [EntityKey] = try world.clients[index].machine.keys(world.bucket, after: nil, limit: 1_000)
+            #expect(keys.map(\.text) == objects.keys.sorted(), "seed \(seed): client \(index) has other keys")
+            for key: EntityKey in keys {
+                let local: JSONObject? = try world.clients[index].machine.object(world.bucket, key)
+                let ghost: Ghost = try world.clients[index].machine.ghost(world.bucket, key)
+                #expect(local == objects[key.text], "seed \(seed): client \(index), \(key) differs")
+                #expect(ghost.object == objects[key.text], "seed \(seed): client \(index), ghost of \(key) differs")
+                #expect(ghost.version == world.server.buckets["notes"]?.entities[key.text]?.version)
+                #expect(
+                    world.clients[index].shown[key.text] == local, "seed \(seed): client \(index) was told otherwise")
+            }
+        }
+    }
+}
