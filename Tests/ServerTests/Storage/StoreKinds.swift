@@ -1,4 +1,6 @@
 import Glibc
+import Testing
+import ThicketSQLite
 import ThicketTestSupport
 
 @testable import ThicketServer
@@ -49,6 +51,26 @@ final class StoreFolder: Sendable {
         }
         return names.sorted()
     }
+
+    func bytes(_ name: String) throws -> [UInt8] {
+        let file: Int32 = open(path(name), O_RDONLY)
+        try #require(file >= 0)
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var part: [UInt8] = .init(repeating: 0, count: 65_536)
+        while case let count = read(file, &part, part.count), count > 0 { bytes += part[0..<count] }
+        return bytes
+    }
+
+    func write(_ bytes: [UInt8], to name: String) throws {
+        let file: Int32 = open(path(name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        try #require(file >= 0)
+        defer { close(file) }
+        try #require(Glibc.write(file, bytes, bytes.count) == bytes.count)
+    }
+
+    /// Runs SQL on a file as somebody else would.
+    func run(_ sql: String, in name: String) throws { try Database(path: path(name)).execute(sql) }
 
     deinit {
         for name: String in names { unlink(path(name)) }

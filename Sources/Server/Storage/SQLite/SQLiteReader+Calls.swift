@@ -107,12 +107,12 @@ extension SQLiteReader: StoreReader {
         try reading { () throws(StoreError) in
             guard let record = try bucketRecord(bucket), after >= record.floor, after <= record.head else { return nil }
             let place: WalkCache.CatchUpPlace = .init(bucket: bucket, after: after, upTo: upTo)
-            let known: ArraySlice<GlobalID>? = store.walks.takeCatchUp(place)
+            let known: ArraySlice<GlobalID>? = walks.takeCatchUp(place)
             let positions: ArraySlice<GlobalID> =
                 if let known { known } else { try logPositions(from: record.head, after: after, upTo: upTo)[...] }
             let page: ChangePage = try changePage(positions, limit: limit, byteLimit: byteLimit)
             if page.hasMore, let last: GlobalID = page.changes.last?.gid {
-                store.walks.keepCatchUp(
+                walks.keepCatchUp(
                     positions.dropFirst(page.changes.count), at: .init(bucket: bucket, after: last, upTo: upTo))
             }
             return page
@@ -125,9 +125,9 @@ extension SQLiteReader: StoreReader {
                 query.current <= record.head
             else { return nil }
             let place: WalkCache.WalkPlace = .init(bucket: query.bucket, current: query.current)
-            if let known: IndexWalk = store.walks.walk(place) { return try page(query, of: known) }
+            if let known: IndexWalk = walks.walk(place) { return try page(query, of: known) }
             let made: IndexWalk = try walk(query.bucket, at: query.current)
-            store.walks.keep(made, at: place)
+            walks.keep(made, at: place)
             return try page(query, of: made)
         }
     }

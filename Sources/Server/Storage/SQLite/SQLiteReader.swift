@@ -3,7 +3,8 @@ import ThicketSQLite
 
 /// Reads of a `SQLiteStore` over one connection. Belongs to the thread that made it.
 class SQLiteReader {
-    final let store: SQLiteStore
+    final let identity: StoreIdentity
+    final let walks: WalkCache
     final let database: Database
     final let queries: Queries
     /// Client names by row; names are never changed or reused for another.
@@ -18,13 +19,12 @@ class SQLiteReader {
     /// Bytes of segments remembered by one connection.
     private static let segmentBytesMax: Int = 8 << 20
 
-    init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
-        self.store = store
+    init(_ identity: StoreIdentity, _ walks: WalkCache, _ database: Database) throws(StoreError) {
+        self.identity = identity
+        self.walks = walks
         self.database = database
         self.queries = try storing("preparing the reads") { () throws(SQLiteError) in try Queries(database) }
     }
-
-    final var identity: StoreIdentity { store.identity }
 
     /// Runs `body` over one state of the store.
     final func reading<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {

@@ -50,7 +50,7 @@ public final class SQLiteStore: Store {
     func makeSQLiteReader() throws(StoreError) -> SQLiteReader {
         let database: Database = try Self.connect(path, .readOnly, settings)
         try Schema.check(database)
-        return try SQLiteReader(self, database)
+        return try SQLiteReader(identity, walks, database)
     }
 
     /// A row number that no bucket has had.

@@ -3,6 +3,7 @@ import ThicketSQLite
 
 /// The one writer of a `SQLiteStore`: each group is one transaction, durable when `commit` returns.
 final class SQLiteWriter: SQLiteReader, StoreWriter {
+    private let store: SQLiteStore
     private let inserts: Inserts
     /// Rows of client names, so that a name is written once. Bounded; what falls out is looked up again.
     private var clientRows: [ClientID: Int64] = [:]
@@ -12,11 +13,12 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     private static let clientRowsMax: Int = 20_000
 
-    override init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
+    init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
+        self.store = store
         (inserts, lastClientRow) = try storing("preparing the writes") { () throws(SQLiteError) in
             (try Inserts(database), try database.integer("SELECT max(id) FROM client") ?? 0)
         }
-        try super.init(store, database)
+        try super.init(store.identity, store.walks, database)
     }
 
     func newBucketRow() -> BucketRow { store.newBucketRow() }

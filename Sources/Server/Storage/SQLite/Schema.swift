@@ -50,15 +50,15 @@ enum Schema {
         }
     }
 
-    /// Throws unless the file is a store of this version.
-    static func check(_ database: Database) throws(StoreError) {
-        let known: Bool
-        do {
-            known = try isCurrent(database)
-        } catch {
-            throw StoreError(error, "opening the store")
+    /// Throws unless the file is a store of this version, or of an earlier one that can be brought up to date.
+    static func check(_ database: Database, orOlder: Bool = false) throws(StoreError) {
+        let (application, found): (Int64, Int64) = try storing("opening the store") { () throws(SQLiteError) in
+            (try database.integer("PRAGMA application_id") ?? 0, try database.integer("PRAGMA user_version") ?? 0)
         }
-        guard known else { throw StoreError(.schema, "the file is no store of schema version \(version)") }
+        guard application == applicationID else { throw StoreError(.schema, "the file is no store of ours") }
+        guard found == version || (orOlder && (1..<version).contains(found)) else {
+            throw StoreError(.schema, "the store has schema version \(found), this program wants \(version)")
+        }
     }
 
     private static func isCurrent(_ database: Database) throws(SQLiteError) -> Bool {

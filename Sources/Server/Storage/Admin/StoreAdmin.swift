@@ -1,0 +1,170 @@
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSQLite
+
+/// Why an administrative command was refused.
+public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The app must be created first.
+    case unknownApp(AppID)
+    /// The token is in use with another app, user or right. `place` counts the given tokens from 0.
+    case tokenTaken(place: Int)
+    /// The token is empty or longer than `StoreAdmin.tokenBytesMax`.
+    case badToken(place: Int)
+    case store(StoreError)
+
+    public var description: String {
+        switch self {
+        case .unknownApp(let app): "there is no app \(app)"
+        case .tokenTaken(let place): "token \(place + 1) is in use for something else"
+        case .badToken(let place): "token \(place + 1) is empty or longer than \(StoreAdmin.tokenBytesMax) bytes"
+        case .store(let error): error.description
+        }
+    }
+}
+
+/// A token as an operator brings it along.
+public struct TokenImport: Hashable, Sendable {
+    public let grant: TokenGrant
+    /// As clients will send it.
+    public let token: String
+
+    public init(grant: TokenGrant, token: String) {
+        self.grant = grant
+        self.token = token
+    }
+}
+
+/// Apps and tokens. Works beside a running server, from any process: the server looks at each `init`.
+///
+/// Tokens are stored as their SHA-256: whoever reads the file cannot act as a user.
+public final class StoreAdmin {
+    /// Bytes of a token at most.
+    public static let tokenBytesMax: Int = 4_096
+    /// Bytes of randomness in a token made here; twice as many hex digits.
+    public static let tokenRandomBytes: Int = 16
+
+    private let database: Database
+    private let random: @Sendable (Int) -> [UInt8]
+
+    /// Opens the store, and makes it when there is none yet.
+    public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
+        database = try SQLiteStore.connect(path, .create, settings)
+        random = settings.random
+        try Schema.prepare(database) { () throws(SQLiteError) in try Meta.seed(database, random: settings.random) }
+    }
+
+    /// What the store keeps of a token: what `StoreReader.grant(tokenHash:)` wants.
+    public static func hash(ofToken token: String) -> [UInt8] { Hash.sha256(Array(token.utf8)) }
+
+    /// Makes an app known.
+    /// - Parameter now: milliseconds since 1970.
+    /// - Returns: false when it was known already.
+    @discardableResult
+    public func createApp(_ app: AppID, now: Int64) throws(StoreAdminError) -> Bool {
+        try doing("creating an app") { () throws(SQLiteError) in
+            try database.statement("INSERT OR IGNORE INTO app (name, created) VALUES (?1, ?2)")
+                .bind(1, app.text).bind(2, now).run()
+            return database.changedRows == 1
+        }
+    }
+
+    public func hasApp(_ app: AppID) throws(StoreAdminError) -> Bool {
+        try doing("looking for an app") { () throws(SQLiteError) in try isKnown(app) }
+    }
+
+    /// Names of all apps, in order.
+    public func apps() throws(StoreAdminError) -> [AppID] {
+        var texts: [String] = []
+        try doing("listing the apps") { () throws(SQLiteError) in
+            try database.statement("SELECT name FROM app ORDER BY name")
+                .forEach { (row) throws(SQLiteError) in texts.append(row.text(0)) }
+        }
+        var apps: [AppID] = []
+        do {
+            for text: String in texts { apps.append(try .stored(text)) }
+        } catch {
+            throw .store(error)
+        }
+        return apps
+    }
+
+    /// Makes a new token and returns it: 32 hex digits that are stored nowhere else.
+    /// - Parameter now: milliseconds since 1970.
+    public func createToken(_ grant: TokenGrant, now: Int64) throws(StoreAdminError) -> String {
+        let token: String = Hex.encode(random(Self.tokenRandomBytes))
+        try importTokens([TokenImport(grant: grant, token: token)], now: now)
+        return token
+    }
+
+    /// Admits tokens made elsewhere: all of them or, when one is refused, none.
+    /// - Returns: how many were new.
+    @discardableResult
+    public func importTokens(_ tokens: [TokenImport], now: Int64) throws(StoreAdminError) -> Int {
+        for (place, token) in tokens.enumerated()
+        where token.token.utf8.isEmpty || token.token.utf8.count > Self.tokenBytesMax {
+            throw .badToken(place: place)
+        }
+        var refusal: StoreAdminError?
+        let added: Int = try doing("importing tokens") { () throws(SQLiteError) in
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                var added: Int = 0
+                for (place, token) in tokens.enumerated() {
+                    guard try isKnown(token.grant.app) else {
+                        refusal = .unknownApp(token.grant.app)
+                        throw SQLiteError.refused("unknown app")
+                    }
+                    switch try add(token, now) {
+                    case true?: added += 1
+                    case false?: continue
+                    case nil:
+                        refusal = .tokenTaken(place: place)
+                        throw SQLiteError.refused("token taken")
+                    }
+                }
+                return added
+            }
+        } orElse: {
+            refusal
+        }
+        return added
+    }
+
+    /// True: added. False: it was there with the same meaning. nil: it was there with another.
+    private func add(_ token: TokenImport, _ now: Int64) throws(SQLiteError) -> Bool? {
+        let hash: [UInt8] = Self.hash(ofToken: token.token)
+        let same: Bool? = try database.statement("SELECT app, user, read_only FROM token WHERE hash = ?1")
+            .bind(1, hash).first { row in
+                row.bytes(0) == Array(token.grant.app.text.utf8) && row.bytes(1) == Array(token.grant.user.text.utf8)
+                    && (row.integer(2) != 0) == token.grant.isReadOnly
+            }
+        if let same: Bool { return same ? false : nil }
+        try database.statement("INSERT INTO token (hash, app, user, read_only, created) VALUES (?1, ?2, ?3, ?4, ?5)")
+            .bind(1, hash).bind(2, token.grant.app.text).bind(3, token.grant.user.text)
+            .bind(4, token.grant.isReadOnly ? 1 : 0).bind(5, now).run()
+        return true
+    }
+
+    /// Withdraws a token.
+    /// - Returns: whether there was such a token.
+    @discardableResult
+    public func removeToken(_ token: String) throws(StoreAdminError) -> Bool {
+        try doing("removing a token") { () throws(SQLiteError) in
+            try database.statement("DELETE FROM token WHERE hash = ?1").bind(1, Self.hash(ofToken: token)).run()
+            return database.changedRows == 1
+        }
+    }
+
+    private func isKnown(_ app: AppID) throws(SQLiteError) -> Bool {
+        try database.statement("SELECT 1 FROM app WHERE name = ?1").bind(1, app.text).first { _ in true } ?? false
+    }
+
+    private func doing<Result>(
+        _ what: StaticString, _ body: () throws(SQLiteError) -> Result, orElse refusal: () -> StoreAdminError? = { nil }
+    ) throws(StoreAdminError) -> Result {
+        do {
+            return try body()
+        } catch {
+            throw refusal() ?? .store(StoreError(error, "\(what)"))
+        }
+    }
+}

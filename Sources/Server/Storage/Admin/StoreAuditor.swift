@@ -1,0 +1,260 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// The audit itself, over one state of the store.
+final class StoreAuditor {
+    private let reader: SQLiteReader
+    private(set) var findings: StoreFindings = .init()
+    /// Log rows reached through the buckets' chains and through the objects' chains; both must be all there are.
+    private var reachedByBuckets: Int64 = 0
+    private var reachedByObjects: Int64 = 0
+
+    /// Objects or buckets read at once.
+    private static let pageSize: Int = 1_000
+
+    init(_ reader: SQLiteReader) { self.reader = reader }
+
+    func run() throws(StoreError) {
+        var after: BucketRow = 0
+        while true {
+            let page: [BucketRecord] = try reader.buckets(afterRow: after, limit: Self.pageSize)
+            guard let last: BucketRecord = page.last else { break }
+            for bucket: BucketRecord in page { try audit(bucket) }
+            after = last.row
+        }
+        try auditTotals()
+    }
+
+    private func auditTotals() throws(StoreError) {
+        let (rows, orphans): (Int64, Int64) = try storing("counting rows") { () throws(SQLiteError) in
+            (
+                try reader.database.integer("SELECT count(*) FROM chg") ?? 0,
+                try reader.database.integer("SELECT count(*) FROM ent WHERE b NOT IN (SELECT id FROM bucket)") ?? 0
+            )
+        }
+        findings.changes = Int(rows)
+        if reachedByBuckets != rows {
+            findings.report("log: \(rows) changes, \(reachedByBuckets) of them reached from their buckets' heads")
+        }
+        if reachedByObjects != rows {
+            findings.report("log: \(rows) changes, \(reachedByObjects) of them reached from their objects' heads")
+        }
+        if orphans > 0 { findings.report("log: \(orphans) objects belong to no bucket") }
+    }
+
+    // MARK: One bucket
+
+    private func audit(_ bucket: BucketRecord) throws(StoreError) {
+        findings.buckets += 1
+        try noting("bucket \(bucket.row)") { () throws(StoreError) in try auditChain(of: bucket) }
+        var after: String = ""
+        while true {
+            let page: [EntityRecord] = try entities(bucket.row, after: after)
+            guard let last: EntityRecord = page.last else { break }
+            for entity: EntityRecord in page {
+                findings.objects += 1
+                try noting("bucket \(bucket.row), object with newest change \(entity.gid)") { () throws(StoreError) in
+                    try audit(entity, bucket)
+                }
+            }
+            after = last.key.text
+        }
+        try auditKeptBodies(bucket)
+        try auditSegments(bucket)
+    }
+
+    private func auditChain(of bucket: BucketRecord) throws(StoreError) {
+        if bucket.floor > bucket.head { findings.report("bucket \(bucket.row): the floor lies above the head") }
+        var place: GlobalID = bucket.head
+        while place > bucket.floor {
+            guard let link: ChangeLink = try reader.changeLink(place) else {
+                return findings.report("bucket \(bucket.row): change \(place) of its chain is missing")
+            }
+            reachedByBuckets += 1
+            guard link.bucket == bucket.row else {
+                return findings.report("bucket \(bucket.row): change \(place) of its chain is another's")
+            }
+            guard link.previousOfBucket < place else {
+                return findings.report("bucket \(bucket.row): change \(place) follows a later one")
+            }
+            place = link.previousOfBucket
+        }
+        if bucket.floor == 0 && place != 0 { findings.report("bucket \(bucket.row): its chain has no beginning") }
+    }
+
+    private func entities(_ bucket: BucketRow, after: String) throws(StoreError) -> [EntityRecord] {
+        typealias Raw = (key: String, version: Version, gid: GlobalID, keyframe: GlobalID, isDeleted: Bool)
+        var rows: [Raw] = []
+        try storing("listing the objects") { () throws(SQLiteError) in
+            try reader.database.statement(
+                "SELECT k, ver, gid, kf, dead FROM ent WHERE b = ?1 AND k > ?2 ORDER BY k LIMIT ?3"
+            ).bind(1, bucket).bind(2, after).bind(3, Int64(Self.pageSize)).forEach { (row) throws(SQLiteError) in
+                rows.append((row.text(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4) != 0))
+            }
+        }
+        var records: [EntityRecord] = []
+        for row: Raw in rows {
+            records.append(
+                EntityRecord(
+                    key: try .stored(row.key), version: row.version, gid: row.gid, keyframe: row.keyframe,
+                    isDeleted: row.isDeleted))
+        }
+        return records
+    }
+
+    // MARK: One object
+
+    private func audit(_ entity: EntityRecord, _ bucket: BucketRecord) throws(StoreError) {
+        guard entity.gid <= bucket.head else { throw broken("its newest change lies above the bucket's head") }
+        let chain: [GlobalID] = try chain(of: entity, bucket)
+        reachedByObjects += Int64(chain.count)
+        guard let oldest: GlobalID = chain.first, let first: ChangeLink = try reader.changeLink(oldest) else {
+            guard entity.gid <= bucket.floor else { throw broken("its newest change is missing") }
+            if entity.isDeleted { return }
+            guard let body: [UInt8] = try reader.keptBody(entity.key, entity.version, bucket.row) else {
+                throw broken("its newest change was cut from the log and no body was kept")
+            }
+            _ = try BodyReplay.parse(body, entity.gid)
+            return
+        }
+        var state: JSONObject?
+        if let source: Version = first.sourceVersion {
+            if let kept: [UInt8] = try reader.keptBody(entity.key, source, bucket.row) {
+                state = try BodyReplay.parse(kept, oldest)
+            } else {
+                throw broken("its log begins at change \(oldest) and the body before is not kept")
+            }
+        }
+        try replay(chain, from: state, entity, bucket)
+    }
+
+    /// The object's changes that are in the log, oldest first.
+    private func chain(of entity: EntityRecord, _ bucket: BucketRecord) throws(StoreError) -> [GlobalID] {
+        var chain: [GlobalID] = []
+        var place: GlobalID = entity.gid
+        var version: Version = entity.version
+        while place > 0, let link: ChangeLink = try reader.changeLink(place) {
+            guard link.bucket == bucket.row else { throw broken("change \(place) of its chain is in another bucket") }
+            guard link.endVersion == version else {
+                throw broken("change \(place) does not lead to version \(version)")
+            }
+            guard link.previousOfEntity < place else { throw broken("change \(place) follows a later one") }
+            chain.append(place)
+            place = link.previousOfEntity
+            version -= 1
+        }
+        if place > bucket.floor { throw broken("change \(place) of its chain is missing") }
+        return chain.reversed()
+    }
+
+    /// Applies every diff and holds each keyframe and pointer against the result.
+    private func replay(
+        _ chain: [GlobalID], from base: JSONObject?, _ entity: EntityRecord, _ bucket: BucketRecord
+    ) throws(StoreError) {
+        var state: JSONObject? = base
+        var keyframe: GlobalID = 0
+        for gid: GlobalID in chain {
+            guard let change: ChangeRecord = try reader.changeRecord(gid), change.key == entity.key else {
+                throw broken("change \(gid) of its chain is another object's")
+            }
+            let pointer: GlobalID = change.previousKeyframe
+            guard pointer == keyframe || pointer == 0 || (keyframe == 0 && pointer <= bucket.floor) else {
+                throw broken("change \(gid) points to keyframe \(pointer), not \(keyframe)")
+            }
+            switch change.kind {
+            case .remove:
+                state = nil
+            case .modify:
+                guard (change.sourceVersion == nil) == (state == nil) else {
+                    throw broken("change \(gid) is \(state == nil ? "an edit of nothing" : "a second creation")")
+                }
+                if let source: Version = change.sourceVersion, source != change.endVersion - 1 {
+                    throw broken("change \(gid) leads from version \(source) to \(change.endVersion)")
+                }
+                let next: JSONObject = try BodyReplay.apply(change.diff, to: state ?? JSONObject(), gid)
+                if let body: [UInt8] = change.keyframe {
+                    findings.keyframes += 1
+                    keyframe = gid
+                    guard try BodyReplay.parse(body, gid) == next else {
+                        throw broken("keyframe \(gid) differs from what its diffs give")
+                    }
+                }
+                state = next
+            }
+        }
+        guard entity.isDeleted == (state == nil) else {
+            throw broken("its head says \(entity.isDeleted ? "deleted" : "alive"), its log the contrary")
+        }
+        guard entity.keyframe == keyframe || entity.keyframe == 0 || entity.keyframe <= bucket.floor else {
+            throw broken("its head points to keyframe \(entity.keyframe), not \(keyframe)")
+        }
+    }
+
+    // MARK: Copies
+
+    private func auditKeptBodies(_ bucket: BucketRecord) throws(StoreError) {
+        var broken: Int = 0
+        var count: Int = 0
+        try storing("reading kept bodies") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT body FROM ver WHERE b = ?1").bind(1, bucket.row).forEach {
+                (row) throws(SQLiteError) in
+                count += 1
+                if (try? BodyReplay.parse(row.bytes(0), 0)) == nil { broken += 1 }
+            }
+        }
+        findings.keptBodies += count
+        if broken > 0 { findings.report("bucket \(bucket.row): \(broken) kept bodies are no objects") }
+    }
+
+    private func auditSegments(_ bucket: BucketRecord) throws(StoreError) {
+        var rows: [(id: Int64, high: GlobalID, count: Int64)] = []
+        try storing("listing segments") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT id, high, count FROM seg WHERE b = ?1 ORDER BY high")
+                .bind(1, bucket.row).forEach { (row) throws(SQLiteError) in
+                    rows.append((row.integer(0), row.integer(1), row.integer(2)))
+                }
+        }
+        for row in rows {
+            findings.segments += 1
+            try noting("bucket \(bucket.row), segment \(row.id)") { () throws(StoreError) in
+                try auditSegment(row.id, row.high, row.count, bucket)
+            }
+        }
+    }
+
+    private func auditSegment(
+        _ row: Int64, _ high: GlobalID, _ count: Int64, _ bucket: BucketRecord
+    ) throws(StoreError) {
+        let content: [UInt8] = try storing("reading a segment") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT content FROM seg WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
+                ?? []
+        }
+        guard let segment: Segment = .init(content), segment.count == count else { throw broken("it is no segment") }
+        var above: GlobalID = high + 1
+        for place: Int in 0..<segment.count {
+            let gid: GlobalID = segment.gid(place)
+            guard gid < above else { throw broken("its objects are not newest first") }
+            above = gid
+            let key: EntityKey = try .stored(segment.key(place))
+            guard let head: EntityRecord = try reader.entityRecord(key, bucket.row), head.gid == gid else { continue }
+            guard head.version == segment.version(place) else { throw broken("change \(gid) has another version here") }
+            guard let body: [UInt8] = try reader.replay(to: gid, version: head.version, key, bucket.row)?.body,
+                try BodyReplay.parse(body, gid) == BodyReplay.parse(segment.body(place), gid)
+            else { throw broken("change \(gid) has another body here") }
+        }
+    }
+
+    // MARK: Findings
+
+    private func broken(_ what: String) -> StoreError { StoreError(.corrupt, what) }
+
+    /// What is wrong with one thing is a finding; the audit goes on with the next.
+    private func noting(_ what: String, _ body: () throws(StoreError) -> Void) throws(StoreError) {
+        do {
+            try body()
+        } catch {
+            guard error.kind == .corrupt else { throw error }
+            findings.report("\(what): \(error.detail)")
+        }
+    }
+}

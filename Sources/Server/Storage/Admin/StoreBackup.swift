@@ -1,0 +1,58 @@
+import Glibc
+import ThicketSQLite
+
+/// Copies a store while its server runs.
+public enum StoreBackup {
+    /// What a copy came to.
+    public struct Report: Hashable, Sendable {
+        public let bytes: Int64
+        public let buckets: Int64
+        public let changes: Int64
+    }
+
+    /// Writes a compact, consistent copy of the store at `path` to `destination`, which must not exist yet.
+    ///
+    /// The copy is one state of the store, it is checked before it gets its name, and it is on disk when this returns.
+    /// The server is not stopped or slowed by it beyond the reading; its log grows meanwhile.
+    public static func run(
+        from path: String, to destination: String, settings: StoreSettings = .init()
+    ) throws(StoreError) -> Report {
+        guard !Files.exists(destination) else { throw StoreError(.unavailable, "the backup's name is taken") }
+        let partial: String = "\(destination).partial-\(getpid())"
+        Files.remove(partial)
+        do {
+            let source: Database = try SQLiteStore.connect(path, .readOnly, settings)
+            try Schema.check(source)
+            try copy(source, to: partial)
+            let report: Report = try verify(partial, settings)
+            try Files.move(partial, to: destination)
+            return report
+        } catch {
+            Files.remove(partial)
+            throw error
+        }
+    }
+
+    /// `VACUUM INTO` and a sync, which SQLite leaves out.
+    static func copy(_ source: Database, to path: String) throws(StoreError) {
+        try storing("copying the store") { () throws(SQLiteError) in
+            try source.prepare("VACUUM INTO ?1").bind(1, path).run()
+        }
+        try Files.sync(path)
+    }
+
+    /// Reads the whole copy once.
+    static func verify(_ path: String, _ settings: StoreSettings) throws(StoreError) -> Report {
+        let database: Database = try SQLiteStore.connect(path, .readOnly, settings)
+        try Schema.check(database)
+        let (findings, buckets, changes): ([String], Int64, Int64) = try storing("checking the copy") {
+            () throws(SQLiteError) in
+            (
+                try database.integrityFindings(), try database.integer("SELECT count(*) FROM bucket") ?? 0,
+                try database.integer("SELECT count(*) FROM chg") ?? 0
+            )
+        }
+        if let finding: String = findings.first { throw StoreError(.corrupt, "the copy is broken: \(finding)") }
+        return Report(bytes: Files.size(path), buckets: buckets, changes: changes)
+    }
+}

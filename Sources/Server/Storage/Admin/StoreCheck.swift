@@ -1,0 +1,52 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// What an audit of a store found.
+public struct StoreFindings: Hashable, Sendable {
+    /// What is wrong, one line each, without user content; empty in a sound store.
+    public internal(set) var findings: [String] = []
+    /// Findings beyond `StoreCheck.findingsMax`, counted only.
+    public internal(set) var findingsLeftOut: Int = 0
+    public internal(set) var buckets: Int = 0
+    public internal(set) var objects: Int = 0
+    public internal(set) var changes: Int = 0
+    public internal(set) var keyframes: Int = 0
+    public internal(set) var keptBodies: Int = 0
+    public internal(set) var segments: Int = 0
+
+    public var isClean: Bool { findings.isEmpty }
+
+    mutating func report(_ finding: String) {
+        if findings.count < StoreCheck.findingsMax { findings.append(finding) } else { findingsLeftOut += 1 }
+    }
+}
+
+/// Reads a whole store and holds everything that depends on each other side by side: heads, chains, keyframes against
+/// the replay of their diffs, kept bodies, segments, and SQLite's own check. Works beside a running server, on one state.
+public enum StoreCheck {
+    /// Findings told in full.
+    public static let findingsMax: Int = 1_000
+
+    /// - Throws: only when the store cannot be opened; whatever is wrong inside is a finding.
+    public static func run(_ path: String, settings: StoreSettings = .init()) throws(StoreError) -> StoreFindings {
+        let database: Database = try SQLiteStore.connect(path, .readOnly, settings)
+        try Schema.check(database)
+        var findings: StoreFindings = .init()
+        do {
+            for finding: String in try database.integrityFindings() { findings.report("file: \(finding)") }
+            let identity: StoreIdentity = try Meta.identity(database)
+            let reader: SQLiteReader = try .init(identity, WalkCache(settings), database)
+            let auditor: StoreAuditor = .init(reader)
+            try reader.reading { () throws(StoreError) in try auditor.run() }
+            for finding: String in auditor.findings.findings { findings.report(finding) }
+            let inner: StoreFindings = auditor.findings
+            findings.findingsLeftOut += inner.findingsLeftOut
+            (findings.buckets, findings.objects, findings.changes) = (inner.buckets, inner.objects, inner.changes)
+            (findings.keyframes, findings.keptBodies, findings.segments) =
+                (inner.keyframes, inner.keptBodies, inner.segments)
+        } catch {
+            findings.report("unreadable: \(error)")
+        }
+        return findings
+    }
+}

@@ -1,0 +1,132 @@
+import Testing
+import ThicketProtocol
+
+@testable import ThicketServer
+
+@Suite("Store check, backup and restore") struct StoreCheckTests {
+    /// A store with two buckets and some history.
+    private func filled(_ folder: StoreFolder, seed: UInt64 = 21) throws -> (SQLiteStore, StoreDriver) {
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
+        driver.policy.diffsMin = 3
+        try driver.run(150, in: [try StoreDriver.id("a"), try StoreDriver.id("b")], keys: 5)
+        return (store, driver)
+    }
+
+    @Test("a store as the writer leaves it is clean")
+    func clean() throws {
+        let folder: StoreFolder = .init()
+        let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
+        let found: StoreFindings = try StoreCheck.run(store.path, settings: .testing)
+        #expect(found.findings == [])
+        #expect(found.changes == 150 && found.buckets == 2 && found.keyframes > 5)
+        #expect(found.objects == driver.buckets.values.map(\.objects.count).reduce(0, +))
+    }
+
+    @Test(
+        "whatever is broken is found",
+        arguments: [
+            "UPDATE bucket SET head = head - 1 WHERE id = 1",
+            "UPDATE bucket SET head = head + 1000 WHERE id = 2",
+            "UPDATE bucket SET floor = 1000000 WHERE id = 1",
+            "DELETE FROM chg WHERE gid = 77",
+            "DELETE FROM chg WHERE gid = (SELECT max(gid) FROM chg)",
+            "UPDATE chg SET pe = 0 WHERE gid = (SELECT max(gid) FROM chg WHERE sv > 3)",
+            "UPDATE chg SET pb = 0 WHERE gid = 60",
+            "UPDATE chg SET pk = 1 WHERE gid = (SELECT max(gid) FROM chg WHERE pk > 1)",
+            "UPDATE chg SET ev = ev + 1 WHERE gid = 90",
+            "UPDATE chg SET b = 3 - b WHERE gid = 100",
+            "UPDATE chg SET k = 'note.99' WHERE gid = 50",
+            "UPDATE chg SET diff = '{}' WHERE gid = (SELECT max(gid) FROM chg WHERE snap IS NOT NULL)",
+            "UPDATE chg SET snap = '{\"title\":\"x\"}' WHERE gid = (SELECT max(gid) FROM chg WHERE snap IS NOT NULL)",
+            "UPDATE chg SET client = 999 WHERE gid = 5",
+            "UPDATE ent SET ver = ver + 1 WHERE b = 1 AND k = 'note.1'",
+            "UPDATE ent SET dead = 1 - dead WHERE b = 2 AND k = 'note.2'",
+            "UPDATE ent SET gid = gid - 1 WHERE b = 1 AND k = 'note.3'",
+            "DELETE FROM ent WHERE b = 1 AND k = 'note.0'",
+            "DELETE FROM bucket WHERE id = 2",
+            "DELETE FROM meta WHERE k = 'epoch'",
+            "INSERT INTO seg (b, high, count, bytes, content) VALUES (1, 5, 1, 4, 'none')",
+        ])
+    func broken(_ sql: String) throws {
+        let folder: StoreFolder = .init()
+        _ = try filled(folder)
+        #expect(try StoreCheck.run(folder.path("thicket.db"), settings: .testing).isClean)
+        try folder.run(sql, in: "thicket.db")
+        #expect(try !StoreCheck.run(folder.path("thicket.db"), settings: .testing).isClean)
+    }
+
+    @Test("a backup taken between groups is one sound state, and its name is never written over")
+    func backup() throws {
+        let folder: StoreFolder = .init()
+        let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
+        let copy: String = folder.path("copy.db")
+        let report: StoreBackup.Report = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
+        #expect(report.changes == 150 && report.buckets == 2 && report.bytes > 10_000)
+        try driver.run(20, in: [try StoreDriver.id("a")])
+        #expect(try StoreCheck.run(copy, settings: .testing).changes == 150)
+        #expect(try StoreCheck.run(copy, settings: .testing).findings == [])
+        #expect(throws: StoreError.self) { try StoreBackup.run(from: store.path, to: copy, settings: .testing) }
+        #expect(folder.names.filter { $0.contains("partial") } == [])
+        #expect(try StoreCheck.run(store.path, settings: .testing).changes == 170)
+    }
+
+    @Test("a restore raises the epoch and every version, and keeps what it replaces")
+    func restore() throws {
+        let folder: StoreFolder = .init()
+        let copy: String = folder.path("copy.db")
+        let saved: [BucketID: StoreDriver.Bucket] = try {
+            let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
+            _ = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
+            let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
+            try driver.run(30, in: [try StoreDriver.id("a")])
+            return saved
+        }()
+        let path: String = folder.path("thicket.db")
+        let report: StoreRestore.Report = try StoreRestore.run(from: copy, to: path, settings: .testing)
+        #expect(report.versionsAdded == 1_000_000)
+        let store: SQLiteStore = try .init(path: path, settings: .testing)
+        #expect(store.identity.epoch == report.epoch && report.epoch > 1)
+        #expect(store.identity.versionBase == 1_000_000)
+        #expect(try StoreCheck.run(path, settings: .testing).findings == [])
+        let reader: any StoreReader = try store.makeReader()
+        for (id, bucket) in saved {
+            let row: BucketRow = try #require(try reader.bucket(id)).row
+            for (key, object) in bucket.objects {
+                let record: EntityRecord = try #require(try reader.entity(key, in: row))
+                #expect(record.version == object.record.version + 1_000_000)
+                for version: StoreDriver.Version in object.versions {
+                    let raised: Int64 = version.number + 1_000_000
+                    let body: [UInt8]? = try reader.body(of: key, version: raised, in: row, upTo: .max)
+                    #expect(try body.flatMap { try JSONValue(parsing: $0).objectValue } == version.body)
+                    #expect(try reader.body(of: key, version: version.number, in: row, upTo: .max) == nil)
+                    #expect(try reader.history(of: key, after: raised, in: row, limit: 1_000) != nil)
+                    #expect(try reader.history(of: key, after: version.number, in: row, limit: 1_000) == nil)
+                }
+            }
+        }
+        let kept: String = try #require(report.replaced)
+        #expect(try StoreCheck.run(kept, settings: .testing).changes == 180)
+        #expect(try StoreRestore.run(from: copy, to: path, settings: .testing).versionsAdded == 2_000_000)
+        #expect(try SQLiteStore(path: path, settings: .testing).identity.epoch > report.epoch)
+    }
+
+    @Test("a backup that is broken is not put in place")
+    func brokenBackup() throws {
+        let folder: StoreFolder = .init()
+        let copy: String = folder.path("copy.db")
+        do {
+            let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
+            _ = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
+        }
+        var bytes: [UInt8] = try folder.bytes("copy.db")
+        for place: Int in stride(from: 4_096, to: bytes.count, by: 7) { bytes[place] ^= 0x55 }
+        try folder.write(bytes, to: "copy.db")
+        let before: [UInt8] = try folder.bytes("thicket.db")
+        #expect(throws: StoreError.self) {
+            try StoreRestore.run(from: copy, to: folder.path("thicket.db"), settings: .testing)
+        }
+        #expect(try folder.bytes("thicket.db") == before)
+        #expect(try StoreCheck.run(folder.path("thicket.db"), settings: .testing).findings == [])
+    }
+}
