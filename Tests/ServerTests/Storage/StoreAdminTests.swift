@@ -47,7 +47,7 @@ import ThicketProtocol
         try admin.createApp(app, now: now)
         let ann: TokenGrant = .init(app: app, user: try UserID("ann"), isReadOnly: false)
         let bob: TokenGrant = .init(app: app, user: try UserID("bob"), isReadOnly: false)
-        let good: [TokenImport] = [.init(grant: ann, token: "a"), .init(grant: bob, token: "b")]
+        let good: [ImportedToken] = [.init(grant: ann, token: "a"), .init(grant: bob, token: "b")]
         #expect(try admin.importTokens(good, now: now) == 2)
         #expect(try admin.importTokens(good, now: now) == 0)
         #expect(throws: StoreAdminError.tokenTaken(place: 1)) {

@@ -23,7 +23,7 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
 }
 
 /// A token as an operator brings it along.
-public struct TokenImport: Hashable, Sendable {
+public struct ImportedToken: Hashable, Sendable {
     public let grant: TokenGrant
     /// As clients will send it.
     public let token: String
@@ -92,14 +92,14 @@ public final class StoreAdmin {
     /// - Parameter now: milliseconds since 1970.
     public func createToken(_ grant: TokenGrant, now: Int64) throws(StoreAdminError) -> String {
         let token: String = Hex.encode(random(Self.tokenRandomBytes))
-        try importTokens([TokenImport(grant: grant, token: token)], now: now)
+        try importTokens([ImportedToken(grant: grant, token: token)], now: now)
         return token
     }
 
     /// Admits tokens made elsewhere: all of them or, when one is refused, none.
     /// - Returns: how many were new.
     @discardableResult
-    public func importTokens(_ tokens: [TokenImport], now: Int64) throws(StoreAdminError) -> Int {
+    public func importTokens(_ tokens: [ImportedToken], now: Int64) throws(StoreAdminError) -> Int {
         for (place, token) in tokens.enumerated()
         where token.token.utf8.isEmpty || token.token.utf8.count > Self.tokenBytesMax {
             throw .badToken(place: place)
@@ -130,7 +130,7 @@ public final class StoreAdmin {
     }
 
     /// True: added. False: it was there with the same meaning. nil: it was there with another.
-    private func add(_ token: TokenImport, _ now: Int64) throws(SQLiteError) -> Bool? {
+    private func add(_ token: ImportedToken, _ now: Int64) throws(SQLiteError) -> Bool? {
         let hash: [UInt8] = Self.hash(ofToken: token.token)
         let same: Bool? = try database.statement("SELECT app, user, read_only FROM token WHERE hash = ?1")
             .bind(1, hash).first { row in
