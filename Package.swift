@@ -47,8 +47,11 @@ let package = Package(
         program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine"]),
 
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
+        library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
+        // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
+        library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
-        tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+        tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport"]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
         tests(
             "ServerTests",

@@ -21,6 +21,7 @@ enum ChangeSalvage {
             skipSpace()
             guard take(UInt8(ascii: "{")) else { return (key, ccid) }
             while true {
+                skipSpace()
                 guard let name: ArraySlice<UInt8> = takeString() else { break }
                 skipSpace()
                 guard take(UInt8(ascii: ":")) else { break }
@@ -35,7 +36,6 @@ enum ChangeSalvage {
                 }
                 skipSpace()
                 guard take(UInt8(ascii: ",")) else { break }
-                skipSpace()
             }
             return (key, ccid)
         }

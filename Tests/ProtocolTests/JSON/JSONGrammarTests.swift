@@ -170,6 +170,21 @@ import ThicketProtocol
         }
     }
 
+    @Test("fifty thousand keys, plain or escaped, in one object or in a chain of small ones, take no quadratic time")
+    func manyMoreKeys() throws {
+        // Pair by pair this would be more than a thousand million comparisons: the test would not end.
+        for prefix: String in ["key", "\\u006bey"] {
+            let pairs: [String] = (0..<50_000).map { "\"\(prefix)\($0)\":0" }
+            #expect(fault(Array(("{" + pairs.joined(separator: ",") + "}").utf8)) == nil)
+        }
+        let small: String = "{" + (0..<12).map { "\"\($0)\":0" }.joined(separator: ",") + "}"
+        #expect(fault(Array(("[" + String(repeating: small + ",", count: 2_000) + "0]").utf8)) == nil)
+        // Reading and emptying a large object costs time in proportion to its keys, too.
+        var object: JSONObject = .init((0..<20_000).map { (key: "key \($0)", value: .null) })
+        for number: Int in 0..<20_000 { object["key \(number)"] = nil }
+        #expect(object.isEmpty)
+    }
+
     @Test("offsets count from the start of a slice, not of the array behind it")
     func slices() {
         let bytes: [UInt8] = Array("0:c:{\"a\":01}".utf8)

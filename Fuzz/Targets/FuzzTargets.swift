@@ -1,0 +1,13 @@
+/// Everything that reads bytes from outside, as functions that a fuzzer can call.
+///
+/// A target takes any bytes, checks what must hold for them, and traps when something does not. It has no state: the
+/// same bytes always do the same. `Fuzz/run` feeds them from libFuzzer, the tests from `Fuzz/Corpus/<name>/`.
+public enum FuzzTargets {
+    /// Name (that of the corpus folder) and function.
+    public static let all: [(name: String, run: @Sendable ([UInt8]) -> Void)] = [
+        ("json", fuzzJSON),
+        ("json-number", fuzzJSONNumber),
+        ("wire-client", fuzzWireClient),
+        ("wire-server", fuzzWireServer),
+    ]
+}
