@@ -1,0 +1,146 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@Suite("HTTP/1.1 requests")
+struct HTTPRequestReaderTests {
+    private enum Outcome: Equatable {
+        case requests([HTTPRequest], isInside: Bool)
+        case failure(HTTPFailure.Problem)
+    }
+
+    private func read(_ pieces: [[UInt8]], limits: HTTPLimits = .init()) -> Outcome {
+        var reader: HTTPRequestReader = .init(limits: limits)
+        var requests: [HTTPRequest] = []
+        do throws(HTTPFailure) {
+            for piece: [UInt8] in pieces { requests += try Self.take(piece, &reader) }
+        } catch {
+            return .failure(error.problem)
+        }
+        return .requests(requests, isInside: reader.isInsideRequest)
+    }
+
+    private static func take(_ piece: [UInt8], _ reader: inout HTTPRequestReader) throws(HTTPFailure) -> [HTTPRequest] {
+        var requests: [HTTPRequest] = []
+        var failure: HTTPFailure?
+        piece.withUnsafeBytes { bytes in
+            var input: UnsafeRawBufferPointer = bytes
+            do throws(HTTPFailure) {
+                while !input.isEmpty, let request: HTTPRequest = try reader.next(&input) { requests.append(request) }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return requests
+    }
+
+    @Test("each case is taken or refused for its reason, however it is cut", arguments: HTTPCase.all.indices)
+    func table(_ index: Int) {
+        let each: HTTPCase = HTTPCase.all[index]
+        let sizes: [Int] = each.bytes.count < 2_000 ? [1, 2, 7, each.bytes.count] : [997, each.bytes.count]
+        for size: Int in sizes {
+            let pieces: [[UInt8]] = stride(from: 0, to: each.bytes.count, by: size).map {
+                Array(each.bytes[$0..<min($0 + size, each.bytes.count)])
+            }
+            switch read(pieces) {
+            case .failure(let problem): #expect(problem == each.problem, "\(each.title), in pieces of \(size)")
+            case .requests(let requests, let isInside):
+                #expect(each.problem == nil, "\(each.title), in pieces of \(size), was taken")
+                #expect(requests.count == 1 && !isInside, "\(each.title), in pieces of \(size)")
+            }
+        }
+    }
+
+    @Test("method, target, path, query, fields and body come out as they were")
+    func parts() throws {
+        let text: String =
+            "POST /a/b?c=d&e HTTP/1.1\r\nHost: x:1\r\nX-Thing:  One , two\r\nx-thing: THREE\r\n"
+            + "Content-Length: 3\r\n\r\nabc"
+        guard case .requests(let requests, _) = read([Array(text.utf8)]) else { Issue.record("refused"); return }
+        let request: HTTPRequest = try #require(requests.first)
+        #expect(request.method == "POST")
+        #expect(request.target == "/a/b?c=d&e")
+        #expect(request.path == "/a/b")
+        #expect(request.query == "c=d&e")
+        #expect(request.fields["x-thing"] == "One , two")
+        #expect(request.fields.tokens(of: "x-thing") == ["one", "two", "three"])
+        #expect(request.body == Array("abc".utf8))
+        #expect(request.keepsAlive)
+    }
+
+    @Test("an absolute target is cut to its path")
+    func absolute() {
+        let text: String = "GET http://other/p?q HTTP/1.1\r\nHost: x\r\n\r\n"
+        guard case .requests(let requests, _) = read([Array(text.utf8)]) else { Issue.record("refused"); return }
+        #expect(requests.first?.target == "/p?q")
+    }
+
+    @Test("chunks are joined")
+    func chunked() {
+        let text: String =
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n00a\r\n0123456789\r\n0\r\n\r\n"
+        guard case .requests(let requests, _) = read([Array(text.utf8)]) else { Issue.record("refused"); return }
+        #expect(requests.first?.body == Array("abc0123456789".utf8))
+    }
+
+    @Test("requests that follow each other come out one by one")
+    func pipelined() {
+        let text: String = (0..<20).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
+        for size: Int in [1, 10, 10_000] {
+            let bytes: [UInt8] = Array(text.utf8)
+            let pieces: [[UInt8]] = stride(from: 0, to: bytes.count, by: size).map {
+                Array(bytes[$0..<min($0 + size, bytes.count)])
+            }
+            guard case .requests(let requests, let isInside) = read(pieces) else { Issue.record("refused"); return }
+            #expect(requests.map(\.target) == (0..<20).map { "/\($0)" })
+            #expect(!isInside)
+        }
+    }
+
+    @Test("who keeps the connection", arguments: [
+        ("HTTP/1.1\r\nHost: x", true), ("HTTP/1.1\r\nHost: x\r\nConnection: close", false),
+        ("HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Close", false), ("HTTP/1.0", false),
+        ("HTTP/1.0\r\nConnection: Keep-Alive", true), ("HTTP/1.0\r\nConnection: keep-alive, close", false),
+    ])
+    func keepAlive(_ rest: String, _ expected: Bool) {
+        guard case .requests(let requests, _) = read([Array("GET / \(rest)\r\n\r\n".utf8)]) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(requests.first?.keepsAlive == expected)
+    }
+
+    @Test("'100 Continue' is due once, and not when the body is there already")
+    func continues() throws {
+        let head: [UInt8] = Array("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n".utf8)
+        var waiting: HTTPRequestReader = .init()
+        #expect(try Self.take(head, &waiting).isEmpty)
+        let (first, second): (Bool, Bool) = (waiting.takeContinue(), waiting.takeContinue())
+        #expect(first && !second)
+        #expect(try Self.take(Array("ab".utf8), &waiting).count == 1)
+        var eager: HTTPRequestReader = .init()
+        #expect(try Self.take(head + [0x61], &eager).isEmpty)
+        let isDue: Bool = eager.takeContinue()
+        #expect(!isDue)
+    }
+
+    @Test("any prefix of any case waits or is refused, and any noise neither traps nor grows")
+    func prefixesAndNoise() {
+        for each: HTTPCase in HTTPCase.all where each.bytes.count < 300 {
+            for count: Int in 0..<each.bytes.count { _ = read([Array(each.bytes[..<count])]) }
+        }
+        let seed: UInt64 = .random(in: .min ... .max)
+        var random: SeededRandom = .init(seed: seed)
+        let alphabet: [UInt8] = Array("GET / HTTP/1.1\r\n: ,;0aZ\t\u{0}\u{7F}".utf8)
+        for _: Int in 0..<2_000 {
+            let noise: [UInt8] = (0..<Int.random(in: 1...80, using: &random)).map { _ in
+                alphabet.randomElement(using: &random) ?? 0
+            }
+            let start: [UInt8] = Bool.random(using: &random) ? Array("GET / HTTP/1.1\r\nHost: x\r\n".utf8) : []
+            let whole: Outcome = read([start + noise])
+            let cut: Outcome = read((start + noise).map { [$0] })
+            #expect(whole == cut, "seed \(seed)")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+/// An echo server made of the codec alone.
+final class EchoCodec {
+    private var reader: WebSocketReader = .init(role: .server, messageBytesMax: WebSocketCase.messageBytesMax)
+    private(set) var answers: [WebSocketCase.Answer] = []
+    private(set) var bytesUntilFault: Int?
+    private(set) var bytesTaken: Int = 0
+    var holdsBytes: Bool { reader.holdsBytes }
+
+    func take(_ piece: [UInt8]) {
+        var piece: [UInt8] = piece
+        piece.withUnsafeMutableBytes { bytes in
+            var input: UnsafeMutableRawBufferPointer = bytes
+            do throws(WebSocketFailure) {
+                while let event: WebSocketEvent = try reader.next(&input) { answer(event) }
+            } catch {
+                answers.append(.close(error.code.rawValue))
+                bytesUntilFault = bytesTaken + bytes.count
+            }
+        }
+        bytesTaken += piece.count
+    }
+
+    private func answer(_ event: WebSocketEvent) {
+        switch event {
+        case .text(let bytes): answers.append(.text(Array(bytes)))
+        case .binary(let bytes): answers.append(.binary(Array(bytes)))
+        case .ping(let bytes): answers.append(.pong(Array(bytes)))
+        case .pong: break
+        case .close(let code, _): answers.append(.close(code?.rawValue))
+        }
+    }
+}
+
+@Suite("WebSocket conformance, the codec alone")
+struct ConformanceTests {
+    private func run(_ pieces: [[UInt8]]) -> [WebSocketCase.Answer] {
+        let codec: EchoCodec = .init()
+        for piece: [UInt8] in pieces { codec.take(piece) }
+        return codec.answers
+    }
+
+    @Test("every case is answered as RFC 6455 says, cut as given")
+    func asGiven() {
+        for each: WebSocketCase in WebSocketCase.all {
+            #expect(run(each.pieces) == each.answers, "\(each)")
+        }
+        print("WebSocket conformance: \(WebSocketCase.all.count) cases")
+        #expect(WebSocketCase.all.count > 300)
+    }
+
+    @Test("every case is answered the same when it arrives in one piece")
+    func inOnePiece() {
+        for each: WebSocketCase in WebSocketCase.all where each.pieces.count > 1 {
+            #expect(run([each.bytes]) == each.answers, "\(each)")
+        }
+    }
+
+    @Test("every case is answered the same when it arrives byte by byte")
+    func byteByByte() {
+        for each: WebSocketCase in WebSocketCase.all where each.bytes.count < 2_000 {
+            #expect(run(each.bytes.map { [$0] }) == each.answers, "\(each)")
+        }
+    }
+
+    @Test("every case is answered the same however it is cut")
+    func anyCut() {
+        let seed: UInt64 = .random(in: .min ... .max)
+        print("seed \(seed)")
+        var random: SeededRandom = .init(seed: seed)
+        for each: WebSocketCase in WebSocketCase.all where each.bytes.count < 70_100 {
+            var rest: ArraySlice<UInt8> = each.bytes[...]
+            var pieces: [[UInt8]] = []
+            let most: Int = [3, 20, 300, 20_000].randomElement(using: &random) ?? 3
+            while !rest.isEmpty {
+                let size: Int = min(rest.count, .random(in: 1...max(most, rest.count / 50), using: &random))
+                pieces.append(Array(rest.prefix(size)))
+                rest = rest.dropFirst(size)
+            }
+            #expect(run(pieces) == each.answers, "\(each), seed \(seed)")
+        }
+    }
+
+    @Test("a fault is seen at the first byte that shows it, and not before")
+    func failFast() {
+        let marked: [WebSocketCase] = WebSocketCase.all.filter { $0.faultVisibleAfter != nil }
+        for each: WebSocketCase in marked where each.bytes.count < 2_000 {
+            let codec: EchoCodec = .init()
+            for byte: UInt8 in each.bytes { codec.take([byte]) }
+            #expect(codec.bytesUntilFault == each.faultVisibleAfter, "\(each)")
+        }
+        #expect(marked.count > 100)
+    }
+
+    @Test("nothing is held behind a whole message, nor behind the end")
+    func holdsNothing() {
+        for each: WebSocketCase in WebSocketCase.all where each.bytes.count < 70_100 {
+            let codec: EchoCodec = .init()
+            for piece: [UInt8] in each.pieces { codec.take(piece) }
+            codec.take([])
+            if case .close? = each.answers.last { codec.take([0]) }
+            #expect(!codec.holdsBytes, "\(each)")
+        }
+    }
+}
