@@ -55,7 +55,8 @@ extension WebSocketCase {
             .init(
                 "ping with bytes that are no text", [RawFrame.make(RawFrame.ping, [0, 0xFF, 0xFE, 0x80])],
                 [.pong([0, 0xFF, 0xFE, 0x80])]),
-            .init("ping of 124 bytes", [RawFrame.make(RawFrame.ping, Array(full[..<124]))], [.pong(Array(full[..<124]))]),
+            .init(
+                "ping of 124 bytes", [RawFrame.make(RawFrame.ping, Array(full[..<124]))], [.pong(Array(full[..<124]))]),
             .init("ping of 125 bytes", [RawFrame.make(RawFrame.ping, full)], [.pong(full)]),
             .init(
                 "ping of 125 bytes, byte by byte", RawFrame.chopped(RawFrame.make(RawFrame.ping, full), every: 1),
@@ -72,7 +73,8 @@ extension WebSocketCase {
             .init("a pong with payload is ignored", [RawFrame.make(RawFrame.pong, full)], []),
             .init("pong of 126 bytes is refused", [RawFrame.make(RawFrame.pong, full + [1])], [.close(1002)]),
             .init(
-                "pong, then ping", [RawFrame.make(RawFrame.pong, [1]) + RawFrame.make(RawFrame.ping, [2])], [.pong([2])]),
+                "pong, then ping", [RawFrame.make(RawFrame.pong, [1]) + RawFrame.make(RawFrame.ping, [2])], [.pong([2])]
+            ),
             .init(
                 "a message between pings",
                 [RawFrame.make(RawFrame.ping, [1]) + RawFrame.text("a") + RawFrame.make(RawFrame.ping, [2])],
@@ -135,14 +137,18 @@ extension WebSocketCase {
             .init(
                 "unmasked text behind a masked one", [RawFrame.text("a") + RawFrame.make(1, [0x62], mask: nil)],
                 [.text([0x61]), .close(1002)]))
-        let masks: [[UInt8]] = [[0, 0, 0, 0], [255, 255, 255, 255], [0, 0, 0, 1], [1, 0, 0, 0], [0x80, 0x40, 0x20, 0x10]]
+        let masks: [[UInt8]] = [
+            [0, 0, 0, 0], [255, 255, 255, 255], [0, 0, 0, 1], [1, 0, 0, 0], [0x80, 0x40, 0x20, 0x10],
+        ]
         for mask: [UInt8] in masks {
             for length: Int in [1, 5, 33, 130] {
                 let payload: [UInt8] = RawFrame.letters(length)
                 let bytes: [UInt8] = RawFrame.make(1, payload, mask: mask)
                 cases.append(.init("mask \(mask) over \(length) bytes", [bytes], [.text(payload)]))
                 cases.append(
-                    .init("mask \(mask) over \(length) bytes in threes", RawFrame.chopped(bytes, every: 3), [.text(payload)]))
+                    .init(
+                        "mask \(mask) over \(length) bytes in threes", RawFrame.chopped(bytes, every: 3),
+                        [.text(payload)]))
             }
         }
         return cases

@@ -27,7 +27,8 @@ extension WebSocketCase {
             .init("two empty fragments", [RawFrame.text("", fin: false) + RawFrame.more([])], [.text([])]),
             .init(
                 "text only in the middle fragment",
-                [RawFrame.text("", fin: false) + RawFrame.more([0x61], fin: false) + RawFrame.more([])], [.text([0x61])]),
+                [RawFrame.text("", fin: false) + RawFrame.more([0x61], fin: false) + RawFrame.more([])], [.text([0x61])]
+            ),
             .init(
                 "a hundred empty fragments",
                 [start + (0..<100).flatMap { _ in RawFrame.more([], fin: false) } + rest], [whole]),
@@ -50,13 +51,15 @@ extension WebSocketCase {
             let lost: [UInt8] = RawFrame.more([0x61], fin: fin)
             let words: String = fin ? "final" : "open"
             cases.append(.init("\(words) continuation of nothing", [lost], [.close(1002)]))
-            cases.append(.init("\(words) continuation of nothing, empty", [RawFrame.more([], fin: fin)], [.close(1002)]))
+            cases.append(
+                .init("\(words) continuation of nothing, empty", [RawFrame.more([], fin: fin)], [.close(1002)]))
             cases.append(
                 .init(
                     "\(words) continuation behind a whole message", [RawFrame.text("a") + lost],
                     [.text([0x61]), .close(1002)]))
             cases.append(
-                .init("\(words) continuation behind a fragmented message", [start + rest + lost], [whole, .close(1002)]))
+                .init(
+                    "\(words) continuation behind a fragmented message", [start + rest + lost], [whole, .close(1002)]))
             for opcode: UInt8 in [1, 2] {
                 cases.append(
                     .init(
@@ -85,15 +88,20 @@ extension WebSocketCase {
                 "close with a reason of 124 bytes", [RawFrame.close(1000, RawFrame.letters(124))], [.close(1002)],
                 faultVisibleAfter: 2),
             .init("close with a reason beyond ASCII", [RawFrame.close(1000, Array("κόσμε🌲".utf8))], [.close(1000)]),
-            .init("two closes: the second is not answered", [RawFrame.close(1000) + RawFrame.close(1001)], [.close(1000)]),
+            .init(
+                "two closes: the second is not answered", [RawFrame.close(1000) + RawFrame.close(1001)], [.close(1000)]),
             .init("a message behind a close is not answered", [RawFrame.close(1000) + message], [.close(1000)]),
-            .init("a ping behind a close is not answered", [RawFrame.close(1000) + RawFrame.make(9, [])], [.close(1000)]),
-            .init("rubbish behind a close is not answered", [RawFrame.close(1000) + [0xFF, 0xFF, 0xFF]], [.close(1000)]),
-            .init("a message, then close", [message + RawFrame.close(1001)], [.text(Array("late".utf8)), .close(1001)]),
+            .init(
+                "a ping behind a close is not answered", [RawFrame.close(1000) + RawFrame.make(9, [])], [.close(1000)]),
+            .init(
+                "rubbish behind a close is not answered", [RawFrame.close(1000) + [0xFF, 0xFF, 0xFF]], [.close(1000)]),
+            .init(
+                "a message, then close", [message + RawFrame.close(1001)], [.text(Array("late".utf8)), .close(1001)]),
             .init("close in an open message", [RawFrame.text("a", fin: false) + empty], [.close(nil)]),
         ]
         for (text, _): ([UInt8], Int) in invalidSequences {
-            cases.append(.init("close with a reason that is no text: \(text)", [RawFrame.close(1000, text)], [.close(1007)]))
+            cases.append(
+                .init("close with a reason that is no text: \(text)", [RawFrame.close(1000, text)], [.close(1007)]))
         }
         return cases
     }
@@ -104,7 +112,8 @@ extension WebSocketCase {
             1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3001, 3999, 4000, 4001, 4999,
         ]
         let bad: [UInt16] = [
-            0, 1, 500, 999, 1004, 1005, 1006, 1015, 1016, 1017, 1100, 1999, 2000, 2001, 2999, 5000, 5001, 10_000, 32_768,
+            0, 1, 500, 999, 1004, 1005, 1006, 1015, 1016, 1017, 1100, 1999, 2000, 2001, 2999, 5000, 5001, 10_000,
+            32_768,
             65_535,
         ]
         let reason: [UInt8] = Array("because".utf8)

@@ -98,6 +98,7 @@ extension EventLoop {
         }
         connection.outbox.consume(written)
         metrics.sentBytes.add(written)
+        metrics.socketWrites.add()
         metrics.outboxBytes.subtract(written)
         if connection.phase == .open { touch(connection) }
         if written < asked { connection.isBlocked = true }

@@ -24,6 +24,8 @@ public final class Metrics: Sendable {
     public let webSockets: Gauge = .init("thicket_websockets", "WebSocket connections open now.")
     public let receivedBytes: Counter = .init("thicket_received_bytes_total", "Bytes read from sockets.")
     public let sentBytes: Counter = .init("thicket_sent_bytes_total", "Bytes written to sockets.")
+    public let socketWrites: Counter = .init(
+        "thicket_socket_writes_total", "Calls that wrote to a socket; one carries all a turn has for a connection.")
     public let outboxBytes: Gauge = .init("thicket_outbox_bytes", "Bytes queued for readers that are slower than us.")
     public let outboxOverflows: Counter = .init(
         "thicket_outbox_overflows_total", "Slow readers whose queue grew over the bound.")

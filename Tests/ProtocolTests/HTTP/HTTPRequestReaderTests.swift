@@ -57,7 +57,10 @@ struct HTTPRequestReaderTests {
         let text: String =
             "POST /a/b?c=d&e HTTP/1.1\r\nHost: x:1\r\nX-Thing:  One , two\r\nx-thing: THREE\r\n"
             + "Content-Length: 3\r\n\r\nabc"
-        guard case .requests(let requests, _) = read([Array(text.utf8)]) else { Issue.record("refused"); return }
+        guard case .requests(let requests, _) = read([Array(text.utf8)]) else {
+            Issue.record("refused")
+            return
+        }
         let request: HTTPRequest = try #require(requests.first)
         #expect(request.method == "POST")
         #expect(request.target == "/a/b?c=d&e")
@@ -72,7 +75,10 @@ struct HTTPRequestReaderTests {
     @Test("an absolute target is cut to its path")
     func absolute() {
         let text: String = "GET http://other/p?q HTTP/1.1\r\nHost: x\r\n\r\n"
-        guard case .requests(let requests, _) = read([Array(text.utf8)]) else { Issue.record("refused"); return }
+        guard case .requests(let requests, _) = read([Array(text.utf8)]) else {
+            Issue.record("refused")
+            return
+        }
         #expect(requests.first?.target == "/p?q")
     }
 
@@ -80,7 +86,10 @@ struct HTTPRequestReaderTests {
     func chunked() {
         let text: String =
             "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n00a\r\n0123456789\r\n0\r\n\r\n"
-        guard case .requests(let requests, _) = read([Array(text.utf8)]) else { Issue.record("refused"); return }
+        guard case .requests(let requests, _) = read([Array(text.utf8)]) else {
+            Issue.record("refused")
+            return
+        }
         #expect(requests.first?.body == Array("abc0123456789".utf8))
     }
 
@@ -92,17 +101,22 @@ struct HTTPRequestReaderTests {
             let pieces: [[UInt8]] = stride(from: 0, to: bytes.count, by: size).map {
                 Array(bytes[$0..<min($0 + size, bytes.count)])
             }
-            guard case .requests(let requests, let isInside) = read(pieces) else { Issue.record("refused"); return }
+            guard case .requests(let requests, let isInside) = read(pieces) else {
+                Issue.record("refused")
+                return
+            }
             #expect(requests.map(\.target) == (0..<20).map { "/\($0)" })
             #expect(!isInside)
         }
     }
 
-    @Test("who keeps the connection", arguments: [
-        ("HTTP/1.1\r\nHost: x", true), ("HTTP/1.1\r\nHost: x\r\nConnection: close", false),
-        ("HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Close", false), ("HTTP/1.0", false),
-        ("HTTP/1.0\r\nConnection: Keep-Alive", true), ("HTTP/1.0\r\nConnection: keep-alive, close", false),
-    ])
+    @Test(
+        "who keeps the connection",
+        arguments: [
+            ("HTTP/1.1\r\nHost: x", true), ("HTTP/1.1\r\nHost: x\r\nConnection: close", false),
+            ("HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Close", false), ("HTTP/1.0", false),
+            ("HTTP/1.0\r\nConnection: Keep-Alive", true), ("HTTP/1.0\r\nConnection: keep-alive, close", false),
+        ])
     func keepAlive(_ rest: String, _ expected: Bool) {
         guard case .requests(let requests, _) = read([Array("GET / \(rest)\r\n\r\n".utf8)]) else {
             Issue.record("refused")
@@ -113,7 +127,8 @@ struct HTTPRequestReaderTests {
 
     @Test("'100 Continue' is due once, and not when the body is there already")
     func continues() throws {
-        let head: [UInt8] = Array("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n".utf8)
+        let head: [UInt8] = Array(
+            "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n".utf8)
         var waiting: HTTPRequestReader = .init()
         #expect(try Self.take(head, &waiting).isEmpty)
         let (first, second): (Bool, Bool) = (waiting.takeContinue(), waiting.takeContinue())

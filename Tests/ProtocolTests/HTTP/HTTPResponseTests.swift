@@ -57,13 +57,15 @@ struct HTTPResponseTests {
         #expect(text.contains("a: b  set-cookie: c\r\n"))
     }
 
-    @Test("heads a client takes and refuses", arguments: [
-        ("HTTP/1.1 200 OK\r\n\r\n", 200), ("HTTP/1.0 404 Not Found\r\nA: b\r\n\r\n", 404),
-        ("HTTP/1.1 101 \r\n\r\n", 101), ("HTTP/1.1 101\r\n\r\n", 101), ("HTTP/1.1 20 OK\r\n\r\n", nil),
-        ("HTTP/1.1 2000 OK\r\n\r\n", nil), ("HTTP/2 200 OK\r\n\r\n", nil), ("HTTP/1.1  200 OK\r\n\r\n", nil),
-        ("HTTP/1.1 600 OK\r\n\r\n", nil), ("HTTP/1.1 099 OK\r\n\r\n", nil), ("ICY 200 OK\r\n\r\n", nil),
-        ("HTTP/1.1 200 OK\nA: b\r\n\r\n", nil), ("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", nil),
-    ])
+    @Test(
+        "heads a client takes and refuses",
+        arguments: [
+            ("HTTP/1.1 200 OK\r\n\r\n", 200), ("HTTP/1.0 404 Not Found\r\nA: b\r\n\r\n", 404),
+            ("HTTP/1.1 101 \r\n\r\n", 101), ("HTTP/1.1 101\r\n\r\n", 101), ("HTTP/1.1 20 OK\r\n\r\n", nil),
+            ("HTTP/1.1 2000 OK\r\n\r\n", nil), ("HTTP/2 200 OK\r\n\r\n", nil), ("HTTP/1.1  200 OK\r\n\r\n", nil),
+            ("HTTP/1.1 600 OK\r\n\r\n", nil), ("HTTP/1.1 099 OK\r\n\r\n", nil), ("ICY 200 OK\r\n\r\n", nil),
+            ("HTTP/1.1 200 OK\nA: b\r\n\r\n", nil), ("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", nil),
+        ])
     func heads(_ text: String, _ status: Int?) {
         let parsed: HTTPResponseHead? = try? head(text)
         #expect(parsed?.status == status)
@@ -92,17 +94,21 @@ struct HTTPResponseTests {
         #expect(WebSocketHandshake.acceptValue(key: key, sha1: Hash.sha1) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }
 
-    @Test("openings that are refused, and with which status", arguments: [
-        ("GET /chat", "POST /chat", 400), ("HTTP/1.1", "HTTP/1.0", 400), ("Upgrade: websocket", "Upgrade: h2c", 400),
-        ("Upgrade: websocket\r\n", "", 400), ("Connection: Upgrade", "Connection: close", 400),
-        ("Version: 13", "Version: 8", 426), ("Sec-WebSocket-Version: 13\r\n", "", 426),
-        ("Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Version: 13", 426),
-        ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", "", 400), ("dGhlIHNhbXBsZSBub25jZQ==", "dGhl", 400),
-        ("dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQ=a", 400), ("ZQ==", "Z!==", 400),
-        ("Sec-WebSocket-Key: d", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Key: d", 400),
-    ])
+    @Test(
+        "openings that are refused, and with which status",
+        arguments: [
+            ("GET /chat", "POST /chat", 400), ("HTTP/1.1", "HTTP/1.0", 400),
+            ("Upgrade: websocket", "Upgrade: h2c", 400),
+            ("Upgrade: websocket\r\n", "", 400), ("Connection: Upgrade", "Connection: close", 400),
+            ("Version: 13", "Version: 8", 426), ("Sec-WebSocket-Version: 13\r\n", "", 426),
+            ("Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Version: 13", 426),
+            ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", "", 400), ("dGhlIHNhbXBsZSBub25jZQ==", "dGhl", 400),
+            ("dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQ=a", 400), ("ZQ==", "Z!==", 400),
+            ("Sec-WebSocket-Key: d", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Key: d", 400),
+        ])
     func refusedOpenings(_ part: String, _ replacement: String, _ status: Int) throws {
-        let changed: String = opening.split(separator: part, omittingEmptySubsequences: false).joined(separator: replacement)
+        let changed: String = opening.split(separator: part, omittingEmptySubsequences: false).joined(
+            separator: replacement)
         try #require(!changed.utf8.elementsEqual(opening.utf8))
         let failure: HTTPFailure? = #expect(throws: HTTPFailure.self) {
             _ = try WebSocketHandshake.key(of: try request(changed))
@@ -110,22 +116,27 @@ struct HTTPResponseTests {
         #expect(failure?.status == status)
     }
 
-    @Test("openings that are taken though they look unlike the example", arguments: [
-        ("Upgrade: websocket", "upgrade: WebSocket"), ("Connection: Upgrade", "Connection: keep-alive, Upgrade"),
-        ("Sec-WebSocket-Version", "sec-websocket-version"),
-        ("Host: x", "Host: x\r\nSec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Protocol: a, b"),
-    ])
+    @Test(
+        "openings that are taken though they look unlike the example",
+        arguments: [
+            ("Upgrade: websocket", "upgrade: WebSocket"), ("Connection: Upgrade", "Connection: keep-alive, Upgrade"),
+            ("Sec-WebSocket-Version", "sec-websocket-version"),
+            ("Host: x", "Host: x\r\nSec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Protocol: a, b"),
+        ])
     func takenOpenings(_ part: String, _ replacement: String) throws {
-        let changed: String = opening.split(separator: part, omittingEmptySubsequences: false).joined(separator: replacement)
+        let changed: String = opening.split(separator: part, omittingEmptySubsequences: false).joined(
+            separator: replacement)
         #expect(try WebSocketHandshake.key(of: try request(changed)) == "dGhlIHNhbXBsZSBub25jZQ==")
     }
 
-    @Test("both sides of ours understand each other; a changed answer is refused", arguments: [
-        ("", "", nil), ("101", "200", .refusedUpgrade), ("websocket", "h2c", .notAnUpgrade),
-        ("Connection: Upgrade", "Connection: close", .notAnUpgrade), ("Accept: ", "Accept: A", .badAccept),
-        ("\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n", .unexpectedExtension),
-        ("\r\n\r\n", "\r\nSec-WebSocket-Protocol: chat\r\n\r\n", .unexpectedSubprotocol),
-    ] as [(String, String, HTTPFailure.Problem?)])
+    @Test(
+        "both sides of ours understand each other; a changed answer is refused",
+        arguments: [
+            ("", "", nil), ("101", "200", .refusedUpgrade), ("websocket", "h2c", .notAnUpgrade),
+            ("Connection: Upgrade", "Connection: close", .notAnUpgrade), ("Accept: ", "Accept: A", .badAccept),
+            ("\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n", .unexpectedExtension),
+            ("\r\n\r\n", "\r\nSec-WebSocket-Protocol: chat\r\n\r\n", .unexpectedSubprotocol),
+        ] as [(String, String, HTTPFailure.Problem?)])
     func bothSides(_ part: String, _ replacement: String, _ problem: HTTPFailure.Problem?) throws {
         let nonce: [UInt8] = Array(0..<16)
         let sent: [UInt8] = WebSocketHandshake.request(
@@ -139,7 +150,9 @@ struct HTTPResponseTests {
         }
         let parsed: HTTPResponseHead = try #require(try head(answer))
         if let problem {
-            #expect(throws: HTTPFailure(problem)) { try WebSocketHandshake.check(parsed, nonce: nonce, sha1: Hash.sha1) }
+            #expect(throws: HTTPFailure(problem)) {
+                try WebSocketHandshake.check(parsed, nonce: nonce, sha1: Hash.sha1)
+            }
         } else {
             try WebSocketHandshake.check(parsed, nonce: nonce, sha1: Hash.sha1)
         }

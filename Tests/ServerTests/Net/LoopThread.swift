@@ -70,6 +70,7 @@ final class Box<Value: Sendable>: Sendable {
 }
 
 /// Waits for something another thread does, looking every half millisecond; ends the test run after 20 s.
+@discardableResult
 func waitFor<Value>(_ condition: () -> Value?) -> Value {
     for _: Int in 0..<40_000 {
         if let value: Value = condition() { return value }

@@ -1,10 +1,11 @@
-import ThicketProtocol
+public import ThicketProtocol
 
 /// What a strict server makes of a request: accepted, or refused for this problem.
-struct HTTPCase: Sendable {
-    let title: String
-    let bytes: [UInt8]
-    let problem: HTTPFailure.Problem?
+public struct HTTPCase: Sendable {
+    public let title: String
+    public let bytes: [UInt8]
+    /// Nil when the request is good.
+    public let problem: HTTPFailure.Problem?
 
     init(_ title: String, _ text: String, _ problem: HTTPFailure.Problem?) {
         self.init(title, bytes: Array(text.utf8), problem)
@@ -19,7 +20,8 @@ struct HTTPCase: Sendable {
         "POST / HTTP/1.1\r\nHost: x\r\n\(fields)\r\n\(body)"
     }
 
-    static let all: [HTTPCase] = firstLines + fields + hosts + framing + chunks + lineEnds
+    /// All cases.
+    public static let all: [HTTPCase] = firstLines + fields + hosts + framing + chunks + lineEnds
 
     static let firstLines: [HTTPCase] = [
         .init("a plain request", get("GET / HTTP/1.1"), nil),
