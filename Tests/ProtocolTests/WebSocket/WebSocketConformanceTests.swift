@@ -36,7 +36,7 @@ final class EchoCodec {
 }
 
 @Suite("WebSocket conformance, the codec alone")
-struct ConformanceTests {
+struct WebSocketConformanceTests {
     private func run(_ pieces: [[UInt8]]) -> [WebSocketCase.Answer] {
         let codec: EchoCodec = .init()
         for piece: [UInt8] in pieces { codec.take(piece) }
