@@ -20,10 +20,7 @@ extension TextDiff {
 
     /// Makes room at both ends, so that edits there have something to hold on to.
     private static func addPadding(_ padding: [UInt16], to patches: inout [TextPatch]) {
-        for place: Int in patches.indices {
-            patches[place].sourceStart += padding.count
-            patches[place].targetStart += padding.count
-        }
+        for place: Int in patches.indices { patches[place].start += padding.count }
         let missingBefore: Int = padding.count - (edge(patches[0].segments.first)?.count ?? 0)
         if missingBefore > 0 {
             let missing: [UInt16] = Array(padding.suffix(missingBefore))
@@ -32,8 +29,7 @@ extension TextDiff {
             } else {
                 patches[0].segments[0].units.insert(contentsOf: missing, at: 0)
             }
-            patches[0].sourceStart -= missing.count
-            patches[0].targetStart -= missing.count
+            patches[0].start -= missing.count
             patches[0].sourceLength += missing.count
             patches[0].targetLength += missing.count
         }
@@ -68,13 +64,11 @@ extension TextDiff {
 /// Cuts one long hunk.
 private struct PatchSplitter {
     private var rest: ArraySlice<DiffSegment>
-    private var sourceStart: Int
-    private var targetStart: Int
+    private var start: Int
 
     init(_ patch: TextPatch) {
         rest = patch.segments[...]
-        sourceStart = patch.sourceStart
-        targetStart = patch.targetStart
+        start = patch.start
     }
 
     mutating func split() -> [TextPatch] {
@@ -82,8 +76,7 @@ private struct PatchSplitter {
         var context: [UInt16] = []
         while !rest.isEmpty {
             var patch: TextPatch = .init()
-            patch.sourceStart = sourceStart - context.count
-            patch.targetStart = targetStart - context.count
+            patch.start = start - context.count
             if !context.isEmpty {
                 patch.sourceLength = context.count
                 patch.targetLength = context.count
@@ -124,11 +117,10 @@ private struct PatchSplitter {
     private mutating func take(_ segment: DiffSegment, _ patch: inout TextPatch) {
         if segment.kind != .insert {
             patch.sourceLength += segment.units.count
-            sourceStart += segment.units.count
         }
         if segment.kind != .delete {
             patch.targetLength += segment.units.count
-            targetStart += segment.units.count
+            start += segment.units.count
         }
         patch.segments.append(segment)
     }
@@ -165,7 +157,7 @@ private struct PatchApplier {
 
     /// Returns whether the hunk found a place.
     mutating func apply(_ patch: TextPatch) -> Bool {
-        let expected: Int = patch.targetStart + drift
+        let expected: Int = patch.start + drift
         let wanted: [UInt16] = TextDiff.source(of: patch.segments)
         budget.spend(text.count / 16 + wanted.count)
         guard !budget.isUsedUp, let (start, end): (Int, Int) = find(wanted, near: expected) else {

@@ -158,7 +158,7 @@ private struct EditShift {
             var start: Int = leftmost
             var bestStart: Int = start
             var bestScore: Int = score(text, start)
-            while start + length < text.count, text[start] == text[start + length] {
+            while length > 0, start + length < text.count, text[start] == text[start + length] {
                 start += 1
                 let score: Int = score(text, start)
                 // Of equals the last: edits prefer to stand behind what they resemble.

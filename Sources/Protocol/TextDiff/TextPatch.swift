@@ -1,9 +1,8 @@
 /// One hunk: an edit with some of the text around it, by which it is found again in a text that has changed.
 public struct TextPatch: Sendable, Equatable {
     public var segments: [DiffSegment] = []
-    /// Where the hunk begins in the old text (with all hunks before it applied) and in the new one.
-    public var sourceStart: Int = 0
-    public var targetStart: Int = 0
+    /// Where the hunk begins in a text to which all hunks before it have been applied.
+    public var start: Int = 0
     /// How much of each text the hunk covers.
     public var sourceLength: Int = 0
     public var targetLength: Int = 0
@@ -55,8 +54,7 @@ private struct PatchMaker {
     mutating func take(_ segment: DiffSegment, isLast: Bool) {
         let count: Int = segment.units.count
         if patch.segments.isEmpty, segment.kind != .equal {
-            patch.sourceStart = sourcePlace
-            patch.targetStart = targetPlace
+            patch.start = targetPlace
         }
         switch segment.kind {
         case .insert:
@@ -91,23 +89,22 @@ private struct PatchMaker {
         let length: Int = rolling.target + source.count - rolling.source
         guard length > 0 else { return }
         var padding: Int = 0
-        var end: Int = min(patch.targetStart + patch.sourceLength, length)
-        var start: Int = patch.targetStart
+        var end: Int = min(patch.start + patch.sourceLength, length)
+        var start: Int = patch.start
         while end - start < TextPatch.searchMax - 2 * TextPatch.margin, occursTwice(start, end, length) {
             padding += TextPatch.margin
-            start = max(0, patch.targetStart - padding)
-            end = min(length, patch.targetStart + patch.sourceLength + padding)
+            start = max(0, patch.start - padding)
+            end = min(length, patch.start + patch.sourceLength + padding)
         }
         padding += TextPatch.margin
-        start = max(0, patch.targetStart - padding)
-        let middle: Int = patch.targetStart + patch.sourceLength
+        start = max(0, patch.start - padding)
+        let middle: Int = patch.start + patch.sourceLength
         end = min(length, middle + padding)
-        let before: [UInt16] = (start..<patch.targetStart).map(unit)
+        let before: [UInt16] = (start..<patch.start).map(unit)
         let after: [UInt16] = (middle..<max(middle, end)).map(unit)
         if !before.isEmpty { patch.segments.insert(DiffSegment(.equal, before), at: 0) }
         if !after.isEmpty { patch.segments.append(DiffSegment(.equal, after)) }
-        patch.sourceStart -= before.count
-        patch.targetStart -= before.count
+        patch.start -= before.count
         patch.sourceLength += before.count + after.count
         patch.targetLength += before.count + after.count
     }

@@ -35,9 +35,12 @@ extension SeededRandom {
         return result
     }
 
-    /// An edit that makes changes of whole characters only.
+    /// An edit of a text that leaves no half of a pair; cuts inside pairs that stay are possible.
     mutating func delta(of units: [UInt16]) -> TextDelta {
-        // Without cut pairs this is the edit itself.
-        (try? delta(length: units.count).keepingPairsWhole(in: units)) ?? .identity(length: units.count)
+        for _ in 0..<8 {
+            let delta: TextDelta = delta(length: units.count)
+            if let target: [UInt16] = try? delta.apply(to: units), UTF16Text.string(of: target) != nil { return delta }
+        }
+        return .identity(length: units.count)
     }
 }

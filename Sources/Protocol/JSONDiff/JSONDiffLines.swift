@@ -1,0 +1,59 @@
+/// Diff, apply and transform as lines of JSON, so that any program can be compared with this one.
+///
+/// | verb | line in | line out |
+/// |---|---|---|
+/// | diff | `{"source":{…},"target":{…}}` | `{"diff":{…}}` |
+/// | apply | `{"source":{…},"diff":{…}}` | `{"applied":{…}}` |
+/// | transform | `{"base":{…},"a_diff":{…},"b_diff":{…}}` | `{"transformed":{…},"result":{…}}` |
+///
+/// A diff is the map of a change's `v`. `transformed` is a rebased over b by the reference's rule, `result` the object
+/// after b and then that. Other members are passed over. Whatever goes wrong gives `{"error":"…"}`.
+public enum JSONDiffLines {
+    public enum Verb: String, Sendable, CaseIterable {
+        case diff
+        case apply
+        case transform
+    }
+
+    /// JSON levels that a line may nest: an edit needs two per level of the object.
+    static let depthMax: Int = 2 * Limits.jsonDepthMax + 8
+
+    /// The answer to one line, without a line feed.
+    public static func answer(line: [UInt8], verb: Verb) -> [UInt8] {
+        do {
+            return JSONValue.object(try answer(to: JSONValue(parsing: line, maxDepth: depthMax), verb)).serialized()
+        } catch {
+            let reason: String =
+                switch error {
+                case let error as JSONError: error.description
+                case let error as DiffError: error.description
+                case let error as MissingMember: "no object called \(error.name)"
+                default: "failed"
+                }
+            return JSONValue.object(["error": .string(reason)]).serialized()
+        }
+    }
+
+    private struct MissingMember: Error { let name: String }
+
+    private static func answer(to line: JSONValue, _ verb: Verb) throws -> JSONObject {
+        func object(_ name: String) throws(MissingMember) -> JSONObject {
+            guard let object: JSONObject = line[name]?.objectValue else { throw MissingMember(name: name) }
+            return object
+        }
+        func diff(_ name: String) throws -> ObjectDiff { try ObjectDiff(.object(object(name))) }
+
+        switch verb {
+        case .diff:
+            return ["diff": JSONDiff.diff(from: try object("source"), to: try object("target")).json]
+        case .apply:
+            return ["applied": .object(try JSONDiff.apply(diff("diff"), to: object("source")))]
+        case .transform:
+            let base: JSONObject = try object("base")
+            let (a, b): (ObjectDiff, ObjectDiff) = (try diff("a_diff"), try diff("b_diff"))
+            let theirs: JSONObject = try JSONDiff.apply(b, to: base)
+            let moved: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
+            return ["transformed": moved.json, "result": .object(try JSONDiff.apply(moved, to: theirs))]
+        }
+    }
+}
