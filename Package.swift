@@ -46,6 +46,11 @@ let package = Package(
         library("ThicketReplay", "Sources/Replay", ["ThicketProtocol", "ThicketClient", "CZlib"]),
         program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine"]),
 
+        program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient"]),
+        program(
+            "thicket-bench", "Bench",
+            ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CThicketNet"]),
+
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
         library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.

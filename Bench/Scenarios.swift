@@ -1,5 +1,6 @@
 import Glibc
 import ThicketProtocol
+import ThicketReplay
 
 /// One line of a result: a figure with its unit.
 struct Figure {
@@ -9,13 +10,14 @@ struct Figure {
 }
 
 /// Sends `init` on channel 0 of each socket and waits until all are answered: `auth`, then the index.
-func authorize(_ sockets: [LoadSocket], on loop: LoadLoop, server: ServerProcess, bucket: String) throws {
+func authorize(_ sockets: [LoadSocket], on loop: LoadLoop, server: BenchServer, bucket: String) throws {
     var answered: Int = 0
     for socket: LoadSocket in sockets {
         socket.received = 0
         socket.send(
             "0:init:{\"clientid\":\"bench-\(socket.number)\",\"api\":\"1.1\",\"token\":\"\(server.tokens[socket.number])\","
-                + "\"app_id\":\"bench\",\"name\":\"\(bucket)\",\"library\":\"bench\",\"version\":\"1\",\"cmd\":\"i::::1\"}")
+                + "\"app_id\":\"bench\",\"name\":\"\(bucket)\",\"library\":\"bench\",\"version\":\"1\",\"cmd\":\"i::::1\"}"
+        )
     }
     try loop.run(until: { answered == sockets.count }) { socket, _ in
         socket.received += 1
@@ -63,7 +65,8 @@ private func change(of key: String, ccid: String, number: Int, version: Int) -> 
     let text: String = String(repeating: "x", count: 200)
     let field: String =
         version == 0
-        ? "\"text\":{\"o\":\"+\",\"v\":\"\(text)\"},\"n\":{\"o\":\"+\",\"v\":-1}" : "\"n\":{\"o\":\"r\",\"v\":\(number)}"
+        ? "\"text\":{\"o\":\"+\",\"v\":\"\(text)\"},\"n\":{\"o\":\"+\",\"v\":-1}"
+        : "\"n\":{\"o\":\"r\",\"v\":\(number)}"
     let source: String = version == 0 ? "" : "\"sv\":\(version),"
     return "0:c:{\"id\":\"\(key)\",\"o\":\"M\",\(source)\"v\":{\(field)},\"ccid\":\"\(ccid)\"}"
 }
@@ -71,10 +74,10 @@ private func change(of key: String, ccid: String, number: Int, version: Int) -> 
 /// 64 sockets of 64 users, one change outstanding each: durable changes a second and the time to the acknowledgement.
 func changes(seconds: Double, sockets count: Int) throws -> [Figure] {
     let before: (medianSeconds: Double, perSecond: Double) = try rawAppend(group: count, rounds: 200)
-    let server: ServerProcess = try ServerProcess(users: count)
+    let server: BenchServer = try BenchServer(users: count)
     let loop: LoadLoop = LoadLoop()
     let sockets: [LoadSocket] = try (0..<count).map { number in
-        let socket: LoadSocket = try LoadSocket(port: server.port, app: ServerProcess.app)
+        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
         socket.number = number
         loop.add(socket)
         return socket
@@ -87,7 +90,7 @@ func changes(seconds: Double, sockets count: Int) throws -> [Figure] {
         socket.sentAt = nanoseconds()
         socket.send(change(of: "k", ccid: "\(socket.number)-\(version)", number: version, version: version))
     }
-    let cpuBefore: Double = server.cpuSeconds()
+    let cpuBefore: Double = server.process.cpuSeconds()
     let start: UInt64 = nanoseconds()
     let end: UInt64 = start + UInt64(seconds * 1e9)
     for socket: LoadSocket in sockets { next(socket) }
@@ -102,7 +105,7 @@ func changes(seconds: Double, sockets count: Int) throws -> [Figure] {
     }
     guard refusals == 0 else { throw BenchError("the server refused \(refusals) changes: the figures mean nothing") }
     let elapsed: Double = Double(nanoseconds() - start) / 1e9
-    let cpu: Double = server.cpuSeconds() - cpuBefore
+    let cpu: Double = server.process.cpuSeconds() - cpuBefore
     let after: (medianSeconds: Double, perSecond: Double) = try rawAppend(group: count, rounds: 200)
     times.sort()
     let rate: Double = Double(times.count) / elapsed
@@ -120,10 +123,10 @@ func changes(seconds: Double, sockets count: Int) throws -> [Figure] {
 
 /// One writer, many receivers of the same bucket, one change at a time.
 func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
-    let server: ServerProcess = try ServerProcess(users: 1)
+    let server: BenchServer = try BenchServer(users: 1)
     let loop: LoadLoop = LoadLoop()
     let sockets: [LoadSocket] = try (0...receivers).map { _ in
-        let socket: LoadSocket = try LoadSocket(port: server.port, app: ServerProcess.app)
+        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
         loop.add(socket)
         return socket
     }
@@ -131,7 +134,7 @@ func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
     let sync: Double = try rawAppend(group: 1, rounds: 200).medianSeconds
     var acks: [Double] = []
     var everywhere: [Double] = []
-    let cpuBefore: Double = server.cpuSeconds()
+    let cpuBefore: Double = server.process.cpuSeconds()
     for round: Int in 0..<rounds {
         var missing: Int = sockets.count
         let start: UInt64 = nanoseconds()
@@ -142,7 +145,7 @@ func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
         }
         everywhere.append(Double(nanoseconds() - start) / 1e6)
     }
-    let cpu: Double = server.cpuSeconds() - cpuBefore
+    let cpu: Double = server.process.cpuSeconds() - cpuBefore
     acks.sort()
     everywhere.sort()
     return [
@@ -157,13 +160,13 @@ func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
 /// Memory of the server for each connection with one authorised channel: the slope between two counts.
 func idle(from few: Int, to many: Int) throws -> [Figure] {
     let users: Int = 100
-    let server: ServerProcess = try ServerProcess(users: users)
+    let server: BenchServer = try BenchServer(users: users)
     let loop: LoadLoop = LoadLoop()
     var sockets: [LoadSocket] = []
     func grow(to count: Int) throws {
         while sockets.count < count {
             let batch: [LoadSocket] = try (0..<min(250, count - sockets.count)).map { index in
-                let socket: LoadSocket = try LoadSocket(port: server.port, app: ServerProcess.app)
+                let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
                 socket.number = (sockets.count + index) % users
                 loop.add(socket)
                 return socket
@@ -174,12 +177,14 @@ func idle(from few: Int, to many: Int) throws -> [Figure] {
     }
     let start: UInt64 = nanoseconds()
     try grow(to: few)
-    let base: Int = server.memoryBytes()
+    let base: Int = server.process.memoryBytes()
     try grow(to: many)
-    let full: Int = server.memoryBytes()
+    let full: Int = server.process.memoryBytes()
     let elapsed: Double = Double(nanoseconds() - start) / 1e9
     return [
-        Figure(name: "memory a connection (slope \(few) to \(many))", value: Double(full - base) / Double(many - few), unit: "B"),
+        Figure(
+            name: "memory a connection (slope \(few) to \(many))", value: Double(full - base) / Double(many - few),
+            unit: "B"),
         Figure(name: "server memory with \(many) connections", value: Double(full) / 1_048_576, unit: "MiB"),
         Figure(name: "connect and authorise", value: Double(many) / elapsed, unit: "1/s"),
     ]

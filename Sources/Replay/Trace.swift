@@ -121,7 +121,10 @@ extension Trace {
     public func json() -> [UInt8] {
         let rows: [JSONValue] = transactions.map { row in
             let patches: [JSONValue] = row.patches.map {
-                .array([.number(JSONNumber(Int64($0.position))), .number(JSONNumber(Int64($0.deleted))), .string($0.inserted)])
+                .array([
+                    .number(JSONNumber(Int64($0.position))), .number(JSONNumber(Int64($0.deleted))),
+                    .string($0.inserted),
+                ])
             }
             var pairs: [(key: String, value: JSONValue)] = [("patches", .array(patches))]
             if isConcurrent {

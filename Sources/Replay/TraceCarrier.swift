@@ -67,6 +67,9 @@ public struct TraceCarrier: Sendable {
     /// What `agent`'s client shows by now, as counts of everybody's transactions.
     public func seen(by agent: Int) -> [Int] { seenClock[agent] }
 
+    /// Length of what `agent`'s client shows by now, in UTF-16 units.
+    public func seenLength(of agent: Int) -> Int { order.length(of: trace.agentCount + agent) }
+
     /// What `agent`'s client must show by now if every merge was right.
     public func expectedText(of agent: Int) -> String { order.text(of: trace.agentCount + agent) }
 

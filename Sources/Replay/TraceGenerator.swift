@@ -77,7 +77,9 @@ public struct TraceGenerator {
     /// A title and a line that parts the two people's halves; then both see it.
     private mutating func typeTitle() {
         var left: Character?
-        for scalar: Unicode.Scalar in "A page by two people\n\n".unicodeScalars { left = insert([scalar], after: left, by: 0) }
+        for scalar: Unicode.Scalar in "A page by two people\n\n".unicodeScalars {
+            left = insert([scalar], after: left, by: 0)
+        }
         people[0].home = left
         for scalar: Unicode.Scalar in "\n\n--------\n\n".unicodeScalars { left = insert([scalar], after: left, by: 0) }
         sync(1)

@@ -117,7 +117,8 @@ struct ExactTransformTests {
     @Test("a made session ends in its recorded text on both sides", arguments: [11, 12, 13, 14])
     func generated(seed: UInt64) throws {
         var generator: TraceGenerator = TraceGenerator(
-            seed: seed, texts: ["One paragraph of words.\n\nAnother, with 🌲 and é.\n\nA third that is longer than both."])
+            seed: seed,
+            texts: ["One paragraph of words.\n\nAnother, with 🌲 and é.\n\nA third that is longer than both."])
         let trace: Trace = generator.make(editsMin: 2_000)
         for text: String in try Self.play(trace, seed: seed) {
             #expect(text.utf8.elementsEqual(trace.endContent.utf8))

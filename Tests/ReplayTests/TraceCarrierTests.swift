@@ -48,7 +48,8 @@ struct TraceCarrierTests {
     @Test("a made session ends in its recorded text, whatever each client has seen when", arguments: [1, 2, 3])
     func generated(seed: UInt64) throws {
         var generator: TraceGenerator = TraceGenerator(
-            seed: seed, texts: ["One paragraph of words.\n\nAnother, with 🌲 and é.\n\nA third that is longer than both."])
+            seed: seed,
+            texts: ["One paragraph of words.\n\nAnother, with 🌲 and é.\n\nA third that is longer than both."])
         let trace: Trace = generator.make(editsMin: 1_500)
         #expect(trace.transactions.count >= 1_500)
         #expect(Set(trace.transactions.map(\.agent)) == [0, 1])
@@ -81,7 +82,8 @@ struct TraceCarrierTests {
         #expect(throws: TraceError.self) { try Gzip.unpack([0x1F, 0x8B, 8, 0]) }
         #expect(throws: TraceError.field("endContent")) { try Trace(json: Array("{}".utf8)) }
         #expect(throws: TraceError.notReadable(path: "/no/such/trace")) { try Trace(path: "/no/such/trace") }
-        let strange: String = #"{"kind":"concurrent","numAgents":2,"endContent":"","txns":[{"parents":[3],"agent":0,"patches":[]}]}"#
+        let strange: String =
+            #"{"kind":"concurrent","numAgents":2,"endContent":"","txns":[{"parents":[3],"agent":0,"patches":[]}]}"#
         #expect(throws: TraceError.transaction(index: 0, problem: "a parent does not stand before it")) {
             try Trace(json: Array(strange.utf8))
         }

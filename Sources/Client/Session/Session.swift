@@ -41,6 +41,11 @@ public final class Session: Sendable {
         get async { await engine.status }
     }
 
+    /// Messages and bytes since the session was opened.
+    public var traffic: Traffic {
+        get async { await engine.traffic }
+    }
+
     /// Connects now; also after the server refused the token.
     public func goOnline() async {
         try? await engine.act { (machine, now) throws(ClientError) in ((), machine.goOnline(now: now)) }
@@ -58,6 +63,14 @@ public final class Session: Sendable {
 
     /// Ends the session and frees the local store. What is not yet sent stays in the store and goes out next time.
     public func close() async { await engine.close() }
+}
+
+/// What a session has exchanged with its server: messages, and the bytes of their texts (frames and TLS not counted).
+public struct Traffic: Sendable, Equatable {
+    public internal(set) var messagesSent: Int64 = 0
+    public internal(set) var bytesSent: Int64 = 0
+    public internal(set) var messagesReceived: Int64 = 0
+    public internal(set) var bytesReceived: Int64 = 0
 }
 
 /// Bounds of the streams that readers hold.

@@ -42,6 +42,9 @@ package actor SyncEngine {
     /// Milliseconds between looks at readers that fell behind.
     private static let overrunPause: Int64 = 100
 
+    /// Counted since the session was opened.
+    package private(set) var traffic: Traffic = Traffic()
+
     package init(loop: EngineLoop) { self.loop = loop }
     deinit { loop.stop() }
 
@@ -139,6 +142,8 @@ package actor SyncEngine {
         guard !texts.isEmpty else { return }
         let batch: [[UInt8]] = texts
         texts = []
+        traffic.messagesReceived += Int64(batch.count)
+        traffic.bytesReceived += batch.reduce(0) { $0 + Int64($1.count) }
         feed { machine, now in machine.received(batch, now: now) }
     }
 
@@ -152,7 +157,10 @@ package actor SyncEngine {
             switch action {
             case .connect: core?.transport.connect()
             case .disconnect: core?.transport.close()
-            case .send(let text): core?.transport.send(text)
+            case .send(let text):
+                traffic.messagesSent += 1
+                traffic.bytesSent += Int64(text.count)
+                core?.transport.send(text)
             case .event(let bucket, let event): bucketHubs[bucket]?.yield(event)
             case .status(let status):
                 statusHub.yield(status)

@@ -1,0 +1,27 @@
+import Glibc
+import ThicketReplay
+
+/// A real server with an app `bench` and one token for each of its users.
+final class BenchServer {
+    static let app: String = "bench"
+    let process: ServerProcess
+    /// User `n` has the token `tokens[n]`.
+    let tokens: [String]
+
+    init(users: Int, settings: [String] = []) throws {
+        process = try ServerProcess(settings: settings)
+        tokens = (0..<users).map { number in
+            let digits: String = String(number, radix: 16)
+            return String(repeating: "0", count: 32 - digits.count) + digits
+        }
+        try process.admin(["app", "create", Self.app])
+        let list: String = process.folder + "/tokens.jsonl"
+        guard let file: UnsafeMutablePointer<FILE> = fopen(list, "w") else { throw BenchError("cannot write \(list)") }
+        for (number, token): (Int, String) in tokens.enumerated() {
+            fputs("{\"app\":\"\(Self.app)\",\"user\":\"user\(number)@example.com\",\"token\":\"\(token)\"}\n", file)
+        }
+        fclose(file)
+        try process.admin(["token", "import", list])
+        try process.start()
+    }
+}

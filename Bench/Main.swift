@@ -1,0 +1,84 @@
+import Glibc
+import ThicketProtocol
+
+/// `thicket-bench [SCENARIO…]`: runs scenarios against a real server and prints a table and one line of JSON each.
+@main
+struct Bench {
+    typealias Scenario = (name: String, what: String, run: @Sendable () async throws -> [Figure])
+    static let scenarios: [Scenario] = [
+        ("changes", "64 sockets, one durable change outstanding each", { try changes(seconds: 5, sockets: 64) }),
+        ("fanout", "one writer, 1,000 receivers of its bucket", { try fanout(receivers: 1_000, rounds: 200) }),
+        ("idle", "10,000 connections with one authorised channel each", { try idle(from: 1_000, to: 10_000) }),
+        ("firstsync", "100,000 objects of 300 bytes to a new client", { try await firstSync(objects: 100_000) }),
+    ]
+
+    static func main() async {
+        raiseDescriptorLimit()
+        let wanted: [String] = Array(CommandLine.arguments.dropFirst())
+        if wanted.contains(where: { ["help", "--help", "-h"].contains($0) }) { return help() }
+        for name: String in wanted where !scenarios.contains(where: { $0.name == name }) {
+            fputsError("bench: there is no scenario '\(name)'; see `./dev bench help`")
+            exit(2)
+        }
+        var failures: Int32 = 0
+        for scenario in scenarios where wanted.isEmpty || wanted.contains(scenario.name) {
+            do {
+                printResult(scenario.name, try await scenario.run())
+            } catch {
+                fputsError("bench: \(scenario.name): \(error)")
+                failures += 1
+            }
+        }
+        exit(failures)
+    }
+
+    static func help() {
+        printLine("usage: ./dev bench [SCENARIO…]   (all without a name)\n")
+        for scenario in scenarios { printLine("  \(scenario.name): \(scenario.what)") }
+    }
+
+    static func printResult(_ name: String, _ figures: [Figure]) {
+        printLine("\n\(name)")
+        for figure: Figure in figures {
+            let value: String = rounded(figure.value)
+            printLine("  " + padded(figure.name, 48) + padded(value, 12, left: true) + " " + figure.unit)
+        }
+        var pairs: [(key: String, value: JSONValue)] = [("scenario", .string(name))]
+        for figure: Figure in figures {
+            let key: String = figure.unit.isEmpty ? figure.name : "\(figure.name) [\(figure.unit)]"
+            if let number: JSONNumber = JSONNumber(figure.value) { pairs.append((key, .number(number))) }
+        }
+        printLine(String(decoding: JSONValue.object(JSONObject(pairs)).serialized(), as: UTF8.self))
+    }
+
+    /// Three significant digits, without an exponent.
+    static func rounded(_ value: Double) -> String {
+        if abs(value) >= 100 { return "\(Int(value.rounded()))" }
+        let scaled: Int = Int((value * 1_000).rounded())
+        let decimals: String = String(scaled % 1_000)
+        return "\(scaled / 1_000)." + String(repeating: "0", count: 3 - decimals.count) + decimals
+    }
+
+    static func padded(_ text: String, _ width: Int, left: Bool = false) -> String {
+        let space: String = String(repeating: " ", count: max(1, width - text.count))
+        return left ? space + text : text + space
+    }
+
+    static func printLine(_ text: String) {
+        let bytes: [UInt8] = Array((text + "\n").utf8)
+        _ = write(1, bytes, bytes.count)
+    }
+
+    static func fputsError(_ text: String) {
+        let bytes: [UInt8] = Array((text + "\n").utf8)
+        _ = write(2, bytes, bytes.count)
+    }
+
+    /// Ten thousand connections need as many descriptors, here and in the server.
+    static func raiseDescriptorLimit() {
+        var limit: rlimit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+}

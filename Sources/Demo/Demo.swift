@@ -1,0 +1,103 @@
+import Glibc
+import ThicketClient
+import ThicketReplay
+
+/// Two people type one page through a real server. On the way the server is killed twice and each of them is cut off
+/// once. At the end all must hold exactly the recorded text.
+@main
+struct Demo {
+    static func main() async {
+        do {
+            try await run(Array(CommandLine.arguments.dropFirst()))
+        } catch {
+            fail("\(error)")
+        }
+    }
+
+    static func run(_ arguments: [String]) async throws {
+        if arguments.contains("--help") || arguments.contains("-h") { return say(help) }
+        let trace: Trace = try arguments.first.map { try Trace(path: $0) } ?? ownTrace()
+        guard trace.isConcurrent, trace.agentCount == 2 else {
+            throw DemoError("the demo wants a concurrent trace of two people; `thicket replay` plays every trace")
+        }
+        let server: ServerBox = ServerBox(try ServerProcess())
+        _ = try server.admin(["app", "create", "demo"])
+        let token: String = try server.admin(["token", "create", "--app", "demo", "--user", "two@example.com"])
+        try server.start()
+        var options: Replay.Options = Replay.Options(
+            server: server.address, app: "demo",
+            token: String(token.split(whereSeparator: { $0 == "\n" || $0 == " " }).last ?? ""), key: "page")
+        let folder: String = server.folder
+        options.store = { $0 < 0 ? .memory : .file("\(folder)/client\($0).db") }
+        let stage: Stage = Stage(server: server, total: trace.transactions.count)
+        say("Two people type \(trace.transactions.count) edits into one page; the server keeps it in \(folder).")
+        let report: Replay.Report = try await Replay(trace, options: options, observer: stage).run()
+        await stage.finish()
+        try conclude(report, server)
+    }
+
+    /// The trace of this project: its README and documents, typed by two people.
+    static func ownTrace() throws -> Trace {
+        let files: [String] = ["README.md", "docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/PROTOCOL.md"]
+        let texts: [String] = files.compactMap(contents)
+        guard !texts.isEmpty else {
+            throw DemoError("there is no README.md here: run it in the project's folder, or name a trace")
+        }
+        var generator: TraceGenerator = TraceGenerator(seed: 2_026, texts: texts)
+        return generator.make(editsMin: 6_000)
+    }
+
+    static func contents(of path: String) -> String? {
+        guard let file: UnsafeMutablePointer<FILE> = fopen(path, "r") else { return nil }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        while true {
+            let count: Int = fread(&chunk, 1, chunk.count, file)
+            if count == 0 { break }
+            bytes += chunk[0..<count]
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    static func conclude(_ report: Replay.Report, _ server: ServerBox) throws {
+        let rate: Int = Int(Double(report.edits) / max(report.seconds, 0.001))
+        say(
+            "\(report.edits) edits in \(tenths(report.seconds)) s (\(rate)/s), \(report.bytesSent) bytes sent, "
+                + "the page has \(report.length) characters.")
+        if let difference: Replay.Difference = report.difference { throw DemoError("\(difference)") }
+        let check: String = try server.admin(["check"])
+        say("thicketd check: \(check.split(separator: "\n").last ?? "nothing printed")")
+        say("MATCH: both clients and a fresh third one hold exactly the recorded text.")
+    }
+
+    static let help: String = """
+        usage: thicket-demo [TRACE]
+
+        Two people type one page through a real server that is killed twice; each of them is cut off once. Without
+        TRACE (a concurrent editing trace of two people, .json or .json.gz) they type this project's own documents.
+        Run it in the project's folder. Exit code 0: all ended in exactly the recorded text.
+        """
+}
+
+struct DemoError: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+func say(_ text: String) {
+    let line: [UInt8] = Array((text + "\n").utf8)
+    _ = write(1, line, line.count)
+}
+
+func fail(_ text: String) -> Never {
+    let line: [UInt8] = Array(("demo: " + text + "\n").utf8)
+    _ = write(2, line, line.count)
+    exit(1)
+}
+
+/// A number with one decimal.
+func tenths(_ number: Double) -> String {
+    let scaled: Int = Int((number * 10).rounded())
+    return "\(scaled / 10).\(scaled % 10)"
+}

@@ -1,0 +1,305 @@
+import Synchronization
+import ThicketClient
+import ThicketProtocol
+
+/// Types a recorded session through real clients and a real server, and compares every end with the recorded one.
+///
+/// One object holds the text and, for each person, how many of their recorded edits it contains: an edit and its count
+/// are one change, so a client always knows exactly which edits the text before it holds.
+public final class Replay: Sendable {
+    /// Where and how to replay.
+    public struct Options: Sendable {
+        public var server: String
+        public var app: String
+        public var token: String
+        public var bucket: String = "replay"
+        public var key: String
+        /// Clients that take turns in a sequential trace; in a concurrent one each person is a client.
+        public var clients: Int = 2
+        /// Edits of one client before the next takes over, in a sequential trace.
+        public var turnEdits: Int = 200
+        /// Local store of client `n`; the fresh client at the end has `n` = -1.
+        public var store: @Sendable (Int) -> StoreLocation = { _ in .memory }
+        public var session: SessionOptions = SessionOptions()
+        /// Longest wait for one message, after which the replay fails.
+        public var patience: Duration = .seconds(60)
+
+        public init(server: String, app: String, token: String, key: String) {
+            self.server = server
+            self.app = app
+            self.token = token
+            self.key = key
+        }
+    }
+
+    /// How a replay ended.
+    public struct Report: Sendable {
+        /// Patches typed, by all clients.
+        public let edits: Int
+        public let seconds: Double
+        public let bytesSent: Int64
+        /// Code points of the recorded end.
+        public let length: Int
+        /// nil: every client and a fresh one hold exactly the recorded text.
+        public let difference: Difference?
+    }
+
+    /// The first place at which a client's text is not the recorded one.
+    public struct Difference: Sendable, CustomStringConvertible {
+        public let client: String
+        /// Code points from the start.
+        public let position: Int
+        public let expected: String
+        public let found: String
+        public var description: String {
+            "\(client) differs at code point \(position): expected \(quoted(expected)), found \(quoted(found))"
+        }
+        private func quoted(_ text: String) -> String {
+            text.isEmpty ? "the end" : String(decoding: JSONValue.string(text).serialized(), as: UTF8.self)
+        }
+    }
+
+    /// What happens, for a display or for somebody who disturbs on purpose. Called from the clients' tasks.
+    public protocol Observer: Sendable {
+        /// The clients are there and nothing is typed yet.
+        func opened(_ sessions: [Session]) async
+        /// Client `client` has typed `typed` transactions of its own.
+        func typed(client: Int, typed: Int) async
+        /// Client `client` cannot go on before others' edits arrive.
+        func blocked(client: Int) async
+        /// Everything is typed; from here on nobody should disturb.
+        func ending() async
+    }
+
+    private let trace: Trace
+    private let options: Options
+    private let carrier: Mutex<TraceCarrier>
+    private let byAgent: [[Int]]
+    private let observer: (any Observer)?
+
+    /// - Throws: `TraceError` when the trace contradicts itself.
+    public init(_ trace: Trace, options: Options, observer: (any Observer)? = nil) throws(TraceError) {
+        self.trace = trace
+        self.options = options
+        self.observer = observer
+        let carrier: TraceCarrier = try TraceCarrier(trace)
+        byAgent = carrier.byAgent
+        self.carrier = Mutex(carrier)
+    }
+
+    /// Clients that the replay opens, the fresh one at the end not counted.
+    public var clientCount: Int { trace.isConcurrent ? trace.agentCount : max(1, options.clients) }
+
+    /// Replays all.
+    ///
+    /// - Throws: `ClientError` from the clients; `ReplayError` when they get stuck.
+    public func run() async throws -> Report {
+        let sessions: [Session] = try await open()
+        let buckets: [Bucket] = try await start(sessions)
+        await observer?.opened(sessions)
+        let clock: ContinuousClock = ContinuousClock()
+        let begin: ContinuousClock.Instant = clock.now
+        if trace.isConcurrent {
+            try await withThrowingTaskGroup { group in
+                for agent: Int in 0..<trace.agentCount {
+                    group.addTask { try await self.typeAll(of: agent, as: agent, in: buckets[agent]) }
+                }
+                try await group.waitForAll()
+            }
+        } else {
+            try await takeTurns(buckets)
+        }
+        await observer?.ending()
+        for session: Session in sessions { await session.goOnline() }
+        for (client, bucket): (Int, Bucket) in buckets.enumerated() { try await settle(bucket, client: client) }
+        let elapsed: Duration = begin.duration(to: clock.now)
+        var sent: Int64 = 0
+        for session: Session in sessions { sent += await session.traffic.bytesSent }
+        let difference: Difference? = try await compare(buckets)
+        for session: Session in sessions { await session.close() }
+        return Report(
+            edits: trace.patchCount, seconds: elapsed / .seconds(1), bytesSent: sent,
+            length: trace.endContent.unicodeScalars.count, difference: difference)
+    }
+
+    // MARK: - Clients
+
+    private func session(_ number: Int) async throws -> Session {
+        try await Thicket.connect(
+            server: options.server, app: options.app, token: options.token, store: options.store(number),
+            options: options.session)
+    }
+
+    private func open() async throws -> [Session] {
+        var sessions: [Session] = []
+        for number: Int in 0..<clientCount { sessions.append(try await session(number)) }
+        return sessions
+    }
+
+    /// The first client makes the object; all wait until they have it.
+    private func start(_ sessions: [Session]) async throws -> [Bucket] {
+        var buckets: [Bucket] = []
+        for session: Session in sessions { buckets.append(try await session.bucket(options.bucket)) }
+        var pairs: [(key: String, value: JSONValue)] = [("text", .string(trace.startContent))]
+        for agent: Int in 0..<trace.agentCount { pairs.append((Self.counter(agent), .number(JSONNumber(0)))) }
+        try await buckets[0].set(options.key, to: JSONObject(pairs))
+        for bucket: Bucket in buckets { try await wait(in: bucket, "the empty document") { !$0.isEmpty } }
+        return buckets
+    }
+
+    static func counter(_ agent: Int) -> String { "typed\(agent)" }
+
+    /// Waits until the object satisfies `isThere`.
+    private func wait(
+        in bucket: Bucket, _ what: String, _ isThere: @escaping @Sendable (JSONObject) -> Bool
+    ) async throws {
+        let key: String = options.key
+        try await withDeadline(options.patience, what) {
+            let events: AsyncStream<BucketEvent> = await bucket.changes
+            if let object: JSONObject = try await bucket.get(key), isThere(object) { return }
+            for await _: BucketEvent in events {
+                if let object: JSONObject = try await bucket.get(key), isThere(object) { return }
+            }
+        }
+    }
+
+    // MARK: - Typing
+
+    private func typeAll(of agent: Int, as client: Int, in bucket: Bucket) async throws {
+        let events: AsyncStream<BucketEvent> = await bucket.changes
+        for (count, row): (Int, Int) in byAgent[agent].enumerated() {
+            if try await !type(row, of: agent, in: bucket) {
+                await observer?.blocked(client: client)
+                try await withDeadline(options.patience, "the edits before edit \(count) of client \(client)") {
+                    var isTyped: Bool = try await self.type(row, of: agent, in: bucket)
+                    if isTyped { return }
+                    for await _: BucketEvent in events {
+                        isTyped = try await self.type(row, of: agent, in: bucket)
+                        if isTyped { return }
+                    }
+                    throw ReplayError("client \(client) was closed")
+                }
+            }
+            await observer?.typed(client: client, typed: count + 1)
+        }
+    }
+
+    /// Types one transaction if its parents are there.
+    private func type(_ row: Int, of agent: Int, in bucket: Bucket) async throws -> Bool {
+        try await bucket.edit(options.key) { object, _ in
+            guard let object else { return nil }
+            return self.carrier.withLock { Self.diff(of: row, by: agent, in: object, carrier: &$0) }
+        }
+    }
+
+    private static func diff(
+        of row: Int, by agent: Int, in object: JSONObject, carrier: inout TraceCarrier
+    ) -> ObjectDiff? {
+        let needs: [Int] = carrier.needs(row)
+        for other: Int in needs.indices where other != agent {
+            let count: Int = Int(object[counter(other)]?.numberValue?.int64 ?? 0)
+            guard count >= needs[other] else { return nil }
+            carrier.saw(agent: agent, other: other, count: count)
+        }
+        var length: Int = carrier.seenLength(of: agent)
+        var delta: TextDelta = .identity(length: length)
+        for edit: TraceCarrier.Edit in carrier.type(row) {
+            let inserted: [UInt16] = Array(edit.inserted.utf16)
+            let step: TextDelta = TextDelta(
+                [
+                    .retain(edit.position), .delete(edit.deleted), .insert(inserted),
+                    .retain(length - edit.position - edit.deleted),
+                ])
+            length += inserted.count - edit.deleted
+            // Lengths fit by construction; were they not to, the object's own check refuses the edit.
+            delta = (try? TextDelta.compose(delta, step)) ?? step
+        }
+        var operations: [(key: String, operation: Operation)] = [
+            (counter(agent), .replace(.number(JSONNumber(Int64(carrier.seen(by: agent)[agent])))))
+        ]
+        if !delta.isIdentity { operations.append(("text", .text(delta))) }
+        return ObjectDiff(operations)
+    }
+
+    /// A sequential trace: client after client types a stretch, each from what the one before has left.
+    private func takeTurns(_ buckets: [Bucket]) async throws {
+        var done: Int = 0
+        var turn: Int = 0
+        while done < byAgent[0].count {
+            let client: Int = turn % buckets.count
+            let stretch: ArraySlice<Int> = byAgent[0][done..<min(done + options.turnEdits, byAgent[0].count)]
+            let before: Int = done
+            try await wait(in: buckets[client], "the turn of client \(client)") {
+                $0[Self.counter(0)]?.numberValue?.int64 ?? 0 >= Int64(before)
+            }
+            for row: Int in stretch {
+                guard try await type(row, of: 0, in: buckets[client]) else {
+                    throw ReplayError("the document is gone at client \(client)")
+                }
+                done += 1
+                await observer?.typed(client: client, typed: done)
+            }
+            turn += 1
+        }
+    }
+
+    // MARK: - The end
+
+    /// Waits until a client has sent all its own edits and holds everybody's.
+    private func settle(_ bucket: Bucket, client: Int) async throws {
+        let totals: [Int] = byAgent.map(\.count)
+        try await wait(in: bucket, "all edits at client \(client)") { object in
+            totals.indices.allSatisfy { object[Self.counter($0)]?.numberValue?.int64 ?? 0 >= Int64(totals[$0]) }
+        }
+        try await bucket.waitUntilSynced(timeout: options.patience)
+    }
+
+    private func compare(_ buckets: [Bucket]) async throws -> Difference? {
+        for (client, bucket): (Int, Bucket) in buckets.enumerated() {
+            if let difference: Difference = try await compare(bucket, "client \(client)") { return difference }
+        }
+        let fresh: Session = try await session(-1)
+        let bucket: Bucket = try await fresh.bucket(options.bucket)
+        try await settle(bucket, client: clientCount)
+        let difference: Difference? = try await compare(bucket, "a fresh client")
+        await fresh.close()
+        return difference
+    }
+
+    private func compare(_ bucket: Bucket, _ client: String) async throws -> Difference? {
+        let object: JSONObject? = try await bucket.get(options.key)
+        let found: [Unicode.Scalar] = Array((object?["text"]?.stringValue ?? "").unicodeScalars)
+        let expected: [Unicode.Scalar] = Array(trace.endContent.unicodeScalars)
+        guard found != expected else { return nil }
+        let position: Int =
+            zip(found, expected).enumerated().first { $0.element.0 != $0.element.1 }?.offset
+            ?? min(found.count, expected.count)
+        func excerpt(_ text: [Unicode.Scalar]) -> String {
+            var excerpt: String = ""
+            excerpt.unicodeScalars.append(contentsOf: text[position..<min(text.count, position + 20)])
+            return excerpt
+        }
+        return Difference(client: client, position: position, expected: excerpt(expected), found: excerpt(found))
+    }
+}
+
+/// Why a replay could not go on.
+public struct ReplayError: Error, CustomStringConvertible {
+    public let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// Runs `body`, and cancels it when it takes longer than `patience`.
+func withDeadline(
+    _ patience: Duration, _ what: String, _ body: @escaping @Sendable () async throws -> Void
+) async throws {
+    try await withThrowingTaskGroup { group in
+        group.addTask { try await body() }
+        group.addTask {
+            try await Task.sleep(for: patience)
+            throw ReplayError("waited \(patience) for \(what): is the server reachable?")
+        }
+        defer { group.cancelAll() }
+        try await group.next()
+    }
+}

@@ -1,0 +1,187 @@
+import Glibc
+
+/// A real `thicketd` on a folder of its own: for the demo, the benchmarks and tests that need to kill it.
+public final class ServerProcess {
+    /// The program, found beside the running one unless named.
+    public let program: String
+    public let folder: String
+    /// Stays the same over restarts, so clients find the server again.
+    public let port: UInt16
+    public private(set) var process: pid_t?
+    private let settings: [String]
+
+    public var address: String { "http://127.0.0.1:\(port)" }
+
+    /// Makes an empty data folder; the server is not started yet.
+    ///
+    /// - Parameter settings: more flags for `thicketd serve`.
+    public init(program: String? = nil, settings: [String] = []) throws(ReplayError) {
+        if let program { self.program = program } else { self.program = try Self.sibling("thicketd") }
+        self.settings = settings
+        var template: [CChar] = Array("/tmp/thicket-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw ReplayError("no temporary folder in /tmp: errno \(errno)") }
+        folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        port = try Self.freePort()
+    }
+
+    deinit {
+        kill()
+        _ = try? Self.run(["/bin/rm", "-rf", folder])
+    }
+
+    /// Runs an administrative command on the data folder and returns what it printed.
+    @discardableResult
+    public func admin(_ arguments: [String]) throws(ReplayError) -> String {
+        try Self.run([program] + arguments + ["--data", folder])
+    }
+
+    /// Starts the server and waits until it listens.
+    public func start() throws(ReplayError) {
+        process = try Self.spawn(
+            [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"] + settings)
+        for _ in 0..<1_000 {
+            if Self.accepts(port) { return }
+            var status: Int32 = 0
+            if let process, waitpid(process, &status, WNOHANG) == process {
+                self.process = nil
+                throw ReplayError("thicketd ended at once (status \(status)): its message is above")
+            }
+            usleep(10_000)
+        }
+        throw ReplayError("thicketd does not listen on port \(port) after 10 s")
+    }
+
+    /// SIGKILL: no goodbye, no flush.
+    public func kill() { end(SIGKILL) }
+
+    /// SIGTERM, and waits until it has ended.
+    ///
+    /// - Returns: its wait status; 0 after a clean end.
+    @discardableResult
+    public func terminate() -> Int32 { end(SIGTERM) }
+
+    @discardableResult
+    private func end(_ signal: Int32) -> Int32 {
+        guard let process else { return 0 }
+        self.process = nil
+        Glibc.kill(process, signal)
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        return status
+    }
+
+    /// CPU seconds that the server has used, user and system.
+    public func cpuSeconds() -> Double {
+        let text: String = Self.read("/proc/\(process ?? 0)/stat")
+        guard let name: String.Index = text.lastIndex(of: ")") else { return 0 }
+        let fields: [Substring] = text[name...].split(separator: " ")
+        guard fields.count > 13, let user: Double = Double(fields[12]), let system: Double = Double(fields[13]) else {
+            return 0
+        }
+        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// Proportional resident memory in bytes.
+    public func memoryBytes() -> Int {
+        for line: Substring in Self.read("/proc/\(process ?? 0)/smaps_rollup").split(separator: "\n")
+        where line.hasPrefix("Pss:") {
+            return (line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 1_024
+        }
+        return 0
+    }
+
+    private static func read(_ path: String) -> String {
+        guard let file: UnsafeMutablePointer<FILE> = fopen(path, "r") else { return "" }
+        defer { fclose(file) }
+        var bytes: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        let count: Int = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes[0..<count], as: UTF8.self)
+    }
+
+    private static func sibling(_ name: String) throws(ReplayError) -> String {
+        var path: [CChar] = .init(repeating: 0, count: 4_096)
+        let count: Int = readlink("/proc/self/exe", &path, path.count - 1)
+        guard count > 0 else { throw ReplayError("/proc/self/exe is not readable: errno \(errno)") }
+        let own: String = String(decoding: path[0..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+        let sibling: String = "\(own[..<(own.lastIndex(of: "/") ?? own.startIndex)])/\(name)"
+        guard access(sibling, X_OK) == 0 else { throw ReplayError("there is no \(name) beside \(own): build it first") }
+        return sibling
+    }
+
+    private static func spawn(_ arguments: [String], output: Int32? = nil) throws(ReplayError) -> pid_t {
+        var actions: posix_spawn_file_actions_t = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        if let output { posix_spawn_file_actions_adddup2(&actions, output, 1) }
+        if output == nil { posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) }
+        var process: pid_t = 0
+        let pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        defer { for pointer: UnsafeMutablePointer<CChar>? in pointers { free(pointer) } }
+        let result: Int32 = posix_spawn(&process, arguments[0], &actions, nil, pointers, environ)
+        guard result == 0 else { throw ReplayError("cannot start \(arguments[0]): errno \(result)") }
+        return process
+    }
+
+    private static func run(_ arguments: [String]) throws(ReplayError) -> String {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { throw ReplayError("no pipe: errno \(errno)") }
+        defer { close(ends[0]) }
+        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let process: pid_t
+        do {
+            process = try spawn(arguments, output: ends[1])
+        } catch {
+            close(ends[1])
+            throw error
+        }
+        close(ends[1])
+        var text: [UInt8] = []
+        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        while true {
+            let count: Int = Glibc.read(ends[0], &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { break }
+            text += chunk[0..<count]
+        }
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        let output: String = String(decoding: text, as: UTF8.self)
+        guard status == 0 else {
+            throw ReplayError("'\(arguments.dropFirst().joined(separator: " "))' failed (status \(status)): \(output)")
+        }
+        return output
+    }
+
+    private static func address(_ port: UInt16) -> sockaddr_in {
+        var address: sockaddr_in = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        address.sin_port = port.bigEndian
+        return address
+    }
+
+    private static func freePort() throws(ReplayError) -> UInt16 {
+        let probe: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(probe) }
+        var address: sockaddr_in = address(0)
+        var size: socklen_t = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result: Int32 = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(probe, $0, size) | getsockname(probe, $0, &size)
+            }
+        }
+        guard result == 0 else { throw ReplayError("no free port on 127.0.0.1: errno \(errno)") }
+        return UInt16(bigEndian: address.sin_port)
+    }
+
+    private static func accepts(_ port: UInt16) -> Bool {
+        let probe: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(probe) }
+        var address: sockaddr_in = address(port)
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(probe, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        } == 0
+    }
+}
