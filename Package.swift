@@ -51,7 +51,8 @@ let package = Package(
             "thicket-bench", "Bench",
             ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CThicketNet"]),
 
-        library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"]),
+        library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"], exclude: ["TestServer"]),
+        library("ThicketTestServer", "Tests/Support/TestServer", ["ThicketServer", "ThicketProtocol", "ThicketCrypto"]),
         library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
@@ -64,6 +65,9 @@ let package = Package(
                 "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
                 "ThicketTestSupport", "CThicketNet",
             ]),
+        tests(
+            "IntegrationTests",
+            ["ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol"]),
         tests("ReplayTests", ["ThicketReplay", "ThicketProtocol", "ThicketTestSupport"]),
         tests("ClientTests", ["ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketTestSupport"]),

@@ -3,8 +3,9 @@ import ThicketProtocol
 /// The thread that looks for background work: what the two retentions cut, and new segments. It plans from its own
 /// reader; the shard applies between two groups, so that there is one writer.
 final class ServerKeeper: Sendable {
-    /// Seconds between two looks when there was nothing to do.
-    private static let restSeconds: Double = 15
+    /// Seconds between two looks when there was nothing to do: under load the write-ahead log grows by tens of MiB
+    /// in one.
+    private static let restSeconds: Double = 1
 
     private let done: WorkQueue<Bool> = .init()
     private let thread: OwnThread

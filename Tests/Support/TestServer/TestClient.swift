@@ -1,0 +1,188 @@
+import Glibc
+import ThicketCrypto
+import ThicketProtocol
+
+/// A small WebSocket client that blocks, for tests: one thread, one connection, every wait with a deadline.
+public final class TestClient {
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    /// Seconds that any single wait may take before the test fails.
+    public static let patience: Int = 20
+
+    private let descriptor: Int32
+    private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 256 << 20)
+    private var arrived: [String] = []
+    private var arrivedStart: Int = 0
+    private var scratch: [UInt8] = .init(repeating: 0, count: 64 << 10)
+    private var head: [UInt8] = []
+    /// Code of the server's close frame.
+    public private(set) var closeCode: WebSocketCloseCode?
+    /// The connection has ended.
+    public private(set) var isOver: Bool = false
+
+    /// Connects and shakes hands.
+    /// - Parameter receiveBytes: the kernel's buffer for what we do not read; small ones make slow readers.
+    public init(port: Int, app: String = "app", receiveBytes: Int32? = nil) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if var receiveBytes: Int32 {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, socklen_t(MemoryLayout<Int32>.size))
+        }
+        try connect(port)
+        let request: [UInt8] = WebSocketHandshake.request(
+            host: "127.0.0.1:\(port)", target: "/sock/1/\(app)/websocket", nonce: RandomBytes.make(16))
+        try write(request)
+        let answer: String = try readHead()
+        guard answer.hasPrefix("HTTP/1.1 101") else { throw Failure("no upgrade: \(answer)") }
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    /// One plain HTTP request on a connection of its own; gives the whole answer.
+    public static func http(port: Int, _ request: String) throws -> String {
+        let descriptor: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { Glibc.close(descriptor) }
+        try connect(descriptor, port)
+        let bytes: [UInt8] = Array(request.utf8)
+        guard Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
+            throw Failure("the request could not be sent")
+        }
+        var answer: [UInt8] = []
+        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        while true {
+            let count: Int = recv(descriptor, &chunk, chunk.count, 0)
+            guard count > 0 else { break }
+            answer += chunk[..<count]
+        }
+        return String(decoding: answer, as: UTF8.self)
+    }
+
+    // MARK: Messages
+
+    public func send(_ texts: String...) throws {
+        for text: String in texts { try write(WebSocketWriter.frame(.text, Array(text.utf8), mask: 0x1234_5678)) }
+    }
+
+    /// The next message, in order.
+    public func receive() throws -> String {
+        while arrivedStart == arrived.count {
+            guard !isOver else {
+                throw Failure("the connection ended (\(closeCode.map(\.description) ?? "without a close frame"))")
+            }
+            try readMore()
+        }
+        let text: String = arrived[arrivedStart]
+        arrivedStart += 1
+        if arrivedStart == arrived.count { (arrived, arrivedStart) = ([], 0) }
+        return text
+    }
+
+    /// Sends one message and gives the next one that comes.
+    public func ask(_ text: String) throws -> String {
+        try send(text)
+        return try receive()
+    }
+
+    /// What has come and what comes until the answer to a heartbeat: everything that was caused before.
+    public func drain(_ beat: Int = 700) throws -> [String] {
+        try send("h:\(beat)")
+        var texts: [String] = []
+        while true {
+            let text: String = try receive()
+            if text == "h:\(beat + 1)" { return texts }
+            texts.append(text)
+        }
+    }
+
+    /// Authorizes channel 0.
+    public func open(
+        _ name: String, token: String = "ann-token", bucket: String = "notes", library: String = "test",
+        command: String? = nil
+    ) throws {
+        let extra: String = command.map { ",\"cmd\":\"\($0)\"" } ?? ""
+        let answer: String = try ask(
+            "0:init:{\"clientid\":\"\(name)\",\"api\":\"1.1\",\"token\":\"\(token)\",\"app_id\":\"app\","
+                + "\"name\":\"\(bucket)\",\"library\":\"\(library)\"\(extra)}")
+        guard answer.hasPrefix("0:auth:"), !answer.hasPrefix("0:auth:{") else { throw Failure(answer) }
+    }
+
+    /// Waits for the end of the connection and gives the code of the server's close frame, if it sent one.
+    public func end() throws -> WebSocketCloseCode? {
+        while !isOver { try readMore() }
+        return closeCode
+    }
+
+    /// Goes away without a word.
+    public func vanish() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+    // MARK: Bytes
+
+    private func connect(_ port: Int) throws { try Self.connect(descriptor, port) }
+
+    private static func connect(_ descriptor: Int32, _ port: Int) throws {
+        var patience: timeval = .init(tv_sec: Self.patience, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        var address: sockaddr_in = .init()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let status: Int32 = withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_in>) in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafePointer<sockaddr>) in
+                Glibc.connect(descriptor, plain, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard status == 0 else { throw Failure("no connection to port \(port): error \(errno)") }
+    }
+
+    private func write(_ bytes: [UInt8]) throws {
+        var sent: Int = 0
+        while sent < bytes.count {
+            let count: Int = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+                Glibc.send(
+                    descriptor, bytes.baseAddress?.advanced(by: sent), bytes.count - sent, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { throw Failure("a message could not be sent: error \(errno)") }
+            sent += count
+        }
+    }
+
+    private func readHead() throws -> String {
+        while !head.suffix(4).elementsEqual([13, 10, 13, 10]) {
+            var byte: UInt8 = 0
+            guard recv(descriptor, &byte, 1, 0) == 1 else { throw Failure("the server closed in the handshake") }
+            head.append(byte)
+        }
+        return String(decoding: head, as: UTF8.self)
+    }
+
+    private func readMore() throws {
+        let count: Int = recv(descriptor, &scratch, scratch.count, 0)
+        guard count > 0 else {
+            if count < 0 && errno == EAGAIN { throw Failure("nothing came for \(Self.patience) s") }
+            isOver = true
+            return
+        }
+        try scratch.withUnsafeMutableBytes { (bytes: UnsafeMutableRawBufferPointer) in
+            var input: UnsafeMutableRawBufferPointer = .init(rebasing: bytes[..<count])
+            while let event: WebSocketEvent = try reader.next(&input) { try handle(event) }
+        }
+    }
+
+    private func handle(_ event: WebSocketEvent) throws {
+        switch event {
+        case .text(let bytes): arrived.append(String(decoding: bytes, as: UTF8.self))
+        case .ping(let payload): try write(WebSocketWriter.frame(.pong, payload, mask: 1))
+        case .close(let code, _):
+            closeCode = code
+            isOver = true
+            try? write(WebSocketWriter.close(code, mask: 1))
+            shutdown(descriptor, Int32(SHUT_WR))
+        case .binary, .pong: break
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+
+/// A whole server in this process: own thread, real sockets on a port that the kernel chose.
+public final class TestServer: Sendable {
+    /// What the server's thread tells once it listens.
+    private struct Started: Sendable {
+        let port: Int
+        let handle: ServerHandle
+        let metrics: Metrics
+        let health: Health
+    }
+
+    /// Why there is no server.
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    public let port: Int
+    public let metrics: Metrics
+    public let health: Health
+    public let handle: ServerHandle
+    private let thread: OwnThread
+
+    /// Starts serving `store`; `configure` changes the settings before.
+    public init(
+        store: any Store, log: Log = .silent, configure: @Sendable (inout ServerConfig) -> Void = { _ in }
+    ) throws {
+        var config: ServerConfig = .init()
+        config.listen = ListenAddress(host: "127.0.0.1", port: 0)
+        config.readerThreads = 2
+        config.drainTimeout = .seconds(5)
+        configure(&config)
+        let settings: ServerConfig = config
+        let started: WaitingRow<Result<Started, Failure>> = .init(bound: 1)
+        thread = OwnThread("test-server", stackBytes: 16 << 20) {
+            do throws(NetError) {
+                let server: Server = try Server(config: settings, store: store, log: log)
+                started.add(
+                    .success(
+                        Started(
+                            port: server.listener.port, handle: server.handle, metrics: server.metrics,
+                            health: server.health)))
+                server.run()
+            } catch {
+                started.add(.failure(Failure(description: error.description)))
+            }
+        }
+        let parts: Started? = try started.takeAll().first?.get()
+        guard let parts: Started else { throw Failure(description: "the server did not start") }
+        port = parts.port
+        metrics = parts.metrics
+        health = parts.health
+        handle = parts.handle
+    }
+
+    /// Ends the server as SIGTERM does, and waits for it.
+    public func stop() {
+        handle.stop()
+        thread.join()
+    }
+
+    /// Breaks all connections without a word, and waits until the threads have ended.
+    public func abort() {
+        handle.abort()
+        thread.join()
+    }
+
+    public func client(app: String = "app") throws -> TestClient { try TestClient(port: port, app: app) }
+
+    /// A client whose channel 0 is authorized on a bucket; `auth` has been read.
+    public func client(
+        _ name: String, token: String = "ann-token", bucket: String = "notes", library: String = "test",
+        command: String? = nil
+    ) throws -> TestClient {
+        let client: TestClient = try client()
+        try client.open(name, token: token, bucket: bucket, library: library, command: command)
+        return client
+    }
+}
+
+extension MemoryStore {
+    /// A store that knows app `app` with `ann-token`, `bob-token` and the read-only `read-token` (ann's).
+    public static func forTests(faults: FaultPlan? = nil) throws -> MemoryStore {
+        let store: MemoryStore = .init(identity: .seeded(11), faults: faults)
+        let app: AppID = try AppID("app")
+        store.addApp(app)
+        for (token, user, isReadOnly): (String, String, Bool) in [
+            ("ann-token", "ann@example.com", false), ("bob-token", "bob@example.com", false),
+            ("read-token", "ann@example.com", true),
+        ] {
+            store.addGrant(
+                TokenGrant(app: app, user: try UserID(user), isReadOnly: isReadOnly),
+                tokenHash: Hash.sha256(Array(token.utf8)))
+        }
+        return store
+    }
+}
