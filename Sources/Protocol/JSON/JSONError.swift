@@ -25,6 +25,7 @@ public struct JSONError: Error, Equatable, Hashable, Sendable, CustomStringConve
         case tooLarge
     }
 
+    /// What is wrong.
     public let kind: Kind
     /// Bytes from the start of the text; the length of the text when it ends too early.
     public let offset: Int

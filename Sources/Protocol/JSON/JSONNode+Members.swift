@@ -44,6 +44,7 @@ extension JSONNode {
         var index: Int
         let end: Int
 
+        /// The next pair, its key with the escapes read.
         public mutating func next() -> (key: String, value: JSONNode)? {
             guard index < end else { return nil }
             let key: JSONNode = .init(storage: storage, index: index)
@@ -59,6 +60,7 @@ extension JSONNode {
         var index: Int
         let end: Int
 
+        /// The next element.
         public mutating func next() -> JSONNode? {
             guard index < end else { return nil }
             let node: JSONNode = .init(storage: storage, index: index)

@@ -7,6 +7,7 @@ public struct JSONNode: Sendable {
 
     @inline(__always) var word: UInt64 { storage.tape[index] }
 
+    /// What this value is.
     public var kind: Kind {
         switch JSONTape.kind(word) {
         case JSONTape.Kind.null: .null
@@ -34,8 +35,10 @@ public struct JSONNode: Sendable {
         }
     }
 
+    /// True for null.
     public var isNull: Bool { JSONTape.kind(word) == JSONTape.Kind.null }
 
+    /// The truth value, nil when this is none.
     public var bool: Bool? {
         switch JSONTape.kind(word) {
         case JSONTape.Kind.truth: true
@@ -44,6 +47,7 @@ public struct JSONNode: Sendable {
         }
     }
 
+    /// The number as it is written, nil when this is none.
     public var number: JSONNumber? {
         guard JSONTape.kind(word) == JSONTape.Kind.number else { return nil }
         return JSONNumber(unchecked: withRaw { String(decoding: $0, as: UTF8.self) })
@@ -55,7 +59,7 @@ public struct JSONNode: Sendable {
         return withRaw { JSONNumber.plainInteger($0) ?? Decimal($0).int64 }
     }
 
-    /// The string with its escapes read.
+    /// The string with its escapes read, nil when this is none.
     public var string: String? {
         switch JSONTape.kind(word) {
         case JSONTape.Kind.string:

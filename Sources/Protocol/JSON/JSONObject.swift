@@ -36,6 +36,7 @@ public struct JSONObject: Sendable {
         index = pairs.count < Self.indexedFrom ? nil : JSONKeyIndex(pairs)
     }
 
+    /// Pairs.
     public var count: Int { slots.count - (index?.deadCount ?? 0) }
     public var isEmpty: Bool { count == 0 }
 
@@ -58,6 +59,7 @@ public struct JSONObject: Sendable {
         }
     }
 
+    /// True when the key is there, whatever its value.
     public func contains(_ key: String) -> Bool { slot(of: key) != nil }
 
     /// Puts the pair last, or replaces the value of a key that is there already.

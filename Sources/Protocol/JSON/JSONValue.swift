@@ -67,6 +67,7 @@ extension JSONValue: Hashable {
 }
 
 extension JSONValue {
+    /// True for null. The accessors below are nil when the value is of another kind.
     public var isNull: Bool { if case .null = self { true } else { false } }
     public var boolValue: Bool? { if case .bool(let bool) = self { bool } else { nil } }
     public var numberValue: JSONNumber? { if case .number(let number) = self { number } else { nil } }

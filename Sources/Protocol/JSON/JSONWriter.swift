@@ -6,6 +6,7 @@ public struct JSONWriter: Sendable {
 
     public init(reservingBytes count: Int = 0) { bytes.reserveCapacity(count) }
 
+    /// The whole tree.
     public mutating func write(_ value: JSONValue) {
         switch value {
         case .null: raw("null")
@@ -23,6 +24,7 @@ public struct JSONWriter: Sendable {
         }
     }
 
+    /// The pairs in their order.
     public mutating func write(_ object: JSONObject) {
         var separator: UInt8 = UInt8(ascii: "{")
         for pair: JSONObject.Pair in object.pairs {
@@ -41,6 +43,7 @@ public struct JSONWriter: Sendable {
         number.lexeme.withBytes { (text: UnsafeBufferPointer<UInt8>) -> Void in bytes.append(contentsOf: text) }
     }
 
+    /// Plain digits.
     public mutating func write(_ integer: Int64) {
         if integer >= 0, integer < 10 {
             bytes.append(UInt8(ascii: "0") + UInt8(integer))

@@ -5,6 +5,7 @@ public enum ChangeEvent: Sendable, Equatable {
     /// A change of this client that was not taken.
     case refused(RefusedChange)
 
+    /// Writes the element.
     public func write(to writer: inout JSONWriter) {
         switch self {
         case .applied(let change): change.write(to: &writer)

@@ -1,5 +1,6 @@
 /// One page of a bucket's objects, most recently changed first (wire contract, section 5).
 public struct IndexPage: Sendable, Equatable {
+    /// One object.
     public struct Entry: Sendable, Equatable {
         /// `id`
         public var key: EntityKey
@@ -27,6 +28,7 @@ public struct IndexPage: Sendable, Equatable {
         self.mark = mark
     }
 
+    /// Writes the page; `mark` is left out on the last one.
     public func write(to writer: inout JSONWriter) {
         writer.raw("{\"current\":")
         writer.write(string: current.text)

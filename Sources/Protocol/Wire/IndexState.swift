@@ -1,6 +1,7 @@
 /// A client's answer to `index`: what it holds of a bucket, for the one who searches a fault. Nothing rests on it, and
 /// some clients never answer.
 public struct IndexState: Sendable, Equatable {
+    /// An object that the client holds, and its version.
     public struct Entry: Sendable, Equatable {
         public var key: String
         public var version: Version?
@@ -11,6 +12,7 @@ public struct IndexState: Sendable, Equatable {
         }
     }
 
+    /// A change that the client has sent and that was not answered.
     public struct Pending: Sendable, Equatable {
         public var key: String
         public var sv: Version?
@@ -59,6 +61,7 @@ public struct IndexState: Sendable, Equatable {
         extra = root["extra"].flatMap { $0.isNull ? nil : $0.value }
     }
 
+    /// Writes the object, the changes under `pending`.
     public func write(to writer: inout JSONWriter) {
         var object: JSONObject = .init()
         object["current"] = current.map(JSONValue.string)
