@@ -249,6 +249,8 @@ package actor SyncEngine {
             result = .failure(ClientError(.unauthorized, "the token does not permit changes", number: 401))
         } else if case .offline(.unauthorized(let text)) = machine.status {
             result = .failure(ClientError(.unauthorized, text, number: 401))
+        } else if case .offline(.wrongAccount) = machine.status {
+            result = .failure(ClientError(.storeMismatch, "the local store belongs to another user"))
         } else if waiter.deadline <= now {
             result = .failure(ClientError(.deadline, "not synced in the time given (\(machine.status))"))
         } else {

@@ -24,6 +24,8 @@ public enum OfflineReason: Sendable, Equatable {
     case unreachable(String)
     /// The server does not accept the token. Nothing is tried until `goOnline()` or a new token.
     case unauthorized(String)
+    /// The token belongs to another user than the local store's objects. Nothing is tried until a new token.
+    case wrongAccount(String)
     /// The local store failed; opened again after a pause.
     case storeFailed(String)
     /// The session is closed.

@@ -39,8 +39,15 @@ extension SyncMachine {
         send(Messages.initialize(number, channels[number].record.name, clientID, options, command: command))
     }
 
-    mutating func authorized(_ number: Int) {
+    /// - Parameter user: whom the server takes us for. A store holds one user's objects for its whole life: syncing it
+    ///   as somebody else would mix two people's data.
+    mutating func authorized(_ number: Int, user: String) throws(ClientError) {
         guard channels[number].phase == .opening else { return }
+        if let owner: String = try store.note("user") {
+            guard owner.utf8.elementsEqual(user.utf8) else { return park(.wrongAccount(user)) }
+        } else {
+            try store.setNote("user", to: user)
+        }
         backoff.reset()
         channels[number].phase = channels[number].record.walk == nil ? .catchingUp : .walking
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
@@ -136,11 +143,12 @@ extension SyncMachine {
             let version: Version = try entity(number, key).record.ghost.version
             try jump(number, key, to: Ghost(version: version, object: nil))
         }
-        // A creation the server has taken (409) that is in no index: made, and removed again by somebody.
+        // Changes the server has taken (409) without our seeing where: the index that was asked for since then, and what
+        // came after it, contain them; also when the object is in no index because somebody removed it.
         for key: EntityKey in channels[number].edited.sorted() {
-            let entity: Entity = try entity(number, key)
-            guard entity.record.edits.pending?.isConfirmed == true, entity.record.walk != walk.id else { continue }
-            try settle(number, key, at: Ghost(version: entity.record.ghost.version, object: nil))
+            let record: EntityRecord = try entity(number, key).record
+            guard record.edits.pending?.isConfirmed == true, record.edits.wanted == nil else { continue }
+            try settle(number, key, at: record.edits.held ?? record.ghost)
         }
         channels[number].record.walk = nil
         channels[number].record.changeVersion = walk.current

@@ -20,7 +20,7 @@ extension SyncMachine {
 
     private mutating func handle(_ reply: ServerReply, on number: Int) throws(ClientError) {
         switch reply {
-        case .authorized: authorized(number)
+        case .authorized(let user): try authorized(number, user: user)
         case .authFailed(let code, let message): authorizationFailed(number, code: code, message: message)
         case .authExpired: park(.unauthorized("the token has expired"))
         case .index(let page): try received(page: try read(page), on: number)

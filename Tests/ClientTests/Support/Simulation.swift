@@ -185,6 +185,27 @@ struct Simulation {
         return false
     }
 
+    /// What every client still has to do, for the one who searches a fault.
+    var picture: String {
+        var lines: [String] = []
+        for (index, client): (Int, Client) in clients.enumerated() where !client.machine.isSynced(bucket) {
+            let record: BucketRecord? = client.store.buckets().first
+            lines.append("client \(index): \(client.machine.status), \(record.map { "\($0)" } ?? "")")
+            for key: EntityKey in client.store.editedKeys(bucket) {
+                let kept: EntityRecord? = client.store.entity(EntityAddress(bucket: bucket, key: key))
+                lines.append("  \(key): ghost \(kept?.ghost.version ?? -1), there: \(kept?.ghost.object != nil)")
+                if let edits: EditState = kept?.edits {
+                    lines.append(
+                        "    pending \(edits.pending.map { "\($0.edit as Any) sv \($0.source as Any)" } ?? "-")")
+                    lines.append(
+                        "    later \(edits.later as Any) held \(edits.held as Any) wanted \(edits.wanted as Any)")
+                    lines.append("    refusal \(edits.refusal as Any) attempts \(edits.attempts) \(edits.sendsWhole)")
+                }
+            }
+        }
+        return "\n" + lines.joined(separator: "\n") + "\nserver answered \(server.refusals)"
+    }
+
     // MARK: - Edits
 
     /// A call of the app; a failing store is the app's to try again, and changes nothing.

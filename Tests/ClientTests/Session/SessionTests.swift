@@ -1,0 +1,213 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+
+@Suite("Sessions and buckets as an app uses them", .timeLimit(.minutes(1)))
+struct SessionTests {
+    private let server: LoopbackServer = LoopbackServer()
+
+    @Test("what one session sets, another gets and is told")
+    func twoSessions() async throws {
+        let (one, two): (Session, Session) = (try await server.session(), try await server.session())
+        let (notes, other): (Bucket, Bucket) = (try await one.bucket("notes"), try await two.bucket("notes"))
+        try await other.waitUntilSynced(timeout: .seconds(20))
+        var events: AsyncStream<BucketEvent>.Iterator = await other.changes.makeAsyncIterator()
+        try await notes.set("today", to: ["title": "Oak"])
+        guard case .changed(let change)? = await events.next() else { throw NotAnObject() }
+        #expect(change.key == "today" && change.isNew && change.origin == .remote)
+        #expect(try await other.get("today") == ["title": "Oak"])
+        try await other.editText("today", path: ["title"], at: 3, inserting: " tree")
+        try await other.waitUntilSynced(timeout: .seconds(20))
+        try await notes.waitUntilSynced(timeout: .seconds(20))
+        #expect(server.with { $0.buckets["notes"]?.entities["today"]?.object } == ["title": "Oak tree"])
+        #expect(try await other.keys() == ["today"])
+        #expect(try await other.pendingCount == 0)
+        await one.close()
+        await two.close()
+    }
+
+    @Test("edits made without a connection go out when there is one")
+    func offline() async throws {
+        let session: Session = try await server.session(startsOnline: false)
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.set("a", to: ["n": 1])
+        #expect(try await notes.pendingCount == 1)
+        #expect(await session.currentStatus == .offline(.requested))
+        await #expect(throws: ClientError.self) { try await notes.waitUntilSynced(timeout: .milliseconds(20)) }
+        await session.goOnline()
+        try await notes.waitUntilSynced(timeout: .seconds(20))
+        #expect(try await notes.pendingCount == 0)
+        await session.close()
+    }
+
+    @Test("the status tells the way from connecting to up to date, and back")
+    func status() async throws {
+        let session: Session = try await server.session(startsOnline: false)
+        let notes: Bucket = try await session.bucket("notes")
+        var seen: [SyncStatus] = []
+        let stream: AsyncStream<SyncStatus> = await session.status
+        await session.goOnline()
+        try await notes.waitUntilSynced(timeout: .seconds(20))
+        await session.close()
+        for await status: SyncStatus in stream { seen.append(status) }
+        #expect(seen.first == .offline(.requested))
+        #expect(seen.contains(.connecting))
+        #expect(seen.contains(.upToDate))
+        #expect(seen.last == .offline(.closed))
+    }
+
+    @Test("what is in a file store is there again, unsent edits included")
+    func restart() async throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let path: String = folder.file("a.db")
+        let open: @Sendable () throws(ClientError) -> any LocalStore = { () throws(ClientError) in
+            try SQLiteLocalStore(path: path)
+        }
+        let first: Session = try await server.session(store: open)
+        let notes: Bucket = try await first.bucket("notes")
+        try await notes.set("a", to: ["n": 1])
+        try await notes.waitUntilSynced(timeout: .seconds(20))
+        await first.goOffline()
+        try await notes.set("b", to: ["n": 2])
+        let refused: ClientError? = await #expect(throws: ClientError.self) { try await server.session(store: open) }
+        #expect(refused?.code == .storeInUse)
+        await first.close()
+        let second: Session = try await server.session(store: open)
+        #expect(try await second.buckets == ["notes"])
+        let again: Bucket = try await second.bucket("notes")
+        #expect(try await again.keys() == ["a", "b"])
+        try await again.waitUntilSynced(timeout: .seconds(20))
+        #expect(server.with { $0.buckets["notes"]?.entities["b"]?.object } == ["n": 2])
+        await second.close()
+        let foreign: ClientError? = await #expect(throws: ClientError.self) {
+            try await server.session(store: open, app: "another")
+        }
+        #expect(foreign?.code == .storeMismatch)
+    }
+
+    @Test("a server that goes away and comes back is found again")
+    func outage() async throws {
+        let session: Session = try await server.session()
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.waitUntilSynced(timeout: .seconds(20))
+        server.setDown(true)
+        for await status: SyncStatus in await session.status { if case .offline = status { break } }
+        try await notes.set("a", to: ["n": 1])
+        server.setDown(false)
+        try await notes.waitUntilSynced(timeout: .seconds(20))
+        await session.close()
+    }
+
+    private struct Note: Codable, Equatable {
+        var title: String
+        var count: Int
+    }
+
+    @Test("objects as values of one's own types; unknown keys stay")
+    func codable() async throws {
+        let session: Session = try await server.session(startsOnline: false)
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.set("a", to: Note(title: "Oak", count: 1))
+        #expect(try await notes.get("a", as: Note.self) == Note(title: "Oak", count: 1))
+        try await notes.update("a") { $0?["extra"] = true }
+        try await notes.update("a", as: Note(title: "", count: 0)) { $0.count += 1 }
+        #expect(try await notes.get("a") == ["title": "Oak", "count": 2, "extra": true])
+        try await notes.set("bad", to: ["title": 7])
+        let wrong: ClientError? = await #expect(throws: ClientError.self) { try await notes.get("bad", as: Note.self) }
+        #expect(wrong?.code == .invalidValue)
+        await #expect(throws: ClientError.self) { try await notes.set("x", to: [1, 2, 3]) }
+        await session.close()
+    }
+
+    @Test("old versions come from the server, newest first")
+    func history() async throws {
+        let session: Session = try await server.session()
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.waitUntilSynced(timeout: .seconds(20))
+        for number: Int64 in 1...25 {
+            try await notes.set("a", to: ["n": .number(JSONNumber(number))])
+            try await notes.waitUntilSynced(timeout: .seconds(20))
+        }
+        let all: [ObjectVersion] = try await notes.history(of: "a")
+        #expect(all.map(\.version) == Array((1...25).reversed()))
+        #expect(all.last?.object == ["n": 1])
+        #expect(try await notes.history(of: "a", limit: 3).map(\.version) == [25, 24, 23])
+        #expect(try await notes.version(99, of: "a") == nil)
+        await session.goOffline()
+        let missing: ClientError? = await #expect(throws: ClientError.self) { try await notes.history(of: "a") }
+        #expect(missing?.code == .offline)
+        await session.close()
+    }
+
+    @Test("a reader that does not read is told how much it missed; the others miss nothing")
+    func overrun() async throws {
+        let session: Session = try await server.session(startsOnline: false)
+        let notes: Bucket = try await session.bucket("notes")
+        let lazy: AsyncStream<BucketEvent> = await notes.changes
+        let count: Int = StreamLimits.eventsMax + 10
+        for number: Int in 0..<count { try await notes.set("a", to: ["n": .number(JSONNumber(Int64(number)))]) }
+        var missed: Int = 0
+        var seen: Int = 0
+        for await event: BucketEvent in lazy {
+            if case .overrun(let lost) = event {
+                missed = lost
+                break
+            }
+            seen += 1
+        }
+        #expect(seen == StreamLimits.eventsMax)
+        #expect(missed == 10)
+        await session.close()
+    }
+
+    @Test("a closed session answers with a clear error, and its streams end")
+    func closed() async throws {
+        let session: Session = try await server.session()
+        let notes: Bucket = try await session.bucket("notes")
+        let changes: AsyncStream<BucketEvent> = await notes.changes
+        await session.close()
+        for await _: BucketEvent in changes {}
+        let refused: ClientError? = await #expect(throws: ClientError.self) { try await notes.get("a") }
+        #expect(refused?.code == .closed)
+        await session.goOnline()
+        #expect(await session.currentStatus == .offline(.closed))
+    }
+
+    @Test("a cancelled wait ends")
+    func cancelled() async throws {
+        let session: Session = try await server.session(startsOnline: false)
+        let notes: Bucket = try await session.bucket("notes")
+        let task: Task<Void, any Error> = Task { try await notes.waitUntilSynced(timeout: .seconds(3_600)) }
+        task.cancel()
+        await #expect(throws: ClientError.self) { try await task.value }
+        await session.close()
+    }
+
+    @Test("names are checked at the edge", arguments: ["", "a b", "a/b", String(repeating: "k", count: 257)])
+    func names(key: String) async throws {
+        let session: Session = try await server.session(startsOnline: false)
+        let notes: Bucket = try await session.bucket("notes")
+        let refused: ClientError? = await #expect(throws: ClientError.self) { try await notes.set(key, to: [:]) }
+        #expect(refused?.code == .invalidName)
+        await session.close()
+    }
+}
+
+@Suite("Server addresses")
+struct EndpointTests {
+    @Test(
+        "schemes, ports and paths",
+        arguments: [
+            ("http://127.0.0.1:8000", "http://127.0.0.1:8000"), ("https://h.example/", "https://h.example"),
+            ("ws://h:1/a/b/", "http://h:1/a/b"), ("WSS://[::1]:9", "https://[::1]:9"),
+        ])
+    func good(text: String, address: String) throws { #expect(try Endpoint(text).httpAddress == address) }
+
+    @Test(
+        "anything else is refused",
+        arguments: [
+            "", "example.com", "ftp://h", "http:/h", "http://", "http://u@h", "http://h?x", "http://h#x", "http://h h",
+            "https://ü",
+        ])
+    func bad(text: String) { #expect(throws: ClientError.self) { try Endpoint(text) } }
+}

@@ -1,0 +1,216 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketSQLite
+
+/// A kind of store, and a way to close and open it again.
+enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case memory, sqlite
+    var testDescription: String { rawValue }
+}
+
+final class StoreUnderTest {
+    private let folder: TemporaryFolder
+    private let kind: StoreKind
+    private(set) var store: any LocalStore
+    let bucket: BucketName
+
+    init(_ kind: StoreKind) throws {
+        folder = try TemporaryFolder()
+        self.kind = kind
+        store = kind == .memory ? MemoryLocalStore() : try SQLiteLocalStore(path: folder.file("store.db"))
+        bucket = try BucketName("notes")
+    }
+
+    /// The program ends and starts again; a memory store stands for what its owner kept.
+    func reopen() throws {
+        guard kind == .sqlite else { return }
+        store.close()
+        store = MemoryLocalStore()
+        store = try SQLiteLocalStore(path: folder.file("store.db"))
+    }
+
+    func address(_ key: String) throws -> EntityAddress { EntityAddress(bucket: bucket, key: try EntityKey(key)) }
+
+    func commit(
+        _ entities: [(key: String, record: EntityRecord, parts: EntityParts)], bucket record: BucketRecord? = nil
+    ) throws {
+        var batch: LocalBatch = LocalBatch()
+        batch.entities = try entities.map { (try address($0.key), $0.record, $0.parts) }
+        if let record { batch.buckets = [record] }
+        try store.commit(batch)
+    }
+}
+
+@Suite("What every local store does")
+struct LocalStoreTests {
+    private func rich() throws -> EntityRecord {
+        let value: JSONObject = try object(
+            #"{"z":1.0,"a":"é e\u0301 🙂","n":null,"l":[1,[2]],"o":{"k":12345678901234567890}}"#)
+        var edits: EditState = EditState()
+        let diff: ObjectDiff = JSONDiff.diff(from: value, to: try object(#"{"z":2,"a":"é 🙂🙂","o":{}}"#))
+        edits.pending = PendingChange(
+            changeID: try ChangeID("c1"), edit: .modify(diff), source: 7, bytes: Array(#"{"id":"a"}"#.utf8),
+            appliedAt: 9,
+            isConfirmed: true)
+        edits.later = .remove
+        edits.held = Ghost(version: 12, object: value)
+        (edits.wanted, edits.refusal, edits.attempts, edits.sendsWhole) = (13, 413, 2, true)
+        return EntityRecord(ghost: Ghost(version: 7, object: value), edits: edits, isLive: true, walk: 3)
+    }
+
+    @Test("everything comes back as it was kept, also after opening again", arguments: StoreKind.allCases)
+    func roundTrip(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        var record: BucketRecord = BucketRecord(
+            name: test.bucket, changeVersion: try ChangeVersion("cv1"), walksStarted: 4)
+        record.walk = IndexWalk(id: 4)
+        record.walk?.mark = "m"
+        record.walk?.current = try ChangeVersion("cv2")
+        record.walk?.objectsRead = 10
+        record.walk?.objectsTotal = 20
+        let full: EntityRecord = try rich()
+        let removed: EntityRecord = EntityRecord(ghost: Ghost(version: 3, object: nil))
+        try test.commit([("a", full, [.ghost, .edits, .marks]), ("gone", removed, [.ghost])], bucket: record)
+        for _: Int in 0..<2 {
+            #expect(try test.store.entity(test.address("a")) == full)
+            let kept: JSONObject? = try test.store.entity(test.address("a"))?.ghost.object
+            #expect(kept?.serialized() == full.ghost.object?.serialized(), "bytes, not only values")
+            #expect(try test.store.entity(test.address("gone")) == removed)
+            #expect(try test.store.entity(test.address("none")) == nil)
+            #expect(try test.store.buckets() == [record])
+            try test.reopen()
+        }
+    }
+
+    @Test("only the named parts of an object are written", arguments: StoreKind.allCases)
+    func parts(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        let full: EntityRecord = try rich()
+        try test.commit([("a", full, [.ghost, .edits, .marks])], bucket: BucketRecord(name: test.bucket))
+        var other: EntityRecord = full
+        other.edits = EditState()
+        try test.commit([("a", other, [.edits])])
+        #expect(try test.store.entity(test.address("a")) == other)
+        other.walk = 8
+        other.isLive = false
+        try test.commit([("a", other, [.marks])])
+        #expect(try test.store.entity(test.address("a")) == other)
+        other.ghost = Ghost(version: 9, object: nil)
+        try test.commit([("a", other, [.ghost])])
+        #expect(try test.store.entity(test.address("a")) == other)
+    }
+
+    @Test("an edit of an object that was never synced needs no ghost", arguments: StoreKind.allCases)
+    func newObject(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        var record: EntityRecord = EntityRecord(isLive: true)
+        record.edits.later = .modify(JSONDiff.diff(from: JSONObject(), to: try object("{\"n\":1}")))
+        try test.commit([("a", record, [.edits, .marks])], bucket: BucketRecord(name: test.bucket))
+        try test.reopen()
+        #expect(try test.store.entity(test.address("a")) == record)
+    }
+
+    @Test("keys are listed by what they are, in byte order", arguments: StoreKind.allCases)
+    func lists(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        let there: EntityRecord = EntityRecord(ghost: Ghost(version: 2, object: JSONObject()), isLive: true, walk: 1)
+        var edited: EntityRecord = EntityRecord(isLive: true)
+        edited.edits.later = .modify(ObjectDiff())
+        var wanting: EntityRecord = there
+        wanting.edits.wanted = 5
+        wanting.walk = 2
+        let all: EntityParts = [.ghost, .edits, .marks]
+        try test.commit(
+            [
+                ("b", there, all), ("B", there, all), ("a", edited, all), ("c", wanting, all),
+                ("d", EntityRecord(ghost: Ghost(version: 4, object: nil)), all),
+            ], bucket: BucketRecord(name: test.bucket))
+        try test.reopen()
+        let store: any LocalStore = test.store
+        #expect(try store.liveKeys(test.bucket, after: nil, limit: 10).map(\.text) == ["B", "a", "b", "c"])
+        #expect(try store.liveKeys(test.bucket, after: EntityKey("a"), limit: 1).map(\.text) == ["b"])
+        #expect(try store.editedKeys(test.bucket).map(\.text) == ["a", "c"])
+        #expect(try store.keysUnseen(test.bucket, walk: 2).map(\.text) == ["B", "b"])
+        let versions: [(key: EntityKey, version: Version)] = try store.versions(test.bucket, limit: 2)
+        #expect(versions.map(\.key.text) == ["B", "b"])
+        #expect(versions.map(\.version) == [2, 2])
+        #expect(try store.liveKeys(BucketName("other"), after: nil, limit: 10).isEmpty)
+    }
+
+    @Test("the client id and notes stay", arguments: StoreKind.allCases)
+    func notes(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        #expect(try test.store.clientID(fresh: ClientID("one")).text == "one")
+        try test.store.setNote("app", to: "x")
+        try test.store.setNote("app", to: "y")
+        try test.reopen()
+        #expect(try test.store.clientID(fresh: ClientID("two")).text == "one")
+        #expect(try test.store.note("app") == "y")
+        #expect(try test.store.note("user") == nil)
+    }
+
+    @Test("a batch that fails leaves nothing behind")
+    func allOrNothing() throws {
+        let test: StoreUnderTest = try StoreUnderTest(.sqlite)
+        let other: BucketName = try BucketName("never-kept")
+        var batch: LocalBatch = LocalBatch()
+        batch.buckets = [BucketRecord(name: test.bucket)]
+        batch.entities = [
+            (try test.address("a"), try rich(), [.ghost, .edits]),
+            (EntityAddress(bucket: other, key: try EntityKey("b")), EntityRecord(), [.ghost]),
+        ]
+        #expect(throws: ClientError.self) { try test.store.commit(batch) }
+        #expect(try test.store.buckets().isEmpty)
+        #expect(try test.store.entity(test.address("a")) == nil)
+        batch.entities.removeLast()
+        try test.store.commit(batch)
+        #expect(try test.store.entity(test.address("a")) != nil)
+    }
+}
+
+@Suite("A store in a file")
+struct FileStoreTests {
+    @Test("a second opening is refused with a clear error, and works after the first ended")
+    func lock() throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        var first: SQLiteLocalStore? = try SQLiteLocalStore(path: folder.file("a.db"))
+        let refused: ClientError? = #expect(throws: ClientError.self) {
+            try SQLiteLocalStore(path: folder.file("a.db"))
+        }
+        #expect(refused?.code == .storeInUse)
+        first?.close()
+        first = nil
+        _ = try SQLiteLocalStore(path: folder.file("a.db"))
+    }
+
+    @Test("content is readable for its owner only")
+    func permissions() throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let store: SQLiteLocalStore = try SQLiteLocalStore(path: folder.file("a.db"))
+        for name: String in ["a.db", "a.db-wal", "a.db.lock"] {
+            var status: stat = stat()
+            #expect(stat(folder.file(name), &status) == 0, "\(name)")
+            #expect(status.st_mode & 0o077 == 0, "\(name)")
+        }
+        store.close()
+    }
+
+    @Test("a file that is no store, and a store of a newer format, are refused")
+    func foreignFiles() throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let file: Int32 = open(folder.file("text.db"), O_CREAT | O_WRONLY, 0o600)
+        let text: String = String(repeating: "This is not a database. ", count: 200)
+        _ = write(file, text, text.utf8.count)
+        close(file)
+        #expect(throws: ClientError.self) { try SQLiteLocalStore(path: folder.file("text.db")) }
+        #expect(throws: ClientError.self) { try SQLiteLocalStore(path: folder.file("no/such/folder.db")) }
+        let newer: Database = try Database(path: folder.file("newer.db"))
+        try newer.execute("PRAGMA user_version=99")
+        let refused: ClientError? = #expect(throws: ClientError.self) {
+            try SQLiteLocalStore(path: folder.file("newer.db"))
+        }
+        #expect(refused?.code == .store)
+    }
+}

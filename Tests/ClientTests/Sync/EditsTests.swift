@@ -1,0 +1,67 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketTestSupport
+
+@Suite("Edits of objects that may also not be there")
+struct EditsTests {
+    /// States an object can be in, small enough to try all triples.
+    private static let states: [String?] = [
+        nil, "{}", #"{"t":"ab"}"#, #"{"t":"aXb"}"#, #"{"t":"b","n":1}"#, #"{"n":2}"#, #"{"o":{"a":1}}"#,
+        #"{"o":{"a":1,"b":"x"},"t":"ab"}"#,
+    ]
+
+    private func parsed(_ text: String?) throws -> JSONObject? { try text.map(object) }
+
+    @Test("the edit between two states leads from one to the other")
+    func between() throws {
+        for source: String? in Self.states {
+            for target: String? in Self.states {
+                let (from, to): (JSONObject?, JSONObject?) = (try parsed(source), try parsed(target))
+                let edit: Edit? = Edits.between(from, to)
+                #expect(try Edits.apply(edit, to: from) == to)
+                #expect((edit == nil) == (from == to))
+            }
+        }
+    }
+
+    @Test("two edits composed do what they do one after another")
+    func compose() throws {
+        for first: String? in Self.states {
+            for second: String? in Self.states {
+                for third: String? in Self.states {
+                    let (a, b, c): (JSONObject?, JSONObject?, JSONObject?) = (
+                        try parsed(first), try parsed(second), try parsed(third)
+                    )
+                    let both: Edit? = try Edits.compose(Edits.between(a, b), Edits.between(b, c), base: a)
+                    #expect(try Edits.apply(both, to: a) == c, "\(first ?? "-") \(second ?? "-") \(third ?? "-")")
+                }
+            }
+        }
+    }
+
+    @Test("a local edit and a foreign one meet, whichever is applied first")
+    func meet() throws {
+        for base: String? in Self.states {
+            for mine: String? in Self.states {
+                for theirs: String? in Self.states {
+                    let (g, m, r): (JSONObject?, JSONObject?, JSONObject?) = (
+                        try parsed(base), try parsed(mine), try parsed(theirs)
+                    )
+                    let (edit, change): (Edit?, Edit?) = (Edits.between(g, m), Edits.between(g, r))
+                    let left: JSONObject? = try Edits.apply(Edits.carry(edit, over: change, base: g), to: r)
+                    let right: JSONObject? = try Edits.apply(Edits.yield(change, to: edit, base: g), to: m)
+                    #expect(left == right, "\(base ?? "-") \(mine ?? "-") \(theirs ?? "-")")
+                }
+            }
+        }
+    }
+
+    @Test("an edit of an object that was removed brings the object back as a whole")
+    func restores() throws {
+        let base: JSONObject = try object(#"{"t":"ab","n":1}"#)
+        let edit: Edit? = Edits.between(base, try object(#"{"t":"aXb","n":1}"#))
+        let carried: Edit? = try Edits.carry(edit, over: .remove, base: base)
+        #expect(try Edits.apply(carried, to: nil) == object(#"{"t":"aXb","n":1}"#))
+    }
+}

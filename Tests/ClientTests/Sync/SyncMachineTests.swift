@@ -1,0 +1,328 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+
+@Suite("Opening a bucket")
+struct OpeningTests {
+    @Test("init carries the client's name and asks for the first index page with data")
+    func firstInit() throws {
+        var talk: Transcript = try Transcript()
+        let sent: [String] = talk.connect()
+        #expect(sent.count == 1)
+        let hello: String = try #require(sent.first)
+        #expect(hello.hasPrefix("0:init:{\"clientid\":\"thicket-"))
+        for part: String in [
+            #""api":"1.1""#, #""token":"token""#, #""app_id":"app""#, #""name":"notes""#, #""library":"thicket""#,
+            #""cmd":"i:1:::200""#,
+        ] { #expect(hello.contains(part)) }
+    }
+
+    @Test("the index is read page by page, then changes are asked for from the first page's position")
+    func pages() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.connect()
+        #expect(talk.hear("0:auth:user@example.com").isEmpty)
+        let first: String = #"0:i:{"current":"c1","index":[{"id":"a","v":2,"d":{"t":"A"}}],"mark":"m1"}"#
+        #expect(talk.hear(first) == ["0:i:1:m1::200"])
+        // A server whose position moves during the walk: the first one is the safe one.
+        #expect(talk.hear(#"0:i:{"current":"c2","index":[{"id":"b","v":1,"d":{"t":"B"}}]}"#) == ["0:cv:c1"])
+        #expect(try talk.local("a") == #"{"t":"A"}"#)
+        #expect(talk.machine.status == .connecting)
+        #expect(talk.hear("0:c:[]").isEmpty)
+        #expect(talk.machine.status == .upToDate)
+    }
+
+    @Test("progress counts the objects read")
+    func progress() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.connect()
+        let page: String = #"0:i:{"current":"c1","index":[{"id":"a","v":2,"d":{}}],"mark":"m1"}"#
+        let told: [SyncAction] = talk.actions(["0:auth:user@example.com", page])
+        #expect(told.contains(.status(.indexing(done: 1, of: nil))))
+    }
+
+    @Test("an index that was cut goes on where it was, also after a restart")
+    func resumedWalk() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.connect()
+        _ = talk.hear(
+            "0:auth:user@example.com", #"0:i:{"current":"c1","index":[{"id":"a","v":1,"d":{"t":"A"}}],"mark":"m1"}"#)
+        var again: Transcript = try Transcript(store: talk.store)
+        #expect(again.connect().first?.contains(#""cmd":"i:1:m1::200""#) == true)
+        _ = again.hear("0:auth:user@example.com")
+        #expect(again.hear(#"0:i:{"current":"c1","index":[{"id":"b","v":1,"d":{"t":"B"}}]}"#) == ["0:cv:c1"])
+        #expect(try again.local("a") == #"{"t":"A"}"#, "read before the cut, and so not missing from the index")
+        #expect(try again.local("b") == #"{"t":"B"}"#)
+    }
+
+    @Test("later connections ask for changes since the last one seen")
+    func laterInit() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"n":1}"#)])
+        _ = talk.hear(
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"n":{"o":"r","v":2}},"sv":1,"ev":2,"ccids":["q"]}]"#
+        )
+        var again: Transcript = try Transcript(store: talk.store, seed: 2)
+        let hello: String? = again.connect().first
+        #expect(hello?.contains(#""cmd":"cv:cv2""#) == true)
+        #expect(hello?.contains(talk.machine.clientID.text) == true, "the client id is the store's, not the process's")
+        #expect(try again.local("a") == #"{"n":2}"#)
+    }
+
+    @Test("an unknown position leads to the index; what is missing there and was never edited here is gone")
+    func indexAgain() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("gone", 3, #"{"t":"x"}"#), ("edited", 4, #"{"t":"y"}"#), ("stays", 1, #"{"t":"z"}"#)])
+        _ = talk.machine.goOffline(now: talk.now)
+        _ = try talk.set("edited", #"{"t":"yy"}"#)
+        _ = try talk.set("new", #"{"t":"n"}"#)
+        _ = talk.connect()
+        #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::200"])
+        let removed: [BucketEvent] = talk.events(#"0:i:{"current":"c9","index":[{"id":"stays","v":1,"d":{"t":"z"}}]}"#)
+        #expect(removed.count == 1)
+        if case .removed(let removal)? = removed.first { #expect(removal.key == "gone" && removal.origin == .remote) }
+        let sent: [String] = talk.hear("0:c:[]")
+        #expect(sent.count == 2)
+        #expect(sent.contains { $0.contains(#""id":"edited""#) && !$0.contains("\"sv\"") && $0.contains("yy") })
+        #expect(sent.contains { $0.contains(#""id":"new""#) && !$0.contains("\"sv\"") })
+    }
+
+    @Test("a refused token stops everything until a new one; edits go on")
+    func refusedToken() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.connect()
+        let told: [SyncAction] = talk.actions([#"0:auth:{"msg":"Token invalid","code":401}"#])
+        #expect(told == [.disconnect, .status(.offline(.unauthorized("Token invalid")))])
+        #expect(talk.machine.deadline == nil)
+        #expect(try talk.set("a", #"{"n":1}"#).isEmpty)
+        _ = talk.machine.setToken("better", now: talk.now)
+        #expect(talk.machine.tick(now: talk.now).contains(.connect))
+        #expect(talk.sent(talk.machine.opened(now: talk.now)).first?.contains(#""token":"better""#) == true)
+    }
+
+    @Test("a bucket the server does not open is tried again later; the others go on")
+    func refusedBucket() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.connect()
+        #expect(talk.hear(#"0:auth:{"msg":"no","code":500}"#).isEmpty)
+        talk.now += 30_000
+        #expect(talk.sent(talk.machine.tick(now: talk.now)).contains { $0.hasPrefix("0:init:") })
+    }
+
+    @Test("a store of one user is not synced as another")
+    func otherUser() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live()
+        var again: Transcript = try Transcript(store: talk.store)
+        _ = again.connect()
+        let told: [SyncAction] = again.actions(["0:auth:other@example.com"])
+        #expect(told == [.disconnect, .status(.offline(.wrongAccount("other@example.com")))])
+    }
+}
+
+@Suite("Local edits on their way")
+struct PendingTests {
+    @Test("a new object goes without sv, an edit with it; one change in flight per object")
+    func inFlight() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 3, #"{"t":"ab"}"#)])
+        let first: [String] = try talk.type("a", at: 1, "X")
+        #expect(first.count == 1)
+        #expect(first[0].contains(#""sv":3,"o":"M","v":{"t":{"o":"d","v":"=1\t+X\t=1"}}"#))
+        #expect(try talk.type("a", at: 2, "Y").isEmpty, "waits for the first")
+        #expect(try talk.type("a", at: 3, "Z").isEmpty)
+        #expect(try talk.set("b", "{\"n\":1}").first?.contains("\"sv\"") == false, "other objects do not wait")
+        #expect(talk.machine.status == .syncing(pending: 2))
+        let ack: String =
+            #"0:c:[{"clientid":"me","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"=1\t+X\t=1"}},"sv":3,"ev":4,"ccids":["\#(ccid(first[0]))"]}]"#
+        let second: [String] = talk.hear(ack)
+        #expect(second.count == 1)
+        #expect(second[0].contains(#""sv":4,"o":"M","v":{"t":{"o":"d","v":"=2\t+YZ\t=1"}}"#))
+        #expect(ccid(second[0]) != ccid(first[0]))
+        #expect(try talk.ghost("a") == (4, #"{"t":"aXb"}"#))
+    }
+
+    @Test("after a cut the same change goes again, byte for byte, when the server does not tell it first")
+    func resend() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let first: [String] = try talk.type("a", at: 2, "c")
+        _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+        _ = talk.connect()
+        #expect(talk.hear("0:auth:user@example.com").isEmpty, "nothing before the server told what we missed")
+        #expect(talk.hear("0:c:[]") == first)
+    }
+
+    @Test("a lost acknowledgement comes with the changes since, and nothing goes twice")
+    func lostAcknowledgement() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let id: String = ccid(try talk.type("a", at: 2, "c").first)
+        var again: Transcript = try Transcript(store: talk.store, seed: 9)
+        _ = again.connect()
+        let told: [String] = again.hear(
+            "0:auth:user@example.com",
+            #"0:c:[{"clientid":"me","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"=2\t+c"}},"sv":1,"ev":2,"ccids":["\#(id)"]}]"#
+        )
+        #expect(told.isEmpty)
+        #expect(again.machine.status == .upToDate)
+        #expect(try again.local("a") == #"{"t":"abc"}"#)
+    }
+
+    @Test("a foreign change moves under the edits, and tells how it hits what the app sees")
+    func foreign() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abcd"}"#)])
+        let first: [String] = try talk.type("a", at: 1, "P")
+        _ = try talk.type("a", at: 3, "L")
+        #expect(try talk.local("a") == #"{"t":"aPbLcd"}"#)
+        let events: [BucketEvent] = talk.events(
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"=3\t+R\t=1"}},"sv":1,"ev":2,"ccids":["q"]}]"#
+        )
+        guard case .changed(let change)? = events.first else { throw NotAnObject() }
+        #expect(events.count == 1)
+        #expect(change.origin == .remote)
+        #expect(change.diff.json.serializedText == #"{"t":{"o":"d","v":"=5\t+R\t=1"}}"#)
+        #expect(try talk.local("a") == #"{"t":"aPbLcRd"}"#)
+        let ack: String =
+            #"0:c:[{"clientid":"me","cv":"cv3","id":"a","o":"M","v":{"t":{"o":"d","v":"=1\t+P\t=4"}},"sv":2,"ev":3,"ccids":["\#(ccid(first[0]))"]}]"#
+        let next: [String] = talk.hear(ack)
+        #expect(next.first?.contains(#""sv":3,"o":"M","v":{"t":{"o":"d","v":"=3\t+L\t=3"}}"#) == true)
+    }
+
+    @Test("at one place the change that reached the server first comes first, on both sides")
+    func tie() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":""}"#)])
+        _ = try talk.type("a", at: 0, "mine")
+        _ = talk.hear(
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"+theirs"}},"sv":1,"ev":2,"ccids":["q"]}]"#
+        )
+        #expect(try talk.local("a") == #"{"t":"theirsmine"}"#)
+    }
+
+    @Test("an acknowledgement that says more than we sent brings the difference, past later edits")
+    func otherRebase() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let id: String = ccid(try talk.type("a", at: 1, "P").first)
+        _ = try talk.type("a", at: 3, "L")
+        let events: [BucketEvent] = talk.events(
+            #"0:c:[{"clientid":"me","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"+!\t=1\t+P\t=1"}},"sv":1,"ev":2,"ccids":["\#(id)"]}]"#
+        )
+        #expect(events.count == 1)
+        #expect(try talk.local("a") == #"{"t":"!aPbL"}"#)
+    }
+
+    @Test("the number of changes in flight is bounded; the rest follows the answers")
+    func window() throws {
+        var talk: Transcript = try Transcript()
+        talk.machine.options.changesInFlightMax = 2
+        _ = talk.live()
+        let sent: [String] = try (0..<5).flatMap { try talk.set("k\($0)", "{\"n\":1}") }
+        #expect(sent.count == 2)
+        let next: [String] = talk.hear(
+            #"0:c:[{"clientid":"me","cv":"cv2","id":"k0","o":"M","v":{"n":{"o":"+","v":1}},"ev":1,"ccids":["\#(ccid(sent[0]))"]}]"#
+        )
+        #expect(next.count == 1)
+        #expect(next[0].contains(#""id":"k2""#))
+    }
+
+    @Test("nothing is sent or told when the store fails; the edit is refused and all goes on later")
+    func failingStore() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        talk.store.failsNextCommit = true
+        #expect(throws: ClientError.self) { try talk.type("a", at: 0, "x") }
+        let after: [SyncAction] = talk.machine.tick(now: talk.now)
+        #expect(after.contains(.disconnect))
+        #expect(talk.sent(after).isEmpty)
+        #expect(try talk.local("a") == #"{"t":"ab"}"#)
+        _ = talk.connect()
+        _ = talk.hear("0:auth:user@example.com", "0:c:[]")
+        #expect(try talk.type("a", at: 0, "y").count == 1)
+    }
+
+    @Test("an edit that does not fit changes nothing")
+    func misfit() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let wrong: ObjectDiff = ObjectDiff([(key: "t", operation: .text(TextDelta.identity(length: 7)))])
+        #expect(throws: ClientError.self) {
+            try talk.machine.edit(talk.notes, EntityKey("a"), by: wrong, now: talk.now)
+        }
+        #expect(try talk.local("a") == #"{"t":"ab"}"#)
+        #expect(try talk.type("a", at: 0, "x").count == 1)
+    }
+}
+
+@Suite("Removals")
+struct RemovalTests {
+    private let remote: String = #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#
+
+    @Test("a remote removal removes what was not edited here")
+    func remoteRemoval() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        #expect(talk.events(remote).count == 1)
+        #expect(try talk.local("a") == nil)
+        #expect(talk.hear(remote).isEmpty, "nothing is echoed")
+    }
+
+    @Test("an edited object that was removed comes back as a new one after 404")
+    func restored() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab","n":1}"#)])
+        let id: String = ccid(try talk.type("a", at: 2, "c").first)
+        #expect(talk.events(remote).isEmpty)
+        let again: [String] = talk.hear(#"0:c:[{"clientid":"me","id":"a","error":404,"ccids":["\#(id)"]}]"#)
+        #expect(again.count == 1)
+        #expect(ccid(again[0]) != id)
+        #expect(!again[0].contains("\"sv\""))
+        #expect(again[0].contains(#""v":{"t":{"o":"+","v":"abc"},"n":{"o":"+","v":1}}"#))
+        _ = talk.hear(
+            #"0:c:[{"clientid":"me","cv":"cv3","id":"a","o":"M","v":{"t":{"o":"+","v":"abc"},"n":{"o":"+","v":1}},"ev":3,"ccids":["\#(ccid(again[0]))"]}]"#
+        )
+        #expect(try talk.ghost("a").version == 3)
+        #expect(talk.machine.status == .upToDate)
+    }
+
+    @Test("a removal names the version it means; an edit in between does not save the object")
+    func localRemoval() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let first: [String] = try talk.remove("a")
+        #expect(first.first?.contains(#""sv":1,"o":"-""#) == true)
+        #expect(
+            talk.events(
+                #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"=2\t+c"}},"sv":1,"ev":2,"ccids":["q"]}]"#
+            ).isEmpty)
+        let second: [String] = talk.hear(
+            #"0:c:[{"clientid":"me","id":"a","error":405,"ccids":["\#(ccid(first[0]))"]}]"#)
+        #expect(second.first?.contains(#""o":"-""#) == true)
+        #expect(second.first?.contains("\"sv\"") == false)
+        _ = talk.hear(#"0:c:[{"clientid":"me","cv":"cv3","id":"a","o":"-","ev":3,"ccids":["\#(ccid(second.first))"]}]"#)
+        #expect(try talk.local("a") == nil)
+        #expect(talk.machine.status == .upToDate)
+    }
+
+    @Test("both remove: 412 ends it")
+    func bothRemove() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let id: String = ccid(try talk.remove("a").first)
+        #expect(talk.events(remote).isEmpty)
+        #expect(talk.hear(#"0:c:[{"clientid":"me","id":"a","error":412,"ccids":["\#(id)"]}]"#).isEmpty)
+        #expect(talk.machine.status == .upToDate)
+        #expect(try talk.local("a") == nil)
+    }
+
+    @Test("an object that was made and removed before it was sent is never sent")
+    func neverSent() throws {
+        var talk: Transcript = try Transcript()
+        _ = try talk.set("a", "{\"n\":1}")
+        _ = try talk.remove("a")
+        #expect(talk.live().filter { $0.contains(":c:") }.isEmpty)
+        #expect(talk.machine.status == .upToDate)
+    }
+}
