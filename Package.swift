@@ -68,6 +68,10 @@ let package = Package(
         tests(
             "IntegrationTests",
             ["ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+        library(
+            "ThicketProcesses", "Tests/Processes", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+        program("thicket-soak", "Tests/Soak", ["ThicketProcesses", "ThicketCommandLine"]),
+        tests("ProcessTests", ["ThicketProcesses", "ThicketProtocol", "thicketd", "thicket"]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol"]),
         tests("ReplayTests", ["ThicketReplay", "ThicketProtocol", "ThicketTestSupport"]),
         tests("ClientTests", ["ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketTestSupport"]),

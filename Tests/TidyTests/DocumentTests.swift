@@ -81,12 +81,10 @@ struct DocumentTests {
     func errorCodes(code: ErrorCode) throws {
         let text: String = try #require(Repository.text("docs/PROTOCOL.md"))
         #expect(text.contains("| \(code.rawValue) |"), "docs/PROTOCOL.md has no row for \(code.rawValue)")
-        let tests: [String] = Repository.files("Tests", ending: ".swift").filter { (path: String) in
-            !path.hasPrefix("Tests/TidyTests/")
-        }
-        let isTested: Bool = tests.contains { (path: String) in
-            let text: String = Repository.text(path) ?? ""
-            return text.contains(".\(code)") || text.contains("\(code.rawValue)")
+        let isTested: Bool = SwiftText.paths("Tests").contains { (path: String) in
+            guard !path.hasPrefix("Tests/TidyTests/") else { return false }
+            return !Bytes.places(of: ".\(code)", in: SwiftText.code(path)).isEmpty
+                || !Bytes.places(of: "\(code.rawValue)", in: SwiftText.code(path)).isEmpty
         }
         #expect(isTested, "no test provokes \(code.rawValue)")
     }

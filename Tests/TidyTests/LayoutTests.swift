@@ -7,11 +7,13 @@ struct LayoutTests {
     /// Longest source file. One that grows past it usually holds two ideas that want names.
     private static let linesMax: Int = 500
 
-    @Test("no source file is longer than 500 lines, and no line longer than 120 columns outside text")
+    @Test("no source file is longer than 500 lines")
     func length() {
         for folder: String in ["Sources", "Tests", "Bench", "Fuzz", "Snippets"] {
-            for path: String in Repository.files(folder, ending: ".swift") {
-                let count: Int = Repository.lines(path).count
+            for path: String in SwiftText.paths(folder) {
+                let count: Int = Repository.bytes(path).reduce(0) { (count: Int, byte: UInt8) in
+                    byte == 0x0A ? count + 1 : count
+                }
                 #expect(count <= LayoutTests.linesMax, "\(path) has \(count) lines: split it")
             }
         }
@@ -49,10 +51,11 @@ struct LayoutTests {
             #expect(
                 !name.hasSuffix("~") && !name.hasSuffix(".orig") && !name.hasSuffix(".rej") && !name.hasSuffix(".bak"))
             guard name.hasSuffix(".swift") else { continue }
-            #expect(Repository.text(path)?.isEmpty == false, "\(path) is empty")
-            for line: Substring in Repository.lines(path) {
-                #expect(!line.hasPrefix("<<<<<<< ") && !line.hasPrefix(">>>>>>> "), "\(path): a merge was left undone")
-            }
+            let bytes: [UInt8] = Repository.bytes(path)
+            #expect(!bytes.isEmpty, "\(path) is empty")
+            #expect(
+                Bytes.places(of: "\n<<<<<<< ", in: bytes).isEmpty && Bytes.places(of: "\n>>>>>>> ", in: bytes).isEmpty,
+                "\(path): a merge was left undone")
         }
     }
 
@@ -72,10 +75,10 @@ struct LayoutTests {
         // Written in pieces, so that this file does not name them.
         own += ["Users", "root"].map { (name: String) in "/" + name + "/" }
         for file: String in Repository.files() where LayoutTests.isText(file) {
-            guard let text: String = Repository.text(file) else { continue }
-            for folder: String in own where text.contains(folder) {
-                let folderText: String = folder.hasSuffix("/") ? folder : folder + "/"
-                #expect(!LayoutTests.names(folderText, in: text), "\(file) names \(folder)")
+            let bytes: [UInt8] = Repository.bytes(file)
+            for folder: String in own {
+                let start: String = folder.hasSuffix("/") ? folder : folder + "/"
+                #expect(!LayoutTests.names(start, in: bytes), "\(file) names \(folder)")
             }
         }
     }
@@ -98,15 +101,12 @@ struct LayoutTests {
     }
 
     /// Whether `folder` stands in `text` as the beginning of a path, not inside a longer one.
-    private static func names(_ folder: String, in text: String) -> Bool {
-        var rest: Substring = text[...]
-        while let range: Range<Substring.Index> = rest.firstRange(of: folder) {
-            let before: Character =
-                range.lowerBound > text.startIndex ? text[text.index(before: range.lowerBound)] : " "
-            if !before.isLetter && !before.isNumber && !"./_-~$}".contains(before) { return true }
-            rest = rest[range.upperBound...]
+    private static func names(_ folder: String, in bytes: [UInt8]) -> Bool {
+        Bytes.places(of: folder, in: bytes).contains { (place: Int) in
+            guard place > 0 else { return true }
+            let before: Character = .init(Unicode.Scalar(bytes[place - 1]))
+            return !before.isLetter && !before.isNumber && !"./_-~$}".contains(before)
         }
-        return false
     }
 
     /// Relative targets of `[words](target)`, without their anchors.

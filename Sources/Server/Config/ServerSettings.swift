@@ -77,6 +77,9 @@ public enum ServerSettings {
             "tail-changes-max", \.limits.tailChangesMax, 0...largest,
             "Changes of one bucket kept in memory. An older cv is answered from disk."),
         .bytes(
+            "tail-bytes-total-max", \.limits.tailBytesTotalMax, 0...1_024 * gib,
+            "Encoded changes of all buckets kept in memory."),
+        .bytes(
             "catch-up-page-bytes", \.limits.catchUpPageBytes, 64 * kib...64 * mib,
             "Largest c: message of a catch-up; a longer one comes in several messages."),
         .integer(

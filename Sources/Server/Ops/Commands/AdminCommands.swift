@@ -3,6 +3,7 @@ import ThicketProtocol
 
 /// The commands that work on a data folder, whether a server runs on it or not.
 enum AdminCommands {
+    /// The data folder of the settings.
     static func folder(_ config: ServerConfig, creating: Bool) throws(CommandFailure) -> DataFolder {
         do throws(DataFolderError) {
             return try DataFolder(config.data, creating: creating)
@@ -10,29 +11,119 @@ enum AdminCommands {
             throw CommandFailure(error)
         }
     }
+
+    /// The same, with a database in it.
+    static func folderWithData(_ config: ServerConfig) throws(CommandFailure) -> DataFolder {
+        let folder: DataFolder = try folder(config, creating: false)
+        guard folder.hasDatabase else {
+            throw CommandFailure(
+                "\(folder.path): there is no database here; 'thicketd app create' makes one, or name another folder "
+                    + "with --data")
+        }
+        return folder
+    }
+
+    static func admin(_ folder: DataFolder) throws(CommandFailure) -> StoreAdmin {
+        do throws(StoreError) {
+            return try StoreAdmin(path: folder.databasePath)
+        } catch {
+            throw CommandFailure("\(folder.databasePath): \(error)")
+        }
+    }
+
     static func createApp(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        throw CommandFailure("this command is not available yet")
+        let app: AppID = try identifier(call.argument("NAME"))
+        let folder: DataFolder = try folder(config, creating: true)
+        let admin: StoreAdmin = try admin(folder)
+        do throws(StoreAdminError) {
+            let isNew: Bool = try admin.createApp(app, now: UnixTime.now().milliseconds)
+            Terminal.write(isNew ? "created the app \(app)\n" : "the app \(app) is there already\n")
+        } catch {
+            throw CommandFailure("\(folder.path): \(error)")
+        }
     }
+
     static func createToken(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        throw CommandFailure("this command is not available yet")
+        let grant: TokenGrant = .init(
+            app: try identifier(call.value("app")), user: try identifier(call.value("user")),
+            isReadOnly: call.flag("read-only"))
+        let folder: DataFolder = try folderWithData(config)
+        let admin: StoreAdmin = try admin(folder)
+        do throws(StoreAdminError) {
+            Terminal.write(try admin.createToken(grant, now: UnixTime.now().milliseconds) + "\n")
+        } catch {
+            throw CommandFailure("\(folder.path): \(explained(error, admin))")
+        }
     }
+
     static func check(_ config: ServerConfig) throws(CommandFailure) {
-        throw CommandFailure("this command is not available yet")
+        let folder: DataFolder = try folderWithData(config)
+        let findings: StoreFindings
+        do throws(StoreError) {
+            findings = try StoreCheck.run(folder.databasePath)
+        } catch {
+            throw CommandFailure("\(folder.databasePath): \(error)")
+        }
+        for finding: String in findings.findings { Terminal.write(finding + "\n") }
+        if findings.findingsLeftOut > 0 { Terminal.write("and \(findings.findingsLeftOut) more\n") }
+        let seen: String =
+            "\(findings.buckets) buckets, \(findings.objects) objects, \(findings.changes) changes, "
+            + "\(findings.keyframes) keyframes, \(findings.segments) segments"
+        guard findings.isClean else {
+            throw CommandFailure(
+                "\(folder.path): \(findings.findings.count + findings.findingsLeftOut) findings in \(seen). Keep a "
+                    + "copy of the folder, then restore the last good backup; see docs/OPERATIONS.md")
+        }
+        Terminal.write("clean: \(seen)\n")
     }
+
     static func backup(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        throw CommandFailure("this command is not available yet")
+        let folder: DataFolder = try folderWithData(config)
+        let file: String = call.argument("FILE") ?? ""
+        do throws(StoreError) {
+            let report: StoreBackup.Report = try StoreBackup.run(from: folder.databasePath, to: file)
+            Terminal.write(
+                "wrote \(file): \(report.bytes) bytes, \(report.buckets) buckets, \(report.changes) changes, checked\n")
+        } catch {
+            throw CommandFailure("no backup was written to \(file): \(error)")
+        }
     }
+
     static func restore(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        throw CommandFailure("this command is not available yet")
+        let folder: DataFolder = try folder(config, creating: true)
+        let file: String = call.argument("FILE") ?? ""
+        let lock: FolderLock
+        do throws(DataFolderError) {
+            lock = try folder.lock()
+        } catch {
+            throw CommandFailure(error)
+        }
+        defer { withExtendedLifetime(lock) {} }
+        do throws(StoreError) {
+            let report: StoreRestore.Report = try StoreRestore.run(from: file, to: folder.databasePath)
+            Terminal.write(
+                "restored \(file) into \(folder.path); versions went up by \(report.versionsAdded), and every client "
+                    + "will read its index anew\n")
+            if let kept: String = report.replaced { Terminal.write("what was there before is \(kept)\n") }
+        } catch {
+            throw CommandFailure("\(file) was not restored, \(folder.path) is as it was: \(error)")
+        }
     }
-}
-enum TokenImport {
-    static func run(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        throw CommandFailure("this command is not available yet")
+
+    /// A name from the command line, checked.
+    static func identifier<Name: Identifier>(_ text: String?) throws(CommandFailure) -> Name {
+        do throws(IdentifierError) {
+            return try Name(text ?? "")
+        } catch {
+            throw CommandFailure(error.description, .usage)
+        }
     }
-}
-enum ServeCommand {
-    static func run(_ loaded: LoadedConfig) throws(CommandFailure) {
-        throw CommandFailure("this command is not available yet")
+
+    /// The refusal with what to do next.
+    static func explained(_ error: StoreAdminError, _ admin: StoreAdmin) -> String {
+        guard case .unknownApp(let app) = error else { return error.description }
+        let apps: [String] = ((try? admin.apps()) ?? []).map(\.text)
+        let nearest: String? = Suggestion.nearest(to: app.text, in: apps)
+        return "\(error)" + (nearest.map { "; did you mean \($0)?" } ?? "; 'thicketd app create \(app)' makes it")
     }
 }

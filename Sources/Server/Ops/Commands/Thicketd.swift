@@ -59,7 +59,7 @@ public enum Thicketd {
         case "serve": try ServeCommand.run(loaded)
         case "app create": try AdminCommands.createApp(call, loaded.config)
         case "token create": try AdminCommands.createToken(call, loaded.config)
-        case "token import": try TokenImport.run(call, loaded.config)
+        case "token import": try TokenImportCommand.run(call, loaded.config)
         case "check": try AdminCommands.check(loaded.config)
         case "backup": try AdminCommands.backup(call, loaded.config)
         case "restore": try AdminCommands.restore(call, loaded.config)

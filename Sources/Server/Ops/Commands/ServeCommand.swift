@@ -1,0 +1,83 @@
+import Glibc
+import ThicketCommandLine
+import ThicketCrypto
+
+/// `thicketd serve`: puts the server together and runs it on the calling thread, which must be the main one.
+enum ServeCommand {
+    static func run(_ loaded: LoadedConfig) throws(CommandFailure) {
+        // Before the first thread: signals are to reach the loop as events and nobody else.
+        EventLoop.blockSignals()
+        let config: ServerConfig = loaded.config
+        let folder: DataFolder = try AdminCommands.folder(config, creating: true)
+        let lock: FolderLock = try take(folder)
+        defer { withExtendedLifetime(lock) {} }
+        let metrics: Metrics = .init()
+        let log: Log = .init(
+            level: config.logLevel, sink: DescriptorSink(dropped: metrics.logLinesDropped), idKey: try logKey(folder))
+        for name: String in loaded.ignoredVariables {
+            log.warning("config.variable_ignored", ["name": .text(name)])
+        }
+        let server: Server = try make(config, folder, metrics, log)
+        let handle: ServerHandle = server.handle
+        let control: ControlSocket = try open(folder, log) { question, tell in handle.ask(question, tell: tell) }
+        control.start()
+        defer { control.stop() }
+        Terminal.write("thicketd \(ThicketServer.version) listening on \(server.listener.address)\n")
+        server.run()
+    }
+
+    private static func take(_ folder: DataFolder) throws(CommandFailure) -> FolderLock {
+        do throws(DataFolderError) {
+            return try folder.lock()
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    private static func make(
+        _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log
+    ) throws(CommandFailure) -> Server {
+        let store: SQLiteStore
+        do throws(StoreError) {
+            store = try SQLiteStore(path: folder.databasePath)
+        } catch {
+            throw CommandFailure("\(folder.databasePath): \(error)")
+        }
+        do throws(NetError) {
+            let server: Server = try Server(
+                config: config, store: store, retention: config.retention, metrics: metrics, log: log
+            ) {
+                log.info("server.reload", ["note": "there is nothing to read anew"])
+            }
+            try server.watchSignals()
+            return server
+        } catch {
+            throw CommandFailure("\(error). Another program may have the port; --listen chooses another")
+        }
+    }
+
+    private static func open(
+        _ folder: DataFolder, _ log: Log, _ asker: @escaping ControlSocket.Asker
+    ) throws(CommandFailure) -> ControlSocket {
+        do throws(ControlError) {
+            return try ControlSocket(folder: folder, log: log, asker: asker)
+        } catch {
+            throw CommandFailure(error.description)
+        }
+    }
+
+    /// The key of the hashes in the log, made at the first start.
+    private static func logKey(_ folder: DataFolder) throws(CommandFailure) -> [UInt8] {
+        if let kept: [UInt8] = FileText.readBytes(folder.logKeyPath, bytesMax: 64), kept.count == 32 { return kept }
+        let made: [UInt8] = RandomBytes.make(32)
+        let file: Int32 = Glibc.open(folder.logKeyPath, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else {
+            throw CommandFailure("\(folder.logKeyPath) cannot be written: \(DataFolder.reason(errno))")
+        }
+        defer { close(file) }
+        guard write(file, made, made.count) == made.count else {
+            throw CommandFailure("\(folder.logKeyPath) cannot be written: \(DataFolder.reason(errno))")
+        }
+        return made
+    }
+}

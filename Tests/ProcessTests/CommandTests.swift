@@ -1,0 +1,155 @@
+import Glibc
+import Testing
+import ThicketProcesses
+import ThicketProtocol
+
+/// `thicketd` as an operator meets it: the built program, its words, its output and its exit codes.
+@Suite("thicketd commands")
+struct CommandTests {
+    private let folder: TemporaryFolder = .init("commands")
+    private var data: String { folder.path + "/data" }
+
+    private func run(_ words: String..., input: String = "") throws -> ChildProcess.Outcome {
+        try ChildProcess.run([Programs.thicketd] + words, input: input)
+    }
+
+    private func write(_ name: String, _ text: String) -> String {
+        let path: String = folder.path + "/" + name
+        let file: Int32 = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        _ = Glibc.write(file, text, text.utf8.count)
+        close(file)
+        return path
+    }
+
+    @Test("help, version and completion go to standard output and end with 0")
+    func help() throws {
+        for words in [
+            ["--help"], ["help"], ["serve", "--help"], ["help", "token", "import"], ["version"], ["--version"],
+        ] {
+            let outcome: ChildProcess.Outcome = try ChildProcess.run([Programs.thicketd] + words)
+            #expect(outcome.code == 0 && !outcome.output.isEmpty && outcome.errors.isEmpty, "\(words)")
+        }
+        #expect(try run("completion", "bash").output.contains("complete -o filenames -F _thicketd thicketd"))
+        for command in ["serve", "app create", "token create", "token import", "check", "backup", "restore", "ask"] {
+            let outcome: ChildProcess.Outcome = try ChildProcess.run(
+                [Programs.thicketd] + command.split(separator: " ").map(String.init) + ["--help"])
+            #expect(outcome.output.contains("Examples:"), "\(command)")
+        }
+    }
+
+    @Test(
+        "words that cannot be used end with 2, say why and do nothing",
+        arguments: [
+            (["srve"], "did you mean 'serve'?"), (["serve", "--lisen", "x"], "did you mean --listen?"),
+            (["serve", "--idle-timeout", "30"], "has no unit"), (["serve", "--listen", "8000"], "not HOST:PORT"),
+            (["app", "create"], "NAME is missing"), (["app", "create", "a b"], "app id"),
+            (["token", "create", "--app", "x"], "--user USER is missing"),
+            (["ask", "a", "u", "b", "all"], "say index, log:0"),
+            (["ask", "a", "u", "b", "index", "--wait", "9"], "no unit"),
+            (["config", "--config", "/nowhere/x.conf"], "cannot be read: No such file"), ([], "Commands:"),
+        ] as [([String], String)])
+    func refusedWords(words: [String], part: String) throws {
+        let outcome: ChildProcess.Outcome = try ChildProcess.run(
+            [Programs.thicketd] + words, variables: ["THICKET_DATA": data])
+        #expect(outcome.code == 2 && outcome.output.isEmpty, "\(outcome)")
+        #expect(outcome.errors.contains(part), "\(outcome.errors)")
+        #expect(access(data, F_OK) != 0, "nothing may be made")
+    }
+
+    @Test("config shows each value with its source, and a slip in the environment is an error")
+    func config() throws {
+        let file: String = write("t.conf", "idle-timeout = 2m\nmessages-burst = 7 # few\n")
+        let outcome: ChildProcess.Outcome = try ChildProcess.run(
+            [Programs.thicketd, "config", "--config", file, "--listen", "0.0.0.0:1"],
+            variables: ["THICKET_DATA": "/srv/x", "THICKET_IDLE_TIMEOUT": "3m"])
+        let lines: [String] = outcome.output.split(separator: "\n").map { (line: Substring) in
+            line.split(separator: " ").joined(separator: " ")
+        }
+        #expect(outcome.code == 0)
+        #expect(lines.contains("data = /srv/x # environment"))
+        #expect(lines.contains("idle-timeout = 3m # environment"))
+        #expect(lines.contains("messages-burst = 7 # \(file):2"))
+        #expect(lines.contains("listen = 0.0.0.0:1 # flag"))
+        #expect(lines.contains("log-level = info # default"))
+        let slip: ChildProcess.Outcome = try ChildProcess.run(
+            [Programs.thicketd, "config"], variables: ["THICKET_DTA": "x"])
+        #expect(slip.code == 2 && slip.errors.contains("did you mean THICKET_DATA?"))
+    }
+
+    @Test("apps and tokens are made, once")
+    func appsAndTokens() throws {
+        #expect(try run("token", "create", "--app", "a", "--user", "u", "--data", data).code == 1)
+        #expect(try run("app", "create", "Notes", "--data", data).output == "created the app notes\n")
+        #expect(try run("app", "create", "notes", "--data", data).output == "the app notes is there already\n")
+        let token: ChildProcess.Outcome = try run("token", "create", "--app", "notes", "--user", "u", "--data", data)
+        #expect(token.output.utf8.count == 33 && token.output.utf8.dropLast().allSatisfy { isHex($0) })
+        let other: ChildProcess.Outcome = try run("token", "create", "--app", "note", "--user", "u", "--data", data)
+        #expect(other.code == 1 && other.errors.contains("there is no app note; did you mean notes?"))
+        var info: stat = .init()
+        #expect(stat(data + "/thicket.db", &info) == 0 && info.st_mode & 0o077 == 0, "for the owner only")
+        let check: ChildProcess.Outcome = try run("check", "--data", data)
+        #expect(check.code == 0 && check.output.hasPrefix("clean: 0 buckets"))
+    }
+
+    private func isHex(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte) }
+
+    @Test("an import takes all lines or none, and names each line it cannot take")
+    func tokenImport() throws {
+        try Daemon.command(data, ["app", "create", "notes"], succeeding: true)
+        let good: String = #"{"app":"notes","user":"ann@example.com","token":"0123456789abcdef0123456789abcdef"}"#
+        let bad: ChildProcess.Outcome = try run(
+            "token", "import", "-", "--data", data,
+            input: """
+                \(good)
+                {"app":"notes","user":"b"}
+                not json
+
+                {"app":"other","user":"b","token":"12345678"}
+                {"app":"notes","user":"b","tokn":"12345678"}
+                {"app":"notes","user":"b","token":"short"}
+                {"app":"notes","user":"","token":"12345678"}
+                {"app":"notes","user":"b","token":"12345678","read_only":1}
+                """)
+        #expect(bad.code == 1 && bad.output.isEmpty)
+        for part in [
+            "-:2: \"token\" is missing", "-:3: this is not JSON", "-:5: there is no app other",
+            "-:6: \"tokn\" is not known; did you mean \"token\"?", "-:7: the token is shorter than 8 bytes",
+            "-:8: user name: is empty", "-:9: \"read_only\" is neither true nor false", "Nothing was imported.",
+        ] { #expect(bad.errors.contains(part), "\(part) in \(bad.errors)") }
+        let file: String = write("tokens", good + "\r\n\n" + good.replacing("0123", with: "abcd") + "\n")
+        #expect(try run("token", "import", file, "--data", data).output == "imported 2 tokens\n")
+        #expect(try run("token", "import", file, "--data", data).output == "imported 0 tokens, 2 were there already\n")
+        let taken: ChildProcess.Outcome = try run(
+            "token", "import", "-", "--data", data, input: "\n" + good.replacing("ann", with: "bob"))
+        #expect(taken.code == 1 && taken.errors.contains("-:2: this token is in use for another app, user or right"))
+    }
+
+    @Test(
+        "commands on a folder without data say what is missing",
+        arguments: ["check", "backup", "token", "ask", "health"])
+    func noData(command: String) throws {
+        let words: [String] =
+            switch command {
+            case "backup": ["backup", folder.path + "/b"]
+            case "token": ["token", "import", "-"]
+            case "ask": ["ask", "a", "u", "b", "index"]
+            case "health": ["health", "--listen", "127.0.0.1:1"]
+            default: [command]
+            }
+        let missing: ChildProcess.Outcome = try Daemon.command(data, words)
+        #expect(missing.code == (command == "health" ? 4 : 1), "\(missing)")
+        mkdir(data, 0o700)
+        let empty: ChildProcess.Outcome = try Daemon.command(data, words)
+        #expect(empty.code == (command == "health" || command == "ask" ? 4 : 1), "\(empty)")
+        #expect(empty.errors.hasPrefix("thicketd: ") && !empty.errors.contains("Error("), "\(empty.errors)")
+        #expect(access(data + "/thicket.db", F_OK) != 0)
+    }
+
+    @Test("check finds what is broken and ends with 1")
+    func brokenData() throws {
+        try Daemon.command(data, ["app", "create", "notes"], succeeding: true)
+        _ = write("data/thicket.db", "this is no database")
+        let outcome: ChildProcess.Outcome = try run("check", "--data", data)
+        #expect(outcome.code == 1, "\(outcome)")
+    }
+}

@@ -1,0 +1,15 @@
+import Testing
+import ThicketProcesses
+
+@Suite("Crash", .serialized)
+struct CrashTests {
+    @Test("three kills under load lose no acknowledged change, apply none twice, and leave the data sound")
+    func kills() throws {
+        var settings: CrashTest.Settings = .init()
+        settings.seed = UInt64.random(in: 0...UInt64.max)
+        let result: CrashTest.Result = try CrashTest(settings).run()
+        #expect(result.faults.isEmpty, "seed \(settings.seed): \(result.faults.prefix(10))")
+        #expect(result.lost == 0)
+        #expect(result.rounds == 3 && result.acknowledged > 50, "\(result.summary)")
+    }
+}

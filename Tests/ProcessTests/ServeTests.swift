@@ -1,0 +1,198 @@
+import Glibc
+import Testing
+import ThicketProcesses
+import ThicketProtocol
+
+/// A running `thicketd`, its neighbours and its end.
+@Suite("thicketd serve")
+struct ServeTests {
+    private let folder: TemporaryFolder = .init("serve")
+
+    /// Stores one object through the wire.
+    private func put(_ port: UInt16, token: String, key: String, _ text: String) throws {
+        let socket: WireSocket = try .init(port: port, app: "notes")
+        try socket.open("note", app: "notes", token: token, clientID: "test")
+        socket.send(
+            #"0:c:{"clientid":"test","id":"\#(key)","o":"M","ccid":"\#(key)-1","v":{"t":{"o":"+","v":"\#(text)"}}}"#)
+        let error: Int? = try socket.next { (message: ServerMessage) -> Int?? in
+            guard case .channel(0, .changes(let events)) = message, let event: ChangeEvent = events.first else {
+                return nil
+            }
+            if case .refused(let refusal) = event { return refusal.error }
+            return .some(nil)
+        }
+        if let error: Int { throw ProcessError("the change was refused with \(error)") }
+    }
+
+    /// Keys and versions of the bucket.
+    private func index(_ port: UInt16, token: String) throws -> [String: Version] {
+        let socket: WireSocket = try .init(port: port, app: "notes")
+        try socket.open("note", app: "notes", token: token, clientID: "test")
+        socket.send("0:i::::100")
+        let page: IndexPage = try socket.next { (message: ServerMessage) -> IndexPage? in
+            if case .channel(0, .index(let page)) = message { page } else { nil }
+        }
+        var versions: [String: Version] = [:]
+        for entry: IndexPage.Entry in page.entries { versions[entry.key.text] = entry.version }
+        return versions
+    }
+
+    @Test("it says where it listens, answers its health, and ends with 0 on SIGTERM, closing with 1001")
+    func life() throws {
+        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
+        let server: Daemon = try .init(folder: folder.path)
+        let health: ChildProcess.Outcome = try Daemon.command(
+            folder.path, ["health", "--listen", "127.0.0.1:\(server.port)"])
+        #expect(health.code == 0 && health.output.hasPrefix("ready"))
+        let socket: WireSocket = try .init(port: server.port, app: "notes")
+        try socket.open("note", app: "notes", token: token, clientID: "test")
+        let outcome: ChildProcess.Outcome = try server.terminate()
+        #expect(outcome.code == 0)
+        while !socket.isClosed { _ = socket.take() }
+        #expect(socket.closeCode == .goingAway)
+        #expect(outcome.errors.contains("event=server.started") && outcome.errors.contains("event=server.stopped"))
+        #expect(!outcome.errors.contains("ann@") && !outcome.errors.contains(token))
+        #expect(access(folder.path + "/control.sock", F_OK) != 0)
+    }
+
+    @Test("SIGINT ends it as SIGTERM does, and SIGHUP does not end it")
+    func signals() throws {
+        let server: Daemon = try .init(folder: folder.path)
+        server.process.signal(SIGHUP)
+        #expect(try Daemon.command(folder.path, ["health", "--listen", "127.0.0.1:\(server.port)"]).code == 0)
+        server.process.signal(SIGINT)
+        let outcome: ChildProcess.Outcome = try server.process.finish()
+        #expect(outcome.code == 0 && outcome.errors.contains("event=server.reload"))
+    }
+
+    @Test("a second server on the folder is refused with 3, and the first goes on")
+    func second() throws {
+        let server: Daemon = try .init(folder: folder.path)
+        let second: ChildProcess.Outcome = try Daemon.command(folder.path, ["serve", "--listen", "127.0.0.1:0"])
+        #expect(second.code == 3 && second.output.isEmpty)
+        #expect(second.errors.contains("in use by process \(server.process.id)"), "\(second.errors)")
+        #expect(try Daemon.command(folder.path, ["health", "--listen", "127.0.0.1:\(server.port)"]).code == 0)
+        try server.kill()
+        // The lock went with the process.
+        #expect(try Daemon(folder: folder.path).terminate().code == 0)
+    }
+
+    @Test("a port that is taken is named, with what to do")
+    func portTaken() throws {
+        let server: Daemon = try .init(folder: folder.path)
+        let other: TemporaryFolder = .init("other")
+        let outcome: ChildProcess.Outcome = try Daemon.command(
+            other.path, ["serve", "--listen", "127.0.0.1:\(server.port)"])
+        #expect(outcome.code == 1 && outcome.errors.contains("127.0.0.1:\(server.port)"), "\(outcome.errors)")
+        #expect(outcome.errors.contains("--listen chooses another"))
+    }
+
+    @Test("apps and tokens made while it runs are good at once, and read-only ones may not write")
+    func administration() throws {
+        let server: Daemon = try .init(folder: folder.path)
+        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
+        try put(server.port, token: token, key: "first", "a")
+        let reader: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com", readOnly: true)
+        #expect(try index(server.port, token: reader) == ["first": 1])
+        let refused: ProcessError? = #expect(throws: ProcessError.self) {
+            try put(server.port, token: reader, key: "second", "b")
+        }
+        #expect(refused?.description.contains("401") == true)
+        let imported: String = "imported-token-0001"
+        try Daemon.command(
+            folder.path, ["token", "import", "-"],
+            input: #"{"app":"notes","user":"ann@example.com","token":"\#(imported)"}"#, succeeding: true)
+        #expect(try index(server.port, token: imported) == ["first": 1])
+        let wrong: ProcessError? = #expect(throws: ProcessError.self) {
+            _ = try index(server.port, token: "wrong-token")
+        }
+        #expect(wrong?.description.contains("401") == true)
+        #expect(try Daemon.command(folder.path, ["check"]).code == 0)
+    }
+
+    @Test("a backup of the running server is restored after it stopped, with versions moved on")
+    func backupAndRestore() throws {
+        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
+        let server: Daemon = try .init(folder: folder.path)
+        try put(server.port, token: token, key: "kept", "a")
+        let copies: TemporaryFolder = .init("copies")
+        let file: String = copies.path + "/copy.db"
+        let backup: ChildProcess.Outcome = try Daemon.command(folder.path, ["backup", file])
+        #expect(backup.code == 0 && backup.output.contains("1 changes, checked"), "\(backup)")
+        #expect(try Daemon.command(folder.path, ["backup", file]).code == 1, "an existing file is not overwritten")
+        try put(server.port, token: token, key: "after", "b")
+
+        let refused: ChildProcess.Outcome = try Daemon.command(folder.path, ["restore", file])
+        #expect(refused.code == 3 && refused.errors.contains("in use"), "\(refused)")
+        #expect(try server.terminate().code == 0)
+
+        let restore: ChildProcess.Outcome = try Daemon.command(folder.path, ["restore", file])
+        #expect(restore.code == 0 && restore.output.contains("what was there before is"), "\(restore)")
+        #expect(try Daemon.command(folder.path, ["check"]).code == 0)
+        let again: Daemon = try .init(folder: folder.path)
+        #expect(try index(again.port, token: token) == ["kept": 1_000_001])
+        #expect(try again.terminate().code == 0)
+        #expect(try Daemon.command(folder.path, ["restore", "/nowhere"]).code == 1)
+        #expect(try Daemon.command(folder.path, ["check"]).code == 0, "a restore that failed changed nothing")
+    }
+
+    @Test("ask reaches the clients of a bucket and prints what they answer")
+    func ask() throws {
+        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
+        let server: Daemon = try .init(folder: folder.path)
+        let nobody: ChildProcess.Outcome = try Daemon.command(
+            folder.path, ["ask", "notes", "ann@example.com", "note", "index", "--wait", "1s"])
+        #expect(nobody.code == 1 && nobody.errors.contains("no client has that bucket open now"))
+
+        let socket: WireSocket = try .init(port: server.port, app: "notes")
+        try socket.open("note", app: "notes", token: token, clientID: "the client")
+        socket.send("0:i::::1")
+        let _: Bool = try socket.next { (message: ServerMessage) -> Bool? in
+            if case .channel(0, .index) = message { true } else { nil }
+        }
+        let words: [String] = ["ask", "notes", "ann@example.com", "note", "index", "--wait", "1s"]
+        let asker: ChildProcess = try .init([Programs.thicketd] + words + ["--data", folder.path])
+        let _: Bool = try socket.next { (message: ServerMessage) -> Bool? in
+            if case .channel(0, .indexRequest) = message { true } else { nil }
+        }
+        socket.send(#"0:index:{"index":[{"id":"a","v":1}],"current":"x","pending":{}}"#)
+        let outcome: ChildProcess.Outcome = try asker.finish()
+        #expect(outcome.code == 0 && outcome.errors.contains("asked 1 client"), "\(outcome)")
+        #expect(outcome.output.hasPrefix(#"{"client":"the client","answer":{"#), "\(outcome)")
+        #expect(outcome.output.contains(#""index":[{"id":"a","v":1}]"#), "\(outcome)")
+        #expect(try server.terminate().code == 0)
+        let gone: ChildProcess.Outcome = try Daemon.command(folder.path, words)
+        #expect(gone.code == 4 && gone.errors.contains("no server runs on this folder"), "\(gone)")
+    }
+
+    @Test("settings reach the server: metrics can be taken away")
+    func settings() throws {
+        let server: Daemon = try .init(
+            folder: folder.path, ["--log-level", "error"], variables: ["THICKET_METRICS": "off"])
+        #expect(try status("/metrics", server.port) == 404)
+        #expect(try status("/health/live", server.port) == 200)
+        let outcome: ChildProcess.Outcome = try server.terminate()
+        #expect(outcome.code == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+    }
+
+    private func status(_ path: String, _ port: UInt16) throws -> Int? {
+        let connection: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        defer { close(connection) }
+        var address: sockaddr_in = .init()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let result: Int32 = withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_in>) in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafePointer<sockaddr>) in
+                connect(connection, plain, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw ProcessError("no connection") }
+        let request: String = "GET \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        _ = write(connection, request, request.utf8.count)
+        var bytes: [UInt8] = .init(repeating: 0, count: 64)
+        let count: Int = read(connection, &bytes, bytes.count)
+        return Int(
+            String(decoding: bytes[..<max(0, count)], as: UTF8.self).split(separator: " ").dropFirst().first ?? "")
+    }
+}

@@ -1,0 +1,181 @@
+import Glibc
+import Synchronization
+
+/// A program that this process started, with its output at hand.
+///
+/// Belongs to one thread at a time; ends with its owner.
+public final class ChildProcess {
+    /// How a program ended and what it said.
+    public struct Outcome: Sendable {
+        /// Exit code; nil when a signal ended it.
+        public var code: Int32?
+        public var signal: Int32?
+        public var output: String
+        public var errors: String
+    }
+
+    public let id: pid_t
+    private let output: Int32
+    private let errors: Int32
+    private var outputBytes: [UInt8] = []
+    private var errorBytes: [UInt8] = []
+    private var isOver: Bool = false
+
+    /// Held while pipes are made and a child is started: a child of another thread must not inherit their ends, or
+    /// nobody would see the end of the output.
+    private static let starting: Mutex<Void> = .init(())
+
+    /// Starts a program.
+    /// - Parameters:
+    ///   - words: the program's path, then its arguments.
+    ///   - input: what it reads from standard input.
+    ///   - variables: added to this process' own, less all that begin with `THICKET_`.
+    public init(_ words: [String], input: String = "", variables: [String: String] = [:]) throws(ProcessError) {
+        let started: (pid_t, Int32, Int32)? = ChildProcess.starting.withLock { _ in
+            ChildProcess.start(words, input, variables)
+        }
+        guard let (id, output, errors): (pid_t, Int32, Int32) = started else {
+            throw ProcessError("cannot start \(words.first ?? "nothing"): \(String(cString: strerror(errno)))")
+        }
+        (self.id, self.output, self.errors) = (id, output, errors)
+    }
+
+    deinit {
+        if !isOver {
+            kill(id, SIGKILL)
+            waitpid(id, nil, 0)
+        }
+        close(output)
+        close(errors)
+    }
+
+    /// Runs a program to its end.
+    /// - Parameter seconds: it is killed and an error thrown when it takes longer.
+    public static func run(
+        _ words: [String], input: String = "", variables: [String: String] = [:], seconds: Int = 60
+    ) throws(ProcessError) -> Outcome {
+        try ChildProcess(words, input: input, variables: variables).finish(seconds: seconds)
+    }
+
+    /// Waits for the end, reading all output meanwhile.
+    public func finish(seconds: Int = 60) throws(ProcessError) -> Outcome {
+        let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
+        var open: [Int32] = [output, errors]
+        while !open.isEmpty {
+            guard Steady.milliseconds() < deadline else {
+                kill(id, SIGKILL)
+                throw ProcessError("process \(id) did not end within \(seconds) s; it said: \(texts)")
+            }
+            read(&open, waitingUntil: deadline)
+        }
+        var status: Int32 = 0
+        waitpid(id, &status, 0)
+        isOver = true
+        let signal: Int32 = status & 0x7F
+        return Outcome(
+            code: signal == 0 ? status >> 8 & 0xFF : nil, signal: signal == 0 ? nil : signal,
+            output: String(decoding: outputBytes, as: UTF8.self), errors: String(decoding: errorBytes, as: UTF8.self))
+    }
+
+    /// The first line of its output.
+    public func firstLine(seconds: Int = 30) throws(ProcessError) -> String {
+        let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
+        var open: [Int32] = [output, errors]
+        while true {
+            if let end: Int = outputBytes.firstIndex(of: 0x0A) {
+                return String(decoding: outputBytes[..<end], as: UTF8.self)
+            }
+            guard open.contains(output), Steady.milliseconds() < deadline else {
+                throw ProcessError("process \(id) said nothing within \(seconds) s or ended; it said: \(texts)")
+            }
+            read(&open, waitingUntil: deadline)
+        }
+    }
+
+    /// Sends a signal.
+    public func signal(_ number: Int32) { kill(id, number) }
+
+    private var texts: String {
+        String(decoding: outputBytes, as: UTF8.self) + String(decoding: errorBytes.suffix(4_000), as: UTF8.self)
+    }
+
+    private func read(_ open: inout [Int32], waitingUntil deadline: Int64) {
+        var polls: [pollfd] = open.map { (file: Int32) in pollfd(fd: file, events: Int16(POLLIN), revents: 0) }
+        let wait: Int64 = min(1_000, max(0, deadline - Steady.milliseconds()))
+        guard poll(&polls, nfds_t(polls.count), Int32(wait)) > 0 else { return }
+        var chunk: [UInt8] = .init(repeating: 0, count: 65_536)
+        for entry: pollfd in polls where entry.revents != 0 {
+            let count: Int = Glibc.read(entry.fd, &chunk, chunk.count)
+            if count <= 0 {
+                if count < 0, errno == EINTR { continue }
+                open.removeAll { $0 == entry.fd }
+            } else if entry.fd == output {
+                outputBytes += chunk[..<count]
+            } else {
+                errorBytes += chunk[..<count]
+            }
+        }
+    }
+
+    private static func start(
+        _ words: [String], _ input: String, _ variables: [String: String]
+    ) -> (pid_t, Int32, Int32)? {
+        guard let (inputRead, inputWrite): (Int32, Int32) = makePipe(), let (outRead, outWrite) = makePipe(),
+            let (errorRead, errorWrite) = makePipe()
+        else { return nil }
+        var actions: posix_spawn_file_actions_t = .init()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, inputRead, 0)
+        posix_spawn_file_actions_adddup2(&actions, outWrite, 1)
+        posix_spawn_file_actions_adddup2(&actions, errorWrite, 2)
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { (word: String) in strdup(word) } + [nil]
+        var environment: [UnsafeMutablePointer<CChar>?] = merged(variables).map { strdup($0) } + [nil]
+        defer { (arguments + environment).forEach { (text: UnsafeMutablePointer<CChar>?) in free(text) } }
+        var id: pid_t = 0
+        let result: Int32 = posix_spawn(&id, words.first ?? "", &actions, nil, &arguments, &environment)
+        [inputRead, outWrite, errorWrite].forEach { (end: Int32) in close(end) }
+        // Inputs of tests fit a pipe (64 KiB), so nobody has to wait here.
+        let bytes: [UInt8] = Array(input.utf8)
+        if !bytes.isEmpty { _ = write(inputWrite, bytes, bytes.count) }
+        close(inputWrite)
+        guard result == 0 else {
+            errno = result
+            return nil
+        }
+        return (id, outRead, errorRead)
+    }
+
+    private static func merged(_ variables: [String: String]) -> [String] {
+        var entries: [String] = []
+        var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
+        while let entry: UnsafeMutablePointer<CChar> = next.pointee {
+            let text: String = .init(cString: entry)
+            if !text.hasPrefix("THICKET_") { entries.append(text) }
+            next += 1
+        }
+        return entries + variables.map { (name: String, value: String) in "\(name)=\(value)" }
+    }
+
+    private static func makePipe() -> (read: Int32, write: Int32)? {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { return nil }
+        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+}
+
+/// What went wrong around a process or a connection, for the person who reads the test's output.
+public struct ProcessError: Error, CustomStringConvertible {
+    public let description: String
+    public init(_ description: String) { self.description = description }
+}
+
+/// A clock that only goes forward.
+public enum Steady {
+    public static func milliseconds() -> Int64 {
+        var time: timespec = .init()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

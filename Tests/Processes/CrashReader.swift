@@ -1,0 +1,104 @@
+import ThicketProtocol
+
+/// Follows one bucket's log from its beginning, once, and knows by it what the bucket must hold.
+final class CrashReader {
+    private let app: String
+    private let bucket: String
+    private let token: String
+    private var cv: String?
+    /// Every ccid of the log.
+    private(set) var seen: Set<String> = []
+    /// What must not be.
+    private(set) var faults: [String] = []
+    private var objects: [String: JSONObject] = [:]
+    private var versions: [String: Version] = [:]
+
+    init(app: String, bucket: String, token: String) {
+        (self.app, self.bucket, self.token) = (app, bucket, token)
+    }
+
+    /// Reads the log from where it stopped last time to its end. Nobody may be writing.
+    func follow(port: UInt16) throws(ProcessError) {
+        let socket: WireSocket = try connect(port)
+        let head: String = try page(socket, "0:i::::1").current.text
+        if cv == nil {
+            // A bucket that was never followed: its beginning is the position of the empty bucket, which only the first
+            // index gave.
+            cv = head
+            return
+        }
+        guard let from: String = cv, !from.utf8.elementsEqual(head.utf8) else { return }
+        socket.send("0:cv:\(from)")
+        while cv?.utf8.elementsEqual(head.utf8) != true {
+            let events: [ChangeEvent]? = try socket.next { (message: ServerMessage) -> [ChangeEvent]?? in
+                switch message {
+                case .channel(0, .changes(let events)): .some(events)
+                case .channel(0, .changeVersionUnknown): .some(nil)
+                default: nil
+                }
+            }
+            guard let events: [ChangeEvent] else {
+                throw ProcessError("\(bucket): the server does not know its own cv")
+            }
+            for event: ChangeEvent in events {
+                guard case .applied(let change) = event else { continue }
+                take(change)
+            }
+        }
+    }
+
+    /// Compares what the log says with what the index gives, object by object.
+    func compareWithIndex(port: UInt16) throws(ProcessError) {
+        let socket: WireSocket = try connect(port)
+        var left: Set<String> = Set(objects.keys)
+        var mark: String = ""
+        while true {
+            let page: IndexPage = try page(socket, "0:i:1:\(mark)::500")
+            for entry: IndexPage.Entry in page.entries {
+                let key: String = entry.key.text
+                left.remove(key)
+                if versions[key] != entry.version {
+                    faults.append("\(bucket)/\(key): version \(entry.version), the log says \(versions[key] as Any)")
+                }
+                if entry.data?.object != objects[key] { faults.append("\(bucket)/\(key): not what the log says") }
+            }
+            guard let next: String = page.mark else { break }
+            mark = next
+        }
+        for key: String in left.sorted() { faults.append("\(bucket)/\(key): in the log and not in the index") }
+    }
+
+    private func take(_ change: AppliedChange) {
+        cv = change.cv.text
+        for ccid: String in change.ccids where !seen.insert(ccid).inserted {
+            faults.append("\(bucket): \(ccid) was applied twice")
+        }
+        let key: String = change.key.text
+        let before: Version = versions[key] ?? 0
+        if change.ev <= before { faults.append("\(bucket)/\(key): version \(change.ev) after \(before)") }
+        versions[key] = change.ev
+        switch change.operation {
+        case .remove: objects[key] = nil
+        case .modify:
+            do {
+                let diff: ObjectDiff = try ObjectDiff(change.diff?.value ?? .null)
+                objects[key] = try JSONDiff.apply(diff, to: objects[key] ?? JSONObject())
+            } catch {
+                faults.append("\(bucket)/\(key): version \(change.ev) does not fit the one before: \(error)")
+            }
+        }
+    }
+
+    private func connect(_ port: UInt16) throws(ProcessError) -> WireSocket {
+        let socket: WireSocket = try WireSocket(port: port, app: app)
+        try socket.open(bucket, app: app, token: token, clientID: "reader")
+        return socket
+    }
+
+    private func page(_ socket: WireSocket, _ request: String) throws(ProcessError) -> IndexPage {
+        socket.send(request)
+        return try socket.next { (message: ServerMessage) -> IndexPage? in
+            if case .channel(0, .index(let page)) = message { page } else { nil }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import ThicketProtocol
+import ThicketTestSupport
+
+/// Kills a real server under load, again and again, and proves after each restart that every acknowledged change is
+/// there, none twice, and that the stored data passes `thicketd check`.
+public struct CrashTest {
+    /// How it is run; the same seed sends the same changes (the moments of the crashes differ).
+    public struct Settings: Sendable {
+        public var rounds: Int = 3
+        public var seed: UInt64 = 1
+        /// Authors; they share the buckets.
+        public var writers: Int = 6
+        public var buckets: Int = 3
+        /// Shortest and longest time from the first acknowledgement of a round to the crash, in milliseconds.
+        public var loadMilliseconds: ClosedRange<Int> = 50...400
+        public init() {}
+    }
+
+    /// What came out.
+    public struct Result: Sendable {
+        public var rounds: Int = 0
+        public var acknowledged: Int = 0
+        /// Acknowledged and not in the log after a restart.
+        public var lost: Int = 0
+        /// Sent again after a crash and known to the server.
+        public var foundBefore: Int = 0
+        /// Everything that must not be, in words.
+        public var faults: [String] = []
+        /// One line for people.
+        public var summary: String {
+            "\(rounds) rounds of SIGKILL: \(acknowledged) changes acknowledged, \(lost) lost, \(foundBefore) sent again "
+                + "and known, \(faults.count) faults"
+        }
+    }
+
+    private let settings: Settings
+    private let report: (String) -> Void
+    private let folder: TemporaryFolder = .init("crash")
+    private static let app: String = "crash"
+
+    /// - Parameter report: gets a line for each round.
+    public init(_ settings: Settings, report: @escaping (String) -> Void = { _ in }) {
+        self.settings = settings
+        self.report = report
+    }
+
+    /// Runs all rounds.
+    public func run() throws(ProcessError) -> Result {
+        var random: SeededRandom = .init(seed: settings.seed)
+        var result: Result = .init()
+        let token: String = try Daemon.token(folder.path, app: CrashTest.app, user: "crash@example.com")
+        let buckets: [String] = (0..<settings.buckets).map { (number: Int) in "bucket-\(number)" }
+        let readers: [CrashReader] = buckets.map { (bucket: String) in
+            CrashReader(app: CrashTest.app, bucket: bucket, token: token)
+        }
+        let writers: [CrashWriter] = (0..<settings.writers).map { (number: Int) in
+            CrashWriter(
+                name: "writer-\(number)", app: CrashTest.app, bucket: buckets[number % buckets.count], token: token,
+                seed: random.next())
+        }
+        for round: Int in 1...settings.rounds {
+            let server: Daemon = try Daemon(folder: folder.path, ["--log-level", "warning"])
+            for reader: CrashReader in readers { try reader.follow(port: server.port) }
+            judge(writers, readers, &result)
+            for writer: CrashWriter in writers { try writer.connect(port: server.port, round: round) }
+            let load: Int = Int.random(in: settings.loadMilliseconds, using: &random)
+            try loadServer(writers, milliseconds: load)
+            try server.kill()
+            for writer: CrashWriter in writers {
+                writer.turn(sends: false)  // what had arrived before the crash counts
+                writer.drop()
+            }
+            try check(&result, round)
+            result.rounds = round
+            report("round \(round): killed after \(load) ms, \(total(writers)) acknowledged so far")
+        }
+        try settle(writers, readers, &result)
+        result.acknowledged = total(writers)
+        result.foundBefore = writers.reduce(0) { (sum: Int, writer: CrashWriter) in sum + writer.foundBefore }
+        result.faults += writers.flatMap(\.faults) + readers.flatMap(\.faults)
+        return result
+    }
+
+    private func total(_ writers: [CrashWriter]) -> Int {
+        writers.reduce(0) { (sum: Int, writer: CrashWriter) in sum + writer.acknowledged.count }
+    }
+
+    /// Lets the writers write until some milliseconds after the first new acknowledgement.
+    private func loadServer(_ writers: [CrashWriter], milliseconds: Int) throws(ProcessError) {
+        let before: Int = total(writers)
+        let patience: Int64 = Steady.milliseconds() + 30_000
+        var end: Int64 = .max
+        while Steady.milliseconds() < end {
+            for writer: CrashWriter in writers { writer.turn(sends: true) }
+            if end == .max, total(writers) > before { end = Steady.milliseconds() + Int64(milliseconds) }
+            guard Steady.milliseconds() < patience else { throw ProcessError("nothing was acknowledged within 30 s") }
+            WireSocket.wait(writers.compactMap(\.socket), milliseconds: 5)
+        }
+    }
+
+    /// The last start: everything unanswered is sent again and answered; then logs and indexes are compared.
+    private func settle(
+        _ writers: [CrashWriter], _ readers: [CrashReader], _ result: inout Result
+    ) throws(ProcessError) {
+        let server: Daemon = try Daemon(folder: folder.path, ["--log-level", "warning"])
+        for writer: CrashWriter in writers { try writer.connect(port: server.port, round: settings.rounds + 1) }
+        let patience: Int64 = Steady.milliseconds() + 30_000
+        while writers.contains(where: { !$0.unanswered.isEmpty }) {
+            for writer: CrashWriter in writers { writer.turn(sends: false) }
+            guard Steady.milliseconds() < patience else {
+                result.faults.append("changes sent again were not answered within 30 s")
+                break
+            }
+            WireSocket.wait(writers.compactMap(\.socket), milliseconds: 5)
+        }
+        for writer: CrashWriter in writers { writer.drop() }
+        for reader: CrashReader in readers {
+            try reader.follow(port: server.port)
+            try reader.compareWithIndex(port: server.port)
+        }
+        judge(writers, readers, &result)
+        let outcome: ChildProcess.Outcome = try server.terminate()
+        if outcome.code != 0 { result.faults.append("SIGTERM: \(outcome)") }
+        try check(&result, settings.rounds + 1)
+    }
+
+    private func judge(_ writers: [CrashWriter], _ readers: [CrashReader], _ result: inout Result) {
+        var seen: Set<String> = []
+        for reader: CrashReader in readers { seen.formUnion(reader.seen) }
+        for writer: CrashWriter in writers {
+            let lost: Set<String> = writer.acknowledged.subtracting(seen)
+            result.lost += lost.count
+            for ccid: String in lost.sorted().prefix(5) { result.faults.append("\(ccid) was acknowledged and is lost") }
+        }
+    }
+
+    private func check(_ result: inout Result, _ round: Int) throws(ProcessError) {
+        let outcome: ChildProcess.Outcome = try Daemon.command(folder.path, ["check"])
+        if outcome.code != 0 {
+            result.faults.append("round \(round): thicketd check: \(outcome.output.prefix(2_000))\(outcome.errors)")
+        }
+    }
+}
