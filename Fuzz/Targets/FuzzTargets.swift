@@ -9,5 +9,8 @@ public enum FuzzTargets {
         ("json-number", fuzzJSONNumber),
         ("wire-client", fuzzWireClient),
         ("wire-server", fuzzWireServer),
+        ("websocket", fuzzWebSocket),
+        ("http-request", fuzzHTTPRequest),
+        ("http-response", fuzzHTTPResponse),
     ]
 }

@@ -1,0 +1,93 @@
+import ThicketProtocol
+
+/// Frames in both roles. Byte 0 chooses the role, the size of the pieces and whether binary is taken; the rest is what
+/// the peer sends. However it is cut, the same events come out; what they carry keeps the rules.
+public func fuzzWebSocket(_ bytes: [UInt8]) {
+    guard let choice: UInt8 = bytes.first else { return }
+    let role: WebSocketRole = choice & 1 == 0 ? .server : .client
+    let takesBinary: Bool = choice & 2 == 0
+    let stream: ArraySlice<UInt8> = bytes.dropFirst()
+    let whole: [SeenFrame] = frames(stream, role, takesBinary, pieces: max(1, stream.count))
+    let cut: [SeenFrame] = frames(stream, role, takesBinary, pieces: 1 + Int(choice >> 2))
+    precondition(whole == cut, "what is read does not depend on how it arrives")
+    for seen: SeenFrame in whole { check(seen, takesBinary: takesBinary) }
+    precondition(whole.dropLast().allSatisfy { !$0.isEnd }, "nothing comes behind the end")
+}
+
+private let messageBytesMax: Int = 4_096
+
+private enum SeenFrame: Equatable {
+    case text([UInt8])
+    case binary([UInt8])
+    case ping([UInt8])
+    case pong([UInt8])
+    case close(UInt16?, [UInt8])
+    case failure(WebSocketFailure.Problem)
+
+    var isEnd: Bool {
+        switch self {
+        case .close, .failure: true
+        default: false
+        }
+    }
+}
+
+private func frames(
+    _ stream: ArraySlice<UInt8>, _ role: WebSocketRole, _ takesBinary: Bool, pieces size: Int
+) -> [SeenFrame] {
+    var reader: WebSocketReader = .init(role: role, messageBytesMax: messageBytesMax, takesBinary: takesBinary)
+    var seen: [SeenFrame] = []
+    var rest: ArraySlice<UInt8> = stream
+    while !rest.isEmpty {
+        var piece: [UInt8] = Array(rest.prefix(size))
+        rest = rest.dropFirst(size)
+        piece.withUnsafeMutableBytes { buffer in
+            var input: UnsafeMutableRawBufferPointer = buffer
+            do throws(WebSocketFailure) {
+                while let event: WebSocketEvent = try reader.next(&input) { seen.append(seenFrame(event)) }
+                precondition(input.isEmpty, "what is not an event is consumed")
+            } catch {
+                precondition(reader.isFinished, "a failure is the end")
+                precondition(error.code.mayBeSent, "a failure has a code that may be sent")
+                seen.append(.failure(error.problem))
+            }
+        }
+    }
+    return seen
+}
+
+private func seenFrame(_ event: WebSocketEvent) -> SeenFrame {
+    switch event {
+    case .text(let bytes): .text(Array(bytes))
+    case .binary(let bytes): .binary(Array(bytes))
+    case .ping(let bytes): .ping(Array(bytes))
+    case .pong(let bytes): .pong(Array(bytes))
+    case .close(let code, let reason): .close(code?.rawValue, Array(reason))
+    }
+}
+
+private func check(_ seen: SeenFrame, takesBinary: Bool) {
+    switch seen {
+    case .text(let bytes):
+        precondition(bytes.count <= messageBytesMax, "messages are bounded")
+        precondition(String(validating: bytes, as: UTF8.self) != nil, "text is UTF-8")
+        roundTrip(.text, bytes)
+    case .binary(let bytes):
+        precondition(takesBinary && bytes.count <= messageBytesMax, "binary is bounded, and wanted")
+        roundTrip(.binary, bytes)
+    case .ping(let bytes), .pong(let bytes): precondition(bytes.count <= 125, "control frames are short")
+    case .close(let code, let reason):
+        precondition(code.map { WebSocketCloseCode(rawValue: $0).mayBeSent } ?? reason.isEmpty, "codes are real")
+        precondition(reason.count <= 123 && String(validating: reason, as: UTF8.self) != nil, "reasons are UTF-8")
+    case .failure: break
+    }
+}
+
+/// What is written by one side is read by the other.
+private func roundTrip(_ opcode: WebSocketOpcode, _ payload: [UInt8]) {
+    for (role, mask): (WebSocketRole, UInt32?) in [(.server, 0xA1B2_C3D4), (.client, nil)] {
+        let expected: SeenFrame = opcode == .text ? .text(payload) : .binary(payload)
+        let written: [UInt8] = WebSocketWriter.frame(opcode, payload, mask: mask)
+        precondition(frames(written[...], role, true, pieces: written.count) == [expected], "frames read back")
+    }
+}
