@@ -82,6 +82,9 @@ public struct HTTPCase: Sendable {
             "a head of 8 KiB", get("GET / HTTP/1.1", "Host: x\r\nA: \(String(repeating: "b", count: 9_000))\r\n"),
             .headTooLong),
         .init("a target of 5,000 bytes", get("GET /\(String(repeating: "b", count: 5_000)) HTTP/1.1"), .targetTooLong),
+        .init(
+            "a first line over the bound that is no request line either",
+            get("GET /\(String(repeating: "b", count: 4_200))"), .targetTooLong),
         .init("a target that never ends", "GET /" + String(repeating: "b", count: 5_000), .targetTooLong),
         .init("an expectation", post("Expect: 100-continue\r\nContent-Length: 1\r\n", "a"), nil),
         .init("another expectation", get("GET / HTTP/1.1", "Host: x\r\nExpect: miracles\r\n"), .badExpectation),

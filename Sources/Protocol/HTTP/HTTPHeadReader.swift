@@ -41,9 +41,15 @@ struct HTTPHeadReader {
         }
         guard byte >= 0x20 && byte != 0x7F || byte == 0x09 else { throw HTTPFailure(.controlByte) }
         guard bytes.count + 2 * (lineEnds.count + 2) < limits.headBytesMax else { throw HTTPFailure(.headTooLong) }
+        guard !lineEnds.isEmpty || bytes.count < limits.targetBytesMax + Self.aroundTargetMax else {
+            throw HTTPFailure(.targetTooLong)
+        }
         bytes.append(byte)
         return false
     }
+
+    /// Bytes of a first line besides the target, generously: a method or version, spaces.
+    private static let aroundTargetMax: Int = 40
 
     private mutating func endLine() -> Bool {
         guard !bytes.isEmpty else {

@@ -33,10 +33,7 @@ public struct HTTPRequestReader {
     /// - Throws: `HTTPFailure` with the status to answer.
     public mutating func next(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> HTTPRequest? {
         if request == nil {
-            guard try head.take(&input, limits: limits) else {
-                try refuseLongTarget()
-                return nil
-            }
+            guard try head.take(&input, limits: limits) else { return nil }
             let parsed: HTTPRequest = try .init(lines: head.lines, limits: limits)
             head = .init()
             try begin(parsed)
@@ -77,11 +74,5 @@ public struct HTTPRequestReader {
             request?.body = joined
             return isComplete
         }
-    }
-
-    /// A target that is too long is told so before its line ends.
-    private func refuseLongTarget() throws(HTTPFailure) {
-        guard head.lines.isEmpty && head.bytes.count > limits.targetBytesMax + 40 else { return }
-        throw HTTPFailure(.targetTooLong)
     }
 }
