@@ -69,7 +69,7 @@ public final class Server {
         let readers: ServerReaders = .init(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
         ) { answers.post($0) }
-        let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, log: log)
+        let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
         let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, readers: readers,

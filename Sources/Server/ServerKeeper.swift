@@ -1,3 +1,4 @@
+import Glibc
 import ThicketProtocol
 
 /// The thread that looks for background work: what the two retentions cut, and new segments. It plans from its own
@@ -10,10 +11,10 @@ final class ServerKeeper: Sendable {
     private let done: WorkQueue<Bool> = .init()
     private let thread: OwnThread
 
-    init(store: any Store, settings: RetentionSettings, shard: ServerShard, log: Log) {
+    init(store: any Store, settings: RetentionSettings, shard: ServerShard, metrics: Metrics, log: Log) {
         let done: WorkQueue<Bool> = self.done
         thread = OwnThread("keeper", stackBytes: 8 << 20) {
-            Self.run(store: store, settings: settings, shard: shard, log: log, done: done)
+            Self.run(store: store, settings: settings, shard: shard, metrics: metrics, log: log, done: done)
         }
     }
 
@@ -23,7 +24,8 @@ final class ServerKeeper: Sendable {
     }
 
     private static func run(
-        store: any Store, settings: RetentionSettings, shard: ServerShard, log: Log, done: WorkQueue<Bool>
+        store: any Store, settings: RetentionSettings, shard: ServerShard, metrics: Metrics, log: Log,
+        done: WorkQueue<Bool>
     ) {
         var keeper: (any StoreKeeper)?
         while true {
@@ -40,7 +42,16 @@ final class ServerKeeper: Sendable {
                 log.warning("store.keeper_failed", ["error": .text(error.description)])
                 keeper = nil
             }
+            measure(store, metrics)
             guard done.take(most: 1, waitingSeconds: restSeconds) != nil else { return }
         }
+    }
+
+    /// Notes how large the files are.
+    private static func measure(_ store: any Store, _ metrics: Metrics) {
+        guard let path: String = (store as? SQLiteStore)?.path else { return }
+        var info: stat = .init()
+        if stat(path, &info) == 0 { metrics.storeBytes.set(Int(info.st_size)) }
+        if stat(path + "-wal", &info) == 0 { metrics.storeWALBytes.set(Int(info.st_size)) }
     }
 }

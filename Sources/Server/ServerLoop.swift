@@ -6,8 +6,8 @@ final class ServerLoop: LoopDelegate {
     private static let requestsAtOnce: Int = 64
     /// Bytes queued for a connection above which the next part of a long answer waits.
     private static let pendingBytesPart: Int = 1 << 20
-    /// Between two ticks of the hub while it wants them.
-    private static let tickInterval: Duration = .milliseconds(100)
+    /// Milliseconds between two looks whether a slow reader may have the next part.
+    private static let partMilliseconds: Int = 5
 
     private unowned let loop: EventLoop
     let hub: Hub
@@ -23,7 +23,8 @@ final class ServerLoop: LoopDelegate {
     /// Parts of long answers that wait for their readers.
     private var waitingReads: [ReadRequest] = []
     private var instant: HubInstant = .init(monotonic: .min, unix: 0)
-    private var isTicking: Bool = false
+    private var nextTick: Int64?
+    private var timer: TimerID?
     private var askers: [AskID: @Sendable (RemoteReply) -> Void] = [:]
     private var lastAsk: AskID = 0
     private var drain: Drain = .none
@@ -67,6 +68,14 @@ final class ServerLoop: LoopDelegate {
     }
 
     func closed(_ connection: ConnectionID, _ end: ConnectionEnd) {
+        switch end {
+        case .refused(let failure) where failure.problem == .messageTooBig: hub.metrics.limitHits.add(1, .frameBytes)
+        case .slowReader: hub.metrics.limitHits.add(1, .pendingBytes)
+        default: break
+        }
+        if log.writes(.debug) {
+            log.debug("session.closed", ["session": .text(connection.description), "reason": .text("\(end)")])
+        }
         hub.closed(connection)
         perform()
     }
@@ -152,10 +161,14 @@ final class ServerLoop: LoopDelegate {
     }
 
     private func scheduleTick() {
-        guard !isTicking, hub.needsTick || !waitingReads.isEmpty else { return }
-        isTicking = true
-        loop.schedule(after: Self.tickInterval) { [unowned self] in
-            isTicking = false
+        let wanted: Int? = waitingReads.isEmpty ? hub.tickMilliseconds : Self.partMilliseconds
+        guard let wanted: Int else { return }
+        let time: Int64 = loop.now + Int64(wanted) * 1_000_000
+        guard nextTick == nil || time < nextTick ?? .max else { return }
+        if let timer: TimerID { loop.cancel(timer) }
+        nextTick = time
+        timer = loop.schedule(after: .milliseconds(wanted)) { [unowned self] in
+            (nextTick, timer) = (nil, nil)
             hub.tick(now())
             perform()
         }

@@ -128,6 +128,7 @@ private final class ShardRunner {
         let begin: Int64 = SystemClock.monotonic()
         let outcome: CommitOutcome = core.commit()
         count(outcome, microseconds: Int((SystemClock.monotonic() - begin) / 1_000))
+        metrics.bucketsLive.set(core.memory.buckets)
         report(ServerShard.Report(outcome: outcome, requests: requests))
         return outcome.failure == nil
     }
@@ -142,18 +143,24 @@ private final class ShardRunner {
             metrics.commitSeconds.observe(microseconds)
             metrics.commitGroupChanges.observe(outcome.appliedCount)
             metrics.changesApplied.add(outcome.appliedCount)
+            metrics.changesRebased.add(outcome.rebasedCount)
+            metrics.keyframes.add(outcome.keyframeCount)
             if !health.isReady { log.info("store.commits_again") }
             health.canCommit()
         }
         guard outcome.refusedCount > 0 else { return }
         for bucket: BucketOutcome in outcome.buckets {
-            for case .refused(let refused) in bucket.events { metrics.changesRefused.add(1, refused.code) }
+            for case .refused(let refused) in bucket.events {
+                metrics.changesRefused.add(1, refused.code)
+                if refused.code == .tooLarge { metrics.limitHits.add(1, .objectBytes) }
+            }
         }
     }
 
     private func maintain(_ batch: MaintenanceBatch, _ core: ShardCore) {
         do {
             _ = try core.apply(batch)
+            metrics.versionsCut.add(batch.cuts.reduce(0) { $0 + $1.rows.count })
         } catch {
             log.warning("store.maintenance_failed", ["error": .text(error.description)])
         }
@@ -162,7 +169,7 @@ private final class ShardRunner {
     /// Finds out whether a store that failed works again, so that readiness does not wait for the next change.
     private func probe(_ core: ShardCore) {
         do {
-            _ = try core.apply(MaintenanceBatch())
+            try core.probe()
             log.info("store.commits_again")
             health.canCommit()
         } catch {

@@ -48,8 +48,11 @@ public final class Hub {
         return taken
     }
 
-    /// Whether `tick` has something to do later: call it every tenth of a second while true.
-    public var needsTick: Bool { !slowed.isEmpty || !walkers.isEmpty || !asks.isEmpty }
+    /// Milliseconds until `tick` should be called; nil while it has nothing to do.
+    public var tickMilliseconds: Int? {
+        if !slowed.isEmpty { return 50 }
+        return walkers.isEmpty && asks.isEmpty ? nil : 1_000
+    }
 
     /// Reads that await their answer.
     public var readCount: Int { readsOutstanding }

@@ -78,6 +78,8 @@ public protocol StoreWriter: StoreReader {
     /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` a
     ///   crash may still bring the batch back; a change sent again is then found by its ccid.)
     func commit(_ batch: WriteBatch) throws(StoreError)
+    /// Makes one small durable write, to find out whether commits work (again).
+    func probe() throws(StoreError)
     /// Writes what a keeper has planned. Returns the floors it moved, for the owners of those buckets.
     func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove]
 }

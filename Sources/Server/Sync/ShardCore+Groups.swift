@@ -20,6 +20,8 @@ extension ShardCore {
                 BucketOutcome(bucket: part.bucket, row: record?.row, published: record?.head, events: part.events))
         }
         outcome.appliedCount = group.batch.count
+        outcome.rebasedCount = group.rebasedCount
+        outcome.keyframeCount = group.keyframeCount
         outcome.refusedCount = group.parts.reduce(0) { $0 + $1.events.count } - group.batch.count
         emptyJobs.removeAll(where: \.isDone)
         close()
@@ -138,6 +140,8 @@ extension CommitOutcome {
         }
         appliedCount += other.appliedCount
         refusedCount += other.refusedCount
+        rebasedCount += other.rebasedCount
+        keyframeCount += other.keyframeCount
         failure = failure ?? other.failure
     }
 }

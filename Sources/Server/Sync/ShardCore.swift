@@ -49,6 +49,9 @@ public final class ShardCore {
             entityBytes: entityRecency.bytes)
     }
 
+    /// Finds out whether a store that refused a group takes writes again.
+    public func probe() throws(StoreError) { try store.probe() }
+
     /// Decides a request now, against everything received before it. The answer comes with `commit`.
     public func receive(_ request: ShardRequest) {
         switch request {
@@ -179,6 +182,10 @@ public final class ShardCore {
         bucket.record?.head = gid
         bucket.noteChangeID(hash: hash, gid: gid)
         let element: [UInt8] = ChangeElement.encode(row, changeVersion: codec.encode(gid, tag: bucket.tag))
+        if let sent: Version = author.request.sv, let source: Version = decision.source, sent != source {
+            group.rebasedCount += 1
+        }
+        if body != nil { group.keyframeCount += 1 }
         let event: ChangeOutcome = .applied(
             AppliedOutcome(
                 gid: gid, origin: author.origin, key: entity.key, isRemoval: decision.isRemoval, element: element))

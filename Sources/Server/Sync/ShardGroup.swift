@@ -14,6 +14,10 @@ struct ShardGroup {
     var batch = WriteBatch()
     /// Position of the first row; positions are given without gaps.
     var firstGlobalID: GlobalID = 0
+    /// Changes that were made on an older version.
+    var rebasedCount: Int = 0
+    /// Rows that carry the whole body.
+    var keyframeCount: Int = 0
     /// Bytes of the rows.
     var bytes: Int = 0
     /// In order of first answer.

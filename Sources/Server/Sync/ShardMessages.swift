@@ -136,6 +136,10 @@ public struct CommitOutcome: Sendable {
     public var buckets: [BucketOutcome] = []
     /// Changes made durable by this group.
     public var appliedCount: Int = 0
+    /// Those of them that were made on an older version.
+    public var rebasedCount: Int = 0
+    /// Rows that carry the whole body.
+    public var keyframeCount: Int = 0
     /// Changes refused in this group.
     public var refusedCount: Int = 0
     /// Why the store refused the group, when it did: every change of it was then answered 503.

@@ -129,6 +129,15 @@ final class HubHarness {
     /// Commits all that is queued as one group and publishes it.
     func commit() { publish(decide()) }
 
+    /// Cuts the log down to the newest `count` changes of each bucket, however young.
+    func cutLog(to count: Int) throws {
+        var settings: RetentionSettings = .init()
+        settings.logAgeMin = 0
+        settings.logChangesMin = count
+        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        while let batch: MaintenanceBatch = try keeper.nextBatch(now: now.unix + 1_000) { _ = try core.apply(batch) }
+    }
+
     func ask(_ question: RemoteQuestion) {
         hub.ask(1, question, now: now)
         settle()

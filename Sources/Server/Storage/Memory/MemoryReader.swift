@@ -148,6 +148,10 @@ final class MemoryWriter: MemoryReader, StoreWriter {
         }
     }
 
+    func probe() throws(StoreError) {
+        _ = try store.commit(life: life, changes: 0) { (_: inout MemoryState) throws(StoreError) in [] }
+    }
+
     func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove] {
         if work.isEmpty { return [] }
         return try store.commit(life: life, changes: 0) { (state: inout MemoryState) throws(StoreError) in

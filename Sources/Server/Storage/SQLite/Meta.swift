@@ -7,6 +7,8 @@ enum Meta {
     static let versionBase: String = "version_base"
     static let cvKey: String = "cv_key"
     static let changeIDKey: String = "ccid_key"
+    /// Counts the writes that were made only to see whether the disk takes one.
+    static let probe: String = "probe"
 
     static func set(_ name: String, _ value: [UInt8], _ database: Database) throws(SQLiteError) {
         try database.statement("INSERT OR REPLACE INTO meta (k, v) VALUES (?1, ?2)").bind(1, name).bind(2, value).run()

@@ -61,6 +61,13 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         return moves
     }
 
+    func probe() throws(StoreError) {
+        try writing("probing") { () throws(SQLiteError) in
+            let next: Int64 = (try Meta.integer(Meta.probe, database) ?? 0) + 1
+            try Meta.set(Meta.probe, next, database)
+        }
+    }
+
     /// One transaction: written and synced when this returns, undone when it throws.
     private func writing(_ what: StaticString, _ body: () throws(SQLiteError) -> Void) throws(StoreError) {
         let clientRow: Int64 = lastClientRow
