@@ -5,8 +5,12 @@
 public enum FuzzTargets {
     /// Name (that of the corpus folder) and function.
     public static let all: [(name: String, run: @Sendable ([UInt8]) -> Void)] = [
+        ("delta", fuzzDelta),
         ("json", fuzzJSON),
         ("json-number", fuzzJSONNumber),
+        ("jsondiff-apply", fuzzJSONDiffApply),
+        ("jsondiff-transform", fuzzJSONDiffTransform),
+        ("text-diff", fuzzTextDiff),
         ("wire-client", fuzzWireClient),
         ("wire-server", fuzzWireServer),
         ("websocket", fuzzWebSocket),

@@ -42,7 +42,7 @@ extension JSONDiff {
         case (.list(let diff), .array(let list)):
             return .array(try ListDelta(diff).apply(to: list, depth: depth + 1))
         case (.listText(let delta), .array(let list)):
-            return .array(try ListText.apply(delta, to: list))
+            return .array(try ListText.apply(delta, to: list, depth: depth + 1))
         case (.text(let delta), .string(let text)):
             do throws(DeltaError) { return .string(try delta.apply(to: text)) } catch { throw DiffError(.delta(error)) }
         default:

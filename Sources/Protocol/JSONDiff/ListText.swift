@@ -48,24 +48,9 @@ enum ListText {
         return index < .max ? index : nil
     }
 
-    /// The list after the edit. Elements whose line is unchanged stay as they are, to the last digit of their numbers.
-    static func apply(_ delta: TextDelta, to list: [JSONValue]) throws(DiffError) -> [JSONValue] {
-        let lines: [[UInt16]] = lines(of: list)
-        let text: [UInt16]
-        do throws(DeltaError) { text = try delta.apply(to: Array(lines.joined())) } catch {
-            throw DiffError(.delta(error))
-        }
-        var known: [[UInt16]: JSONValue] = [:]
-        for (line, element) in zip(lines, list) { known[line] = element }
-        var result: [JSONValue] = []
-        for line: ArraySlice<UInt16> in split(text) {
-            if let element: JSONValue = known[Array(line)] {
-                result.append(element)
-            } else if let element: JSONValue = try parse(line) {
-                result.append(element)
-            }
-        }
-        return result
+    /// The list after the edit. Elements whose line is not touched stay as they are, to the last digit of their numbers.
+    static func apply(_ delta: TextDelta, to list: [JSONValue], depth: Int) throws(DiffError) -> [JSONValue] {
+        try listDelta(delta, base: list).apply(to: list, depth: depth)
     }
 
     /// The edit by whole elements; lines that are changed in part are deleted and inserted anew.
@@ -92,14 +77,15 @@ enum ListText {
         return result
     }
 
-    /// The edit as `dL` on the text of `base`.
+    /// The edit as `dL` on the text of `base`. What it inserts is written as it is, not in JavaScript's number form, which
+    /// would round.
     static func delta(_ edit: ListDelta, base: [JSONValue]) throws(DiffError) -> TextDelta {
         let lines: [[UInt16]] = lines(of: base)
         var result: TextDelta = .init()
         var place: Int = 0
         for step: ListDelta.Step in edit.steps {
             if case .insert(let value) = step {
-                result.insert(ListText.lines(of: [value])[0])
+                result.insert(line(of: value))
                 continue
             }
             let count: Int = if case .retain(let count) = step { count } else { 1 }
@@ -109,12 +95,16 @@ enum ListText {
             }
             if case .edit(let operation) = step {
                 let value: JSONValue = try JSONDiff.edit(base[place], by: operation, depth: 0)
-                result.insert(ListText.lines(of: [value])[0])
+                result.insert(line(of: value))
             }
             place += count
         }
         for line: [UInt16] in lines[place...] { result.retain(line.count) }
         return result
+    }
+
+    private static func line(of value: JSONValue) -> [UInt16] {
+        value.serialized().withUnsafeBufferPointer { UTF16Text.units(of: $0) } + [0x0A]
     }
 
     private static func split(_ text: [UInt16]) -> [ArraySlice<UInt16>] {

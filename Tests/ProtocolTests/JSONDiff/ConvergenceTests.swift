@@ -114,7 +114,8 @@ struct ConvergenceTests {
         }
         let start: [UInt16] = fresh(8)
         var alive: Set<UInt16> = Set(start)
-        var model: Model = .init(clients: 2 + random.below(3), state: ["s": .string(String(decoding: start, as: UTF16.self))])
+        var model: Model = .init(
+            clients: 2 + random.below(3), state: ["s": .string(String(decoding: start, as: UTF16.self))])
         for _ in 0..<60 {
             let client: Int = random.below(model.clients.count)
             switch random.below(7) {

@@ -145,7 +145,8 @@ struct TextDiffTests {
     @Test(
         "edits are made readable",
         arguments: [
-            ("-a|=b|-c", "-abc|+b"), ("-ab|=cd|-e|=f|-g", "-abcdefg|+cdf"), ("+1|=A|-B|+2|=_|+1|=A|-B|+2", "-AB_AB|+1A2_1A2"),
+            ("-a|=b|-c", "-abc|+b"), ("-ab|=cd|-e|=f|-g", "-abcdefg|+cdf"),
+            ("+1|=A|-B|+2|=_|+1|=A|-B|+2", "-AB_AB|+1A2_1A2"),
             ("=The c|-ow and the c|=at.", "=The |-cow and the |=cat."), ("-abcxx|+xxdef", "-abcxx|+xxdef"),
             ("-abcxxx|+xxxdef", "-abc|=xxx|+def"), ("-xxxabc|+defxxx", "+def|=xxx|-abc"),
         ])
@@ -160,7 +161,8 @@ struct TextDiffTests {
         arguments: [
             ("=AAA\n\nBBB|+\nDDD\n\nBBB|=\nEEE", "=AAA\n\n|+BBB\nDDD\n\n|=BBB\nEEE"),
             ("=The c|+ow and the c|=at.", "=The |+cow and the |=cat."),
-            ("=The-c|+ow-and-the-c|=at.", "=The-|+cow-and-the-|=cat."), ("=a|-a|=ax", "-a|=aax"), ("=xa|-a|=a", "=xaa|-a"),
+            ("=The-c|+ow-and-the-c|=at.", "=The-|+cow-and-the-|=cat."), ("=a|-a|=ax", "-a|=aax"),
+            ("=xa|-a|=a", "=xaa|-a"),
             ("=The xxx. The |+zzz. The |=yyy.", "=The xxx.|+ The zzz.|= The yyy."),
         ])
     func lossless(before: String, after: String) {
@@ -187,16 +189,25 @@ struct TextDiffTests {
     @Test(
         "hunks are applied where they fit, or not at all",
         arguments: [
-            ("The quick brown fox jumps over the lazy dog.", "That quick brown fox jumped over a lazy dog.",
-                "The quick red rabbit jumps over the tired tiger.", "That quick red rabbit jumped over a tired tiger.", "yy"),
-            ("The quick brown fox jumps over the lazy dog.", "That quick brown fox jumped over a lazy dog.",
-                "I am the very model of a modern major general.", "I am the very model of a modern major general.", "nn"),
+            (
+                "The quick brown fox jumps over the lazy dog.", "That quick brown fox jumped over a lazy dog.",
+                "The quick red rabbit jumps over the tired tiger.", "That quick red rabbit jumped over a tired tiger.",
+                "yy"
+            ),
+            (
+                "The quick brown fox jumps over the lazy dog.", "That quick brown fox jumped over a lazy dog.",
+                "I am the very model of a modern major general.", "I am the very model of a modern major general.", "nn"
+            ),
             ("", "test", "", "test", "y"), ("XY", "XtestY", "XY", "XtestY", "y"), ("y", "y123", "x", "x123", "y"),
-            ("x1234567890123456789012345678901234567890123456789012345678901234567890y", "xabcy",
-                "x123456789012345678901234567890-----++++++++++-----123456789012345678901234567890y", "xabcy", "yy"),
-            ("x1234567890123456789012345678901234567890123456789012345678901234567890y", "xabcy",
+            (
+                "x1234567890123456789012345678901234567890123456789012345678901234567890y", "xabcy",
+                "x123456789012345678901234567890-----++++++++++-----123456789012345678901234567890y", "xabcy", "yy"
+            ),
+            (
+                "x1234567890123456789012345678901234567890123456789012345678901234567890y", "xabcy",
                 "x12345678901234567890---------------++++++++++---------------12345678901234567890y",
-                "xabc12345678901234567890---------------++++++++++---------------12345678901234567890y", "ny"),
+                "xabc12345678901234567890---------------++++++++++---------------12345678901234567890y", "ny"
+            ),
         ])
     func patch(source: String, target: String, other: String, result: String, found: String) {
         var budget: StepBudget = .unlimited

@@ -1,0 +1,137 @@
+import ThicketProtocol
+
+/// Three lines: a text and two deltas. What can be read is written and read again; what fits the text meets in either
+/// order.
+public func fuzzDelta(_ bytes: [UInt8]) {
+    let lines: [String] = lines(of: bytes, count: 3)
+    guard lines.count == 3, let a: TextDelta = checkedDelta(lines[1]) else { return }
+    let text: [UInt16] = Array(lines[0].utf16)
+    check(a, on: lines[0], text)
+    guard let b: TextDelta = checkedDelta(lines[2]) else { return }
+    if let both: TextDelta = try? TextDelta.compose(a, b), let between: [UInt16] = try? a.apply(to: text) {
+        precondition((try? both.apply(to: text)) == (try? b.apply(to: between)), "composed does what both do")
+    }
+    guard let afterA: [UInt16] = try? a.apply(to: text), let afterB: [UInt16] = try? b.apply(to: text) else { return }
+    for tie: TieBreak in TieBreak.allCases {
+        guard let mine: TextDelta = try? .transform(a, over: b, tie: tie),
+            let theirs: TextDelta = try? .transform(b, over: a, tie: tie.opposite)
+        else { preconditionFailure("edits of one text can be transformed") }
+        let one: [UInt16]? = try? mine.apply(to: afterB)
+        precondition(one != nil && one == (try? theirs.apply(to: afterA)), "both orders meet")
+    }
+}
+
+private func checkedDelta(_ wire: String) -> TextDelta? {
+    guard let delta: TextDelta = try? .init(parsing: wire) else { return nil }
+    precondition((try? TextDelta(parsing: delta.encoded)) == delta, "what was written reads back equal")
+    return delta
+}
+
+private func check(_ delta: TextDelta, on text: String, _ units: [UInt16]) {
+    let target: [UInt16]? = try? delta.apply(to: units)
+    precondition((target != nil) == (delta.sourceLength == units.count), "a delta fits by its length")
+    precondition(target == nil || target?.count == delta.targetLength, "the new length is foretold")
+    if let after: String = try? delta.apply(to: text) {
+        precondition(Array(after.utf16) == target, "strings and units agree")
+    } else if let target {
+        precondition(!Array(String(decoding: target, as: UTF16.self).utf16).elementsEqual(target), "whole text is text")
+    }
+    if let target, let whole: TextDelta = try? delta.keepingPairsWhole(in: units) {
+        precondition((try? whole.apply(to: units)) == target, "whole pairs, same edit")
+    }
+}
+
+/// Two texts, separated by a zero byte: the difference leads from the one to the other, whatever the budget.
+public func fuzzTextDiff(_ bytes: [UInt8]) {
+    let parts: [ArraySlice<UInt8>] = bytes.split(separator: 0, maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2 else { return }
+    let (source, target): (String, String) = (
+        String(decoding: parts[0], as: UTF8.self), String(decoding: parts[1], as: UTF8.self)
+    )
+    let (before, after): ([UInt16], [UInt16]) = (Array(source.utf16), Array(target.utf16))
+    for steps: Int in [0, 200, 1_000_000] {
+        var budget: StepBudget = .init(steps: steps)
+        let delta: TextDelta = .diff(from: source, to: target, budget: &budget)
+        precondition((try? delta.apply(to: before)) == after, "the difference leads to the target")
+        precondition((try? delta.keepingPairsWhole(in: before)) == delta, "no pair is cut")
+    }
+    var budget: StepBudget = .init(steps: 1_000_000)
+    var segments: [DiffSegment] = TextDiff.diff(before, after, budget: &budget)
+    TextDiff.cleanupSemantic(&segments)
+    precondition(TextDiff.source(of: segments) == before && TextDiff.target(of: segments) == after, "same texts")
+    let patches: [TextPatch] = TextDiff.patchMake(before, segments, budget: &budget)
+    let patched: (text: [UInt16], found: [Bool]) = TextDiff.patchApply(patches, to: before, budget: &budget)
+    precondition(budget.isUsedUp || patched.text == after || !isPlain(before + after), "hunks fit their own text")
+    _ = TextDiff.patchApply(patches, to: after, budget: &budget)
+}
+
+/// The padding of hunks is made of the units 1 to 4, which may be mistaken in texts that hold them.
+private func isPlain(_ units: [UInt16]) -> Bool { !units.contains { (1...4).contains($0) } }
+
+/// Two lines of JSON: an object and a diff. The diff is written and read again; where it fits, the difference of before
+/// and after does the same.
+public func fuzzJSONDiffApply(_ bytes: [UInt8]) {
+    let lines: [String] = lines(of: bytes, count: 2)
+    guard lines.count == 2, let source: JSONObject = object(lines[0]), let diff: ObjectDiff = diff(lines[1]) else {
+        return
+    }
+    guard let after: JSONObject = try? JSONDiff.apply(diff, to: source) else { return }
+    let found: ObjectDiff = JSONDiff.diff(from: source, to: after, budget: StepBudget(steps: 100_000))
+    precondition((try? JSONDiff.apply(found, to: source)) == after, "the difference leads to the outcome")
+    precondition(source != after || found.isEmpty, "equal objects have no difference")
+}
+
+/// Three lines of JSON: an object and two diffs of it. Both orders meet, and the reference's rule gives what fits.
+public func fuzzJSONDiffTransform(_ bytes: [UInt8]) {
+    let lines: [String] = lines(of: bytes, count: 3)
+    guard lines.count == 3, let base: JSONObject = object(lines[0]), let a: ObjectDiff = diff(lines[1]),
+        let b: ObjectDiff = diff(lines[2])
+    else { return }
+    guard let afterA: JSONObject = try? JSONDiff.apply(a, to: base),
+        let afterB: JSONObject = try? JSONDiff.apply(b, to: base)
+    else {
+        _ = try? JSONDiff.transform(a, over: b, base: base, rule: .reference)
+        return
+    }
+    let mine: JSONObject? = result(a, over: b, base, .exact(tie: .after), on: afterB)
+    let theirs: JSONObject? = result(b, over: a, base, .exact(tie: .before), on: afterA)
+    precondition(mine == theirs, "both orders meet")
+    _ = result(a, over: b, base, .reference, on: afterB)
+    if let moved: ObjectDiff = try? JSONDiff.transform(b, over: a, base: base, rule: .exact(tie: .before)),
+        let both: ObjectDiff = try? JSONDiff.compose(a, moved),
+        let after: JSONObject = try? JSONDiff.apply(both, to: base)
+    {
+        precondition(after == theirs, "composed does what both do")
+    }
+}
+
+/// The outcome of a transformed edit; nil only where a bound is in the way.
+private func result(
+    _ a: ObjectDiff, over b: ObjectDiff, _ base: JSONObject, _ rule: TransformRule, on state: JSONObject
+) -> JSONObject? {
+    do throws(DiffError) {
+        let moved: ObjectDiff = try JSONDiff.transform(
+            a, over: b, base: base, rule: rule, budget: StepBudget(steps: 100_000))
+        return try JSONDiff.apply(moved, to: state)
+    } catch {
+        precondition([.tooDeep, .numberTooLong].contains(error.kind), "edits that fit one object can be transformed")
+        return nil
+    }
+}
+
+private func lines(of bytes: [UInt8], count: Int) -> [String] {
+    bytes.split(separator: 0x0A, maxSplits: count - 1, omittingEmptySubsequences: false).map {
+        String(decoding: $0, as: UTF8.self)
+    }
+}
+
+private func object(_ text: String) -> JSONObject? { (try? JSONValue(parsing: text))?.objectValue }
+
+private func diff(_ text: String) -> ObjectDiff? {
+    guard let value: JSONValue = try? .init(parsing: text), let diff: ObjectDiff = try? .init(value) else { return nil }
+    precondition((try? ObjectDiff(diff.json)) == diff, "what was written reads back equal")
+    var writer: JSONWriter = .init()
+    diff.write(to: &writer)
+    precondition(writer.bytes == diff.json.serialized(), "both ways of writing agree")
+    return diff
+}
