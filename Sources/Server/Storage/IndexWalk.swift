@@ -28,6 +28,8 @@ final class IndexWalk: Sendable {
     }
 
     var count: Int { gids.count }
+    /// Newest first.
+    var positions: [GlobalID] { gids }
 
     func entry(_ place: Int) throws(StoreError) -> (EntityKey, Version, GlobalID) {
         let start: Int = place == 0 ? 0 : keyEnds[place - 1]

@@ -41,7 +41,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
 
     /// One blob of bodies.
     public struct Segment: Sendable, Hashable {
-        /// Newest gid the segment answers for; it takes the place of those between the work's `above` and this.
+        /// Newest gid the segment answers for; it begins above the next older segment's.
         public let high: GlobalID
         /// Objects in it.
         public let count: Int
@@ -51,8 +51,9 @@ public struct MaintenanceBatch: Sendable, Hashable {
     /// New segments of one bucket.
     public struct SegmentWork: Sendable, Hashable {
         public let bucket: BucketRow
-        /// Existing segments above this and up to the last new one's `high` are replaced.
+        /// Existing segments whose `high` lies above this and up to `through` are replaced.
         public let above: GlobalID
+        public let through: GlobalID
         /// Ascending by `high`.
         public let segments: [Segment]
         /// Bytes of log that these segments take in: the bucket's count of fresh bytes falls by as much.

@@ -21,6 +21,8 @@ public struct RetentionSettings: Sendable, Hashable {
     public var segmentBytes: Int = 1 << 20
     /// Bytes of new log rows in a bucket after which its segments are brought up to date.
     public var segmentLogBytesMin: Int = 1 << 20
+    /// Milliseconds between two looks for such buckets.
+    public var segmentInterval: Int64 = 5_000
 
     public init() {}
 

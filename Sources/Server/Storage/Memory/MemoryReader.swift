@@ -124,6 +124,10 @@ extension MemoryReader: RetentionSource {
         _ body: (any LogSource) throws(StoreError) -> Result
     ) throws(StoreError) -> Result { try body(try state()) }
 
+    final func hasOldChangeIDs(in bucket: BucketRow, before: Int64) throws(StoreError) -> Bool {
+        try state().oldChangeIDs[bucket]?.values.contains { $0 < before } ?? false
+    }
+
     final func keptVersions(
         of key: EntityKey, in bucket: BucketRow
     ) throws(StoreError) -> [Version] {

@@ -6,15 +6,18 @@ final class SQLiteKeeper: StoreKeeper {
     private let store: SQLiteStore
     private let log: Database
     private let retention: RetentionPlanner<SQLiteReader>
+    private let segments: SegmentPlanner
 
     init(_ store: SQLiteStore, reader: SQLiteReader, log: Database, settings: RetentionSettings) {
         self.store = store
         self.log = log
         retention = RetentionPlanner(reader: reader, settings: settings)
+        segments = SegmentPlanner(reader, settings)
     }
 
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
         try moveLogIfLong()
+        if let batch: MaintenanceBatch = try segments.nextBatch(now: now) { return batch }
         return try retention.nextBatch(now: now)
     }
 
@@ -29,6 +32,13 @@ extension SQLiteReader: RetentionSource {
     final func withState<Result>(
         _ body: (any LogSource) throws(StoreError) -> Result
     ) throws(StoreError) -> Result { try reading { () throws(StoreError) in try body(self) } }
+
+    final func hasOldChangeIDs(in bucket: BucketRow, before: Int64) throws(StoreError) -> Bool {
+        try storing("looking for old ccids") { () throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM old_ccid WHERE b = ?1 AND ts < ?2 LIMIT 1")
+                .bind(1, bucket).bind(2, before).first { _ in true } ?? false
+        }
+    }
 
     final func keptVersions(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> [Version] {
         var versions: [Version] = []

@@ -133,7 +133,7 @@ extension SQLiteReader: StoreReader {
     }
 
     /// Reads the heads of the bucket, and follows those that moved after `current` back to it.
-    private func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexWalk {
+    final func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexWalk {
         var builder: IndexWalk.Builder = .init()
         var moved: [(key: String, record: (version: Version, gid: GlobalID))] = []
         try storing("listing the objects") { () throws(SQLiteError) in

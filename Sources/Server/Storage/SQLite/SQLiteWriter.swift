@@ -160,9 +160,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     private func replaceSegments(_ work: MaintenanceBatch.SegmentWork) throws(SQLiteError) {
-        guard let high: GlobalID = work.segments.last?.high else { return }
         try database.statement("DELETE FROM seg WHERE b = ?1 AND high > ?2 AND high <= ?3")
-            .bind(1, work.bucket).bind(2, work.above).bind(3, high).run()
+            .bind(1, work.bucket).bind(2, work.above).bind(3, work.through).run()
         for segment: MaintenanceBatch.Segment in work.segments {
             let row: Statement = try database.statement(
                 "INSERT INTO seg (b, high, count, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5)")

@@ -1,0 +1,202 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// Plans the segments of buckets that have changed much: new bodies go on top, and segments that have become small or
+/// hold mostly superseded bodies are written together anew.
+///
+/// Segments answer for ranges of gids that follow one another, so an object that changes moves to the top and leaves a
+/// dead copy below; a bucket's segments hold at most about twice what is alive.
+final class SegmentPlanner {
+    private struct Job {
+        let bucket: BucketRow
+        /// Ends of the range that is written anew: above the first, up to the second.
+        var above: GlobalID
+        let through: GlobalID
+        /// Live objects of the range, oldest change first.
+        var objects: ArraySlice<(key: EntityKey, version: Version, gid: GlobalID)>
+        let freshBytes: Int64
+    }
+
+    private struct Existing {
+        let above: GlobalID
+        let high: GlobalID
+        let count: Int64
+        let bytes: Int64
+        var live: Int64 = 0
+    }
+
+    private let reader: SQLiteReader
+    private let settings: RetentionSettings
+    private var jobs: [Job] = []
+    private var nextLook: Int64 = .min
+    /// The bucket planned last, as it was: found so again, its plan was not applied, and it waits for the next look.
+    private var planned: (row: BucketRow, head: GlobalID, fresh: Int64)?
+
+    /// A bucket with fewer objects is as quickly read from the log.
+    private static let objectsMin: Int = 32
+
+    init(_ reader: SQLiteReader, _ settings: RetentionSettings) {
+        self.reader = reader
+        self.settings = settings
+    }
+
+    func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
+        if jobs.isEmpty {
+            guard now >= nextLook else { return nil }
+            try plan()
+            if jobs.isEmpty { nextLook = now + settings.segmentInterval }
+        }
+        guard let job: Job = jobs.popLast() else { return nil }
+        return try reader.reading { () throws(StoreError) in try run(job) }
+    }
+
+    // MARK: What to write
+
+    private func plan() throws(StoreError) {
+        let found: (row: BucketRow, head: GlobalID, fresh: Int64)? = try storing("looking for fresh buckets") {
+            () throws(SQLiteError) in
+            try reader.database.statement(
+                "SELECT id, head, fresh FROM bucket WHERE fresh >= ?1 ORDER BY fresh DESC LIMIT 1"
+            ).bind(1, Int64(settings.segmentLogBytesMin)).first { ($0.integer(0), $0.integer(1), $0.integer(2)) }
+        }
+        guard let found else {
+            planned = nil
+            return
+        }
+        if let planned, planned == found {
+            self.planned = nil
+            return
+        }
+        planned = found
+        try reader.reading { () throws(StoreError) in
+            let walk: IndexWalk = try reader.walk(found.row, at: found.head)
+            var existing: [Existing] = try self.existing(found.row)
+            guard walk.count >= Self.objectsMin || !existing.isEmpty else {
+                jobs = [
+                    Job(
+                        bucket: found.row, above: found.head, through: found.head, objects: [],
+                        freshBytes: found.fresh)
+                ]
+                return
+            }
+            count(walk, in: &existing)
+            jobs = try ranges(existing, head: found.head).enumerated().map { (place, range) throws(StoreError) in
+                Job(
+                    bucket: found.row, above: range.above, through: range.through,
+                    objects: try objects(of: walk, range)[...], freshBytes: place == 0 ? found.fresh : 0)
+            }
+        }
+    }
+
+    private func existing(_ bucket: BucketRow) throws(StoreError) -> [Existing] {
+        var existing: [Existing] = []
+        try storing("listing segments") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT high, count, bytes FROM seg WHERE b = ?1 ORDER BY high")
+                .bind(1, bucket).forEach { (row) throws(SQLiteError) in
+                    existing.append(
+                        Existing(
+                            above: existing.last?.high ?? 0, high: row.integer(0), count: row.integer(1),
+                            bytes: row.integer(2)))
+                }
+        }
+        return existing
+    }
+
+    private func count(_ walk: IndexWalk, in existing: inout [Existing]) {
+        var place: Int = existing.count - 1
+        for gid: GlobalID in walk.positions {
+            while place >= 0, gid <= existing[place].above { place -= 1 }
+            if place >= 0, gid <= existing[place].high { existing[place].live += 1 }
+        }
+    }
+
+    /// Ranges to write, the newest (with all that is in no segment yet) first.
+    private func ranges(_ existing: [Existing], head: GlobalID) -> [(above: GlobalID, through: GlobalID)] {
+        var ranges: [(above: GlobalID, through: GlobalID)] = []
+        var place: Int = existing.count - 1
+        var above: GlobalID = existing.last?.high ?? 0
+        while place >= 0, isPoor(existing[place]) {
+            above = existing[place].above
+            place -= 1
+        }
+        ranges.append((above, head))
+        while place >= 0 {
+            // Below the top only dead bodies count: a small segment between two full ones is no harm.
+            guard existing[place].live * 2 < existing[place].count else {
+                place -= 1
+                continue
+            }
+            let through: GlobalID = existing[place].high
+            while place >= 0, existing[place].live * 2 < existing[place].count { place -= 1 }
+            ranges.append((place >= 0 ? existing[place].high : 0, through))
+        }
+        return ranges
+    }
+
+    private func isPoor(_ segment: Existing) -> Bool {
+        segment.live * 2 < segment.count || segment.bytes * 2 < Int64(settings.segmentBytes)
+    }
+
+    private func objects(
+        of walk: IndexWalk, _ range: (above: GlobalID, through: GlobalID)
+    ) throws(StoreError) -> [(key: EntityKey, version: Version, gid: GlobalID)] {
+        var objects: [(key: EntityKey, version: Version, gid: GlobalID)] = []
+        var place: Int = walk.firstBelow(range.through + 1)
+        while place < walk.count {
+            let (key, version, gid): (EntityKey, Version, GlobalID) = try walk.entry(place)
+            guard gid > range.above else { break }
+            objects.append((key, version, gid))
+            place += 1
+        }
+        objects.reverse()
+        return objects
+    }
+
+    // MARK: Writing
+
+    /// The next piece of a job; what is left of it is queued again.
+    private func run(_ job: Job) throws(StoreError) -> MaintenanceBatch {
+        var job: Job = job
+        var segments: [MaintenanceBatch.Segment] = []
+        var builder: Segment.Builder = .init()
+        var bytes: Int = 0
+        while let object = job.objects.first, bytes < settings.bytesPerBatch {
+            job.objects.removeFirst()
+            // A body that retention has taken since the plan belongs to an object that has changed: not wanted here.
+            guard let body: [UInt8] = try body(object, job.bucket) else { continue }
+            if builder.count > 0, builder.byteCount + body.count > settings.segmentBytes {
+                segments.append(builder.segment(high: builder.newest))
+                builder = .init()
+            }
+            builder.add(object.gid, object.version, object.key, body)
+            bytes += body.count
+        }
+        let isDone: Bool = job.objects.isEmpty
+        if builder.count > 0 { segments.append(builder.segment(high: isDone ? job.through : builder.newest)) }
+        let through: GlobalID = isDone ? job.through : segments.last?.high ?? job.above
+        var batch: MaintenanceBatch = .init()
+        batch.segments = [
+            .init(
+                bucket: job.bucket, above: job.above, through: through, segments: segments,
+                freshBytes: isDone ? job.freshBytes : 0)
+        ]
+        if !isDone {
+            job.above = through
+            jobs.append(job)
+        }
+        return batch
+    }
+
+    private func body(
+        _ object: (key: EntityKey, version: Version, gid: GlobalID), _ bucket: BucketRow
+    ) throws(StoreError) -> [UInt8]? {
+        if let body: [UInt8] = try reader.segmentBody(object.gid, bucket) { return body }
+        return try reader.replay(to: object.gid, version: object.version, object.key, bucket)?.body
+    }
+}
+
+extension Segment.Builder {
+    fileprivate func segment(high: GlobalID) -> MaintenanceBatch.Segment {
+        MaintenanceBatch.Segment(high: high, count: count, content: content())
+    }
+}

@@ -1,0 +1,223 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+@Suite("Retention and segments") struct RetentionTests {
+    private func tiny() -> RetentionSettings {
+        var settings: RetentionSettings = .init()
+        settings.logAgeMin = 40_000
+        settings.logChangesMin = 25
+        settings.versionsNewest = 4
+        settings.versionsSparse = 3
+        settings.changeIDAgeMin = 200_000
+        settings.rowsPerBatch = 7
+        settings.bytesPerBatch = 600
+        settings.sweepInterval = 10_000
+        settings.segmentBytes = 700
+        settings.segmentLogBytesMin = 1_500
+        settings.segmentInterval = 3_000
+        return settings
+    }
+
+    /// Applies all that the keeper plans, and holds it to its bounds.
+    private func keep(_ keeper: any StoreKeeper, _ driver: StoreDriver, _ settings: RetentionSettings) throws -> Int {
+        var batches: Int = 0
+        while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) {
+            batches += 1
+            try #require(batches < 10_000, "the keeper never ends")
+            for cut: MaintenanceBatch.Cut in batch.cuts { #expect(cut.rows.count <= settings.rowsPerBatch) }
+            for move: FloorMove in try driver.writer.apply(batch) {
+                for (id, bucket) in driver.buckets where bucket.record.row == move.bucket {
+                    #expect(move.floor > bucket.record.floor)
+                    driver.buckets[id]?.record.floor = move.floor
+                }
+            }
+        }
+        return batches
+    }
+
+    @Test(
+        "no object, no readable version, no listed state, no rebase and no ccid is lost by it",
+        arguments: StoreKind.allCases, [31, 32, 33] as [UInt64])
+    func nothingLost(_ kind: StoreKind, _ seed: UInt64) throws {
+        let folder: StoreFolder = .init()
+        let store: any Store = try kind.make(folder)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
+        driver.policy.diffsMin = 4
+        let settings: RetentionSettings = tiny()
+        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let reader: any StoreReader = try store.makeReader()
+        let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
+        for _ in 0..<6 {
+            try driver.run(50, in: ids, keys: 6)
+            driver.now += 9_000
+            _ = try keep(keeper, driver, settings)
+            for id: BucketID in ids {
+                try audit(try #require(driver.buckets[id]), id, driver, reader, settings)
+            }
+        }
+        for id: BucketID in ids { #expect(try #require(driver.buckets[id]).record.floor > 0) }
+        if kind == .sqlite {
+            let found: StoreFindings = try StoreCheck.run(folder.path("thicket.db"), settings: .testing)
+            #expect(found.findings == [])
+            #expect(found.changes < 250 && found.keptBodies > 0)
+        }
+    }
+
+    private func audit(
+        _ bucket: StoreDriver.Bucket, _ id: BucketID, _ driver: StoreDriver, _ reader: any StoreReader,
+        _ settings: RetentionSettings
+    ) throws {
+        let record: BucketRecord = try #require(try reader.bucket(id))
+        #expect(record == bucket.record)
+        let cut: [ChangeRecord] = bucket.log.filter { $0.gid <= record.floor }
+        #expect(bucket.log.count - cut.count >= min(settings.logChangesMin, bucket.log.count))
+        #expect(cut.allSatisfy { $0.timestamp <= driver.now - settings.logAgeMin })
+        try auditObjects(bucket, record, reader, settings)
+        try auditWalks(bucket, id, driver, reader)
+        let page: ChangePage = try #require(
+            try reader.changes(in: record.row, after: record.floor, upTo: record.head, limit: 10_000, byteLimit: .max))
+        #expect(page.changes == bucket.log.filter { $0.gid > record.floor })
+        if record.floor > 0 {
+            #expect(
+                try reader.changes(in: record.row, after: record.floor - 1, upTo: .max, limit: 1, byteLimit: 1) == nil)
+            #expect(try reader.indexPage(.init(bucket: record.row, current: record.floor - 1)) == nil)
+        }
+        let known: Set<UInt64> = Set(try reader.changeIDs(in: record.row).map(\.hash))
+        for change: ChangeRecord in bucket.log where change.timestamp > driver.now - settings.changeIDAgeMin {
+            #expect(known.contains(reader.identity.hash(of: change.changeID)))
+        }
+    }
+
+    private func auditObjects(
+        _ bucket: StoreDriver.Bucket, _ record: BucketRecord, _ reader: any StoreReader, _ settings: RetentionSettings
+    ) throws {
+        for (key, object) in bucket.objects {
+            let head: EntityHead = try #require(try reader.head(of: key, in: record.row))
+            #expect(head.record == object.record)
+            #expect(try head.body.map(parse) == object.body)
+            for (place, version) in object.versions.enumerated() {
+                let body: [UInt8]? = try reader.body(of: key, version: version.number, in: record.row, upTo: .max)
+                if settings.keeps(version.number, head: object.record.version) || version.gid > record.floor {
+                    #expect(try body.map(parse) == version.body)
+                } else if let body: [UInt8] {
+                    #expect(try parse(body) == version.body)
+                }
+                // A version that stood at the floor or came later can still be built upon.
+                let endsAt: GlobalID = place + 1 == object.versions.count ? .max : object.versions[place + 1].gid
+                let stoodAtFloor: Bool = version.gid > record.floor || endsAt > record.floor
+                guard place % 5 == 0 || (version.gid <= record.floor && stoodAtFloor) else { continue }
+                let history: EntityHistory? = try reader.history(
+                    of: key, after: version.number, in: record.row, limit: 1_000)
+                if stoodAtFloor {
+                    #expect(try history?.base.map(parse) == version.body)
+                    #expect(history?.changes.map(\.gid) == object.versions[(place + 1)...].map(\.gid))
+                } else {
+                    #expect(history == nil)
+                }
+            }
+        }
+    }
+
+    private func auditWalks(
+        _ bucket: StoreDriver.Bucket, _ id: BucketID, _ driver: StoreDriver, _ reader: any StoreReader
+    ) throws {
+        let later: [GlobalID] = bucket.log.map(\.gid).filter { $0 > bucket.record.floor }
+        for current: GlobalID in [bucket.record.floor, later[later.count / 2], bucket.record.head] {
+            let wanted: [(EntityKey, StoreDriver.Version)] = driver.listing(id, at: current)
+            let page: IndexSlice = try #require(
+                try reader.indexPage(
+                    .init(bucket: bucket.record.row, current: current, limit: 1_000, withData: true)))
+            #expect(page.entries.map(\.key) == wanted.map(\.0))
+            #expect(page.entries.map(\.version) == wanted.map(\.1.number))
+            #expect(try page.entries.map { try $0.body.map(parse) } == wanted.map(\.1.body))
+        }
+    }
+
+    @Test("hashes of ccids are forgotten when their time has come, and only then", arguments: StoreKind.allCases)
+    func forgetting(_ kind: StoreKind) throws {
+        let folder: StoreFolder = .init()
+        let store: any Store = try kind.make(folder)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 35)
+        let settings: RetentionSettings = tiny()
+        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let id: BucketID = try StoreDriver.id("a")
+        try driver.run(100, in: [id])
+        driver.now += 100_000
+        _ = try keep(keeper, driver, settings)
+        let row: BucketRow = try #require(driver.buckets[id]).record.row
+        #expect(try driver.writer.changeIDs(in: row).count == 100)
+        driver.now += 300_000
+        _ = try keep(keeper, driver, settings)
+        #expect(try driver.writer.changeIDs(in: row).count == settings.logChangesMin)
+    }
+
+    @Test("a batch planned before another cut is passed over", arguments: StoreKind.allCases)
+    func staleBatch(_ kind: StoreKind) throws {
+        let folder: StoreFolder = .init()
+        let store: any Store = try kind.make(folder)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 36)
+        let settings: RetentionSettings = tiny()
+        let id: BucketID = try StoreDriver.id("a")
+        try driver.run(100, in: [id])
+        driver.now += 100_000
+        var batches: [MaintenanceBatch] = []
+        for _ in 0..<2 {
+            let keeper: any StoreKeeper = try store.makeKeeper(settings)
+            while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) {
+                guard !batch.cuts.isEmpty else { continue }
+                batches.append(batch)
+                break
+            }
+        }
+        #expect(try driver.writer.apply(batches[0]).count == 1)
+        #expect(try driver.writer.apply(batches[1]).isEmpty)
+    }
+
+    @Test("segments give every body of a cold index, and follow what changes")
+    func segments() throws {
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 37)
+        let settings: RetentionSettings = tiny()
+        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let id: BucketID = try StoreDriver.id("a")
+        var built: Int = 0
+        for round: Int in 0..<12 {
+            try driver.run(round == 0 ? 300 : 30, in: [id], keys: 90)
+            driver.now += 3_000
+            built += try keep(keeper, driver, settings)
+            let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
+            let reader: SQLiteReader = try store.makeSQLiteReader()
+            try auditWalks(bucket, id, driver, reader)
+            var held: Int = 0
+            for (_, version) in driver.listing(id, at: bucket.record.head) {
+                guard let body: [UInt8] = try reader.segmentBody(version.gid, bucket.record.row) else { continue }
+                #expect(try parse(body) == version.body)
+                held += 1
+            }
+            #expect(held > 40)
+        }
+        #expect(built > 10)
+        let found: StoreFindings = try StoreCheck.run(store.path, settings: .testing)
+        #expect(found.findings == [])
+        // About 90 bodies of some 100 bytes each, in segments of 700: not many times that.
+        #expect((10...60).contains(found.segments))
+    }
+
+    @Test("which versions stay readable: the newest 60, then 100 more whose number is 1 modulo 10")
+    func versionRule() {
+        let settings: RetentionSettings = .init()
+        let kept: [Int64] = (1...5_000).filter { settings.keeps($0, head: 5_000) }
+        #expect(kept.count == 160)
+        #expect(kept.suffix(60) == Array(4_941...5_000)[...])
+        #expect(kept.prefix(100).allSatisfy { $0 % 10 == 1 } && kept.first == 3_941)
+        #expect((1...30).allSatisfy { settings.keeps($0, head: 30) })
+    }
+
+    private func parse(_ bytes: [UInt8]) throws -> JSONObject {
+        try #require(try JSONValue(parsing: bytes).objectValue)
+    }
+}
