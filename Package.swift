@@ -74,6 +74,11 @@ let package = Package(
         tests("ProcessTests", ["ThicketProcesses", "ThicketProtocol", "thicketd", "thicket"]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol"]),
         tests("ReplayTests", ["ThicketReplay", "ThicketProtocol", "ThicketTestSupport"]),
-        tests("ClientTests", ["ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketTestSupport"]),
+        tests(
+            "ClientTests",
+            [
+                "ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketServer", "ThicketTestServer",
+                "ThicketTestSupport",
+            ]),
     ]
 )

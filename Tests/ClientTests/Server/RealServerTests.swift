@@ -1,0 +1,301 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+@Suite("Sessions over real sockets and the real server", .timeLimit(.minutes(2)))
+struct RealServerTests {
+    private let store: MemoryStore
+    private let server: TestServer
+
+    init() throws {
+        store = try MemoryStore.forTests()
+        server = try TestServer(store: store)
+    }
+
+    private func session(
+        _ token: String = "ann-token", store: StoreLocation = .memory, app: String = "app"
+    ) async throws -> Session {
+        try await Thicket.connect(server: "http://127.0.0.1:\(server.port)", app: app, token: token, store: store)
+    }
+
+    @Test("two people type into one text at once: both end with every letter, in the same order")
+    func typing() async throws {
+        let sessions: [Session] = [try await session(), try await session()]
+        let notes: [Bucket] = [try await sessions[0].bucket("notes"), try await sessions[1].bucket("notes")]
+        try await notes[0].set("doc", to: ["t": ""])
+        for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: .seconds(30)) }
+        try await waitFor(notes[1], "doc")
+        let letters: [String] = ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+        await withTaskGroup { group in
+            for (bucket, text): (Bucket, String) in zip(notes, letters) {
+                group.addTask {
+                    for letter: Character in text {
+                        _ = try? await bucket.edit("doc") { object, _ in
+                            let length: Int = object?["t"]?.stringValue?.utf16.count ?? 0
+                            var delta: TextDelta = TextDelta()
+                            delta.retain(length / 2)
+                            delta.insert(Array(String(letter).utf16))
+                            delta.retain(length - length / 2)
+                            return ObjectDiff([(key: "t", operation: .text(delta))])
+                        }
+                    }
+                }
+            }
+        }
+        try await agree(notes, "doc")
+        let text: String = try await notes[0].get("doc")?["t"]?.stringValue ?? ""
+        #expect(text.sorted() == letters.joined().sorted())
+        for session: Session in sessions { await session.close() }
+        server.stop()
+    }
+
+    @Test("edits made apart meet when both are back, and a fresh client has the same")
+    func apart() async throws {
+        let sessions: [Session] = [try await session(), try await session()]
+        let notes: [Bucket] = [try await sessions[0].bucket("notes"), try await sessions[1].bucket("notes")]
+        try await notes[0].set("doc", to: ["t": "the quick fox", "n": 1])
+        try await notes[0].set("old", to: ["x": true])
+        for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: .seconds(30)) }
+        try await waitFor(notes[1], "old")
+        for session: Session in sessions { await session.goOffline() }
+        try await notes[0].editText("doc", path: ["t"], at: 9, inserting: " brown")
+        try await notes[0].remove("old")
+        try await notes[1].editText("doc", path: ["t"], at: 13, inserting: " jumps")
+        try await notes[1].update("doc") { $0?["n"] = 2 }
+        try await notes[1].set("old", to: ["x": false])
+        try await notes[1].set("new", to: ["y": .array([1, nil, "z"])])
+        for session: Session in sessions { await session.goOnline() }
+        try await agree(notes, "doc")
+        #expect(try await notes[0].get("doc") == ["t": "the quick brown fox jumps", "n": 2])
+        try await agree(notes, "old")
+        let fresh: Session = try await session()
+        let bucket: Bucket = try await fresh.bucket("notes")
+        try await bucket.waitUntilSynced(timeout: .seconds(30))
+        #expect(try await bucket.keys() == notes[0].keys())
+        for key: String in try await bucket.keys() {
+            let (one, other): (JSONObject?, JSONObject?) = (try await bucket.get(key), try await notes[1].get(key))
+            #expect(one == other)
+        }
+        for session: Session in sessions + [fresh] { await session.close() }
+        server.stop()
+    }
+
+    @Test("a server that dies and starts again is found, and everything that waited arrives")
+    func restart() async throws {
+        let session: Session = try await session()
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.set("a", to: ["n": 1])
+        try await notes.waitUntilSynced(timeout: .seconds(30))
+        server.abort()
+        try await notes.set("a", to: ["n": 2])
+        try await notes.set("b", to: ["n": 3])
+        let port: Int = server.port
+        let again: TestServer = try TestServer(store: store) {
+            $0.listen = ListenAddress(host: "127.0.0.1", port: UInt16(port))
+        }
+        try await notes.waitUntilSynced(timeout: .seconds(30))
+        let other: Session = try await self.session()
+        let copy: Bucket = try await other.bucket("notes")
+        try await copy.waitUntilSynced(timeout: .seconds(30))
+        #expect(try await copy.get("a") == ["n": 2])
+        #expect(try await copy.get("b") == ["n": 3])
+        await session.close()
+        await other.close()
+        again.stop()
+    }
+
+    @Test("hundreds of objects come with the first sync, and are counted")
+    func firstSync() async throws {
+        let writer: Session = try await session()
+        let notes: Bucket = try await writer.bucket("notes")
+        for number: Int in 0..<450 { try await notes.set("k\(number)", to: ["n": .number(JSONNumber(Int64(number)))]) }
+        try await notes.waitUntilSynced(timeout: .seconds(60))
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let reader: Session = try await session(store: .file(folder.file("a.db")))
+        let copy: Bucket = try await reader.bucket("notes")
+        try await copy.waitUntilSynced(timeout: .seconds(60))
+        #expect(try await copy.keys().count == 450)
+        #expect(try await copy.get("k449") == ["n": 449])
+        await writer.close()
+        await reader.close()
+        server.stop()
+    }
+
+    @Test("a token that may only read: edits stay here, and the app is told")
+    func readOnly() async throws {
+        let session: Session = try await session("read-token")
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.waitUntilSynced(timeout: .seconds(30))
+        var events: AsyncStream<BucketEvent>.Iterator = await notes.changes.makeAsyncIterator()
+        try await notes.set("a", to: ["n": 1])
+        var refused: RefusedEdit?
+        while refused == nil, let event: BucketEvent = await events.next() {
+            if case .refused(let edit) = event { refused = edit }
+        }
+        #expect(refused?.error.code == .unauthorized)
+        let error: ClientError? = await #expect(throws: ClientError.self) {
+            try await notes.waitUntilSynced(timeout: .seconds(30))
+        }
+        #expect(error?.code == .unauthorized)
+        #expect(try await notes.get("a") == ["n": 1])
+        await session.close()
+        server.stop()
+    }
+
+    @Test("a token nobody knows is said so, and not tried again")
+    func unknownToken() async throws {
+        let session: Session = try await session("no-such-token")
+        let notes: Bucket = try await session.bucket("notes")
+        let error: ClientError? = await #expect(throws: ClientError.self) {
+            try await notes.waitUntilSynced(timeout: .seconds(30))
+        }
+        #expect(error?.code == .unauthorized)
+        await session.close()
+        server.stop()
+    }
+
+    @Test("an object of more than the server takes is refused and kept, and others go on")
+    func tooLarge() async throws {
+        let session: Session = try await session()
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.set("large", to: ["t": .string(String(repeating: "x", count: 12 << 20))])
+        try await notes.set("large2", to: ["t": .string(String(repeating: "x", count: 1_200_000))])
+        try await notes.set("small", to: ["t": "y"])
+        let error: ClientError? = await #expect(throws: ClientError.self) {
+            try await notes.waitUntilSynced(timeout: .seconds(60))
+        }
+        #expect(error?.code == .refused)
+        #expect(try await notes.info("large").refusal == 413)
+        #expect(try await notes.info("small").version == 1)
+        await session.close()
+        server.stop()
+    }
+
+    @Test("old versions can be read, also of a removed object")
+    func history() async throws {
+        let session: Session = try await session()
+        let notes: Bucket = try await session.bucket("notes")
+        for number: Int64 in 1...12 {
+            try await notes.set("a", to: ["n": .number(JSONNumber(number))])
+            try await notes.waitUntilSynced(timeout: .seconds(30))
+        }
+        #expect(try await notes.history(of: "a").map(\.version) == Array((1...12).reversed()))
+        try await notes.remove("a")
+        try await notes.waitUntilSynced(timeout: .seconds(30))
+        #expect(try await notes.history(of: "a").last?.object == ["n": 1])
+        await session.close()
+        server.stop()
+    }
+
+    @Test("plain HTTP requests, and what they say when nobody answers")
+    func http() async throws {
+        let client: HTTPClient = try HTTPClient()
+        let alive: HTTPAnswer = try await client.request("http://127.0.0.1:\(server.port)/health/live")
+        #expect(alive.status == 200)
+        let missing: HTTPAnswer = try await client.request("http://127.0.0.1:\(server.port)/none", body: [1, 2, 3])
+        #expect(missing.status >= 400)
+        server.stop()
+        let error: ClientError? = await #expect(throws: ClientError.self) {
+            try await client.request("http://127.0.0.1:\(server.port)/health/live")
+        }
+        #expect(error?.code == .network)
+        await #expect(throws: ClientError.self) { try await client.request("file:///etc/passwd") }
+        await #expect(throws: ClientError.self) { try await client.request("http://h/", fields: ["A: b\r\nC: d"]) }
+    }
+
+    // MARK: - Waiting
+
+    /// Until the object is there.
+    private func waitFor(_ bucket: Bucket, _ key: String) async throws {
+        let events: AsyncStream<BucketEvent> = await bucket.changes
+        if try await bucket.get(key) != nil { return }
+        for await event: BucketEvent in events {
+            if case .changed(let change) = event, change.key == key { return }
+        }
+    }
+
+    /// Until all confirmed everything and hold the same version of the object.
+    private func agree(_ buckets: [Bucket], _ key: String) async throws {
+        for _: Int in 0..<500 {
+            for bucket: Bucket in buckets { try await bucket.waitUntilSynced(timeout: .seconds(30)) }
+            var versions: Set<Int64> = []
+            for bucket: Bucket in buckets { versions.insert(try await bucket.info(key).version) }
+            if versions.count == 1 { break }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        var objects: [JSONObject?] = []
+        for bucket: Bucket in buckets { objects.append(try await bucket.get(key)) }
+        #expect(objects.allSatisfy { $0 == objects.first }, "\(objects)")
+    }
+}
+
+@Suite("What a connection says when it cannot be")
+struct TransportTests {
+    /// Runs the transport until it is closed or open.
+    private func outcome(_ address: String, target: String) throws -> TransportEvent? {
+        var options: TransportOptions = TransportOptions()
+        options.connectTimeoutMilliseconds = 5_000
+        let transport: CurlWebSocketTransport = CurlWebSocketTransport(
+            endpoint: try Endpoint(address), target: target, options: options)
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw NotAnObject() }
+        defer { for end: Int32 in ends { close(end) } }
+        transport.connect()
+        for _: Int in 0..<1_000 {
+            if let event: TransportEvent = transport.events(limit: 10).first { return event }
+            transport.wait(wake: ends[0], milliseconds: 100)
+        }
+        return nil
+    }
+
+    @Test("nobody listens")
+    func refused() throws {
+        guard case .closed(let closure)? = try outcome("http://127.0.0.1:1", target: "/sock") else {
+            throw NotAnObject()
+        }
+        #expect(closure.detail.contains("connect"))
+    }
+
+    @Test("a name that does not exist")
+    func unknownName() throws {
+        guard case .closed(let closure)? = try outcome("http://nowhere.invalid", target: "/sock") else {
+            throw NotAnObject()
+        }
+        #expect(!closure.detail.isEmpty)
+    }
+
+    @Test("a server that knows no such path answers with its status")
+    func notFound() throws {
+        let server: TestServer = try TestServer(store: MemoryStore.forTests())
+        defer { server.stop() }
+        let event: TransportEvent? = try outcome("http://127.0.0.1:\(server.port)", target: "/nothing/here")
+        guard case .closed(let closure)? = event else { throw NotAnObject() }
+        #expect(closure.httpStatus == 404)
+    }
+
+    @Test("TLS to a server that speaks none")
+    func noTLS() throws {
+        let server: TestServer = try TestServer(store: MemoryStore.forTests())
+        defer { server.stop() }
+        let event: TransportEvent? = try outcome("https://127.0.0.1:\(server.port)", target: "/sock/1/app/websocket")
+        guard case .closed(let closure)? = event else { throw NotAnObject() }
+        #expect(closure.detail.lowercased().contains("ssl"))
+    }
+
+    @Test("a wake ends the sleep at once")
+    func wake() throws {
+        let transport: CurlWebSocketTransport = CurlWebSocketTransport(
+            endpoint: try Endpoint("http://127.0.0.1:1"), target: "/", options: TransportOptions())
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw NotAnObject() }
+        defer { for end: Int32 in ends { close(end) } }
+        var byte: UInt8 = 1
+        _ = write(ends[1], &byte, 1)
+        let before: Int64 = monotonicMilliseconds()
+        transport.wait(wake: ends[0], milliseconds: 30_000)
+        #expect(monotonicMilliseconds() - before < 10_000)
+    }
+}
