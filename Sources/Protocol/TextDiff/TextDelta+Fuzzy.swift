@@ -11,14 +11,17 @@ extension TextDelta {
         let patches: [TextPatch] = TextDiff.patchMake(base, try a.segments(on: base), budget: &budget)
         let (target, found): ([UInt16], [Bool]) = TextDiff.patchApply(patches, to: source, budget: &budget)
         guard !budget.isUsedUp, !found.contains(false) else { return nil }
-        if UTF16Text.string(of: target) != nil { return diff(from: source, to: target, budget: &budget) }
-        var segments: [DiffSegment] = TextDiff.diff(source, target, budget: &budget)
-        if segments.count > 2 { TextDiff.cleanupEfficiency(&segments) }
-        TextDiff.moveOutOfPairs(&segments)
-        let moved: TextDelta = .init(segments)
-        guard moved.sourceLength == source.count, UTF16Text.string(of: try moved.apply(to: source)) != nil else {
-            return nil
+        let moved: TextDelta
+        if UTF16Text.isWhole(target) {
+            moved = diff(from: source, to: target, budget: &budget)
+        } else {
+            var segments: [DiffSegment] = TextDiff.diff(source, target, budget: &budget)
+            if segments.count > 2 { TextDiff.cleanupEfficiency(&segments) }
+            TextDiff.moveOutOfPairs(&segments)
+            moved = TextDelta(segments)
+            guard moved.sourceLength == source.count, UTF16Text.isWhole(try moved.apply(to: source)) else { return nil }
         }
-        return moved
+        // A coarse difference would replace text that nobody touched, under the cursors of everybody else.
+        return budget.isUsedUp ? nil : moved
     }
 }

@@ -67,6 +67,19 @@ enum UTF16Text {
         return isWhole ? text : nil
     }
 
+    /// Whether no half of a surrogate pair stands alone.
+    static func isWhole(_ units: [UInt16]) -> Bool {
+        var place: Int = 0
+        while place < units.count {
+            if isSurrogate(units[place]) {
+                guard isHigh(units[place]), place + 1 < units.count, isLow(units[place + 1]) else { return false }
+                place += 1
+            }
+            place += 1
+        }
+        return true
+    }
+
     /// Writes code units as UTF-8; nil when they hold half of a surrogate pair. Needs 3 bytes per unit.
     static func encode(
         _ units: UnsafeBufferPointer<UInt16>, into output: UnsafeMutableBufferPointer<UInt8>

@@ -89,12 +89,12 @@ enum UnitSearch {
         return borders
     }
 
-    /// The last place of a short `needle` in `text` at `start` or before; nil when there is none.
+    /// The last place of a short `needle`, which is not empty, in `text` at `start` or before; nil when there is none.
     static func last(_ needle: Units, in text: Units, from start: Int) -> Int? {
-        guard needle.count <= text.count else { return nil }
+        guard let first: UInt16 = needle.first, needle.count <= text.count else { return nil }
         var place: Int = min(start, text.count - needle.count)
         while place >= 0 {
-            if areEqual(needle, text.part(place, place + needle.count)) { return place }
+            if text[place] == first, areEqual(needle, text.part(place, place + needle.count)) { return place }
             place -= 1
         }
         return nil
