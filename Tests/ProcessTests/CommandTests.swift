@@ -109,12 +109,14 @@ struct CommandTests {
                 {"app":"notes","user":"b","token":"short"}
                 {"app":"notes","user":"","token":"12345678"}
                 {"app":"notes","user":"b","token":"12345678","read_only":1}
+                {"app":"notes","user":"b","token":"1234 5678"}
                 """)
         #expect(bad.code == 1 && bad.output.isEmpty)
         for part in [
             "-:2: \"token\" is missing", "-:3: this is not JSON", "-:5: there is no app other",
             "-:6: \"tokn\" is not known; did you mean \"token\"?", "-:7: the token is shorter than 8 bytes",
-            "-:8: user name: is empty", "-:9: \"read_only\" is neither true nor false", "Nothing was imported.",
+            "-:8: user name: is empty", "-:9: \"read_only\" is neither true nor false", "-:10: the token holds a space",
+            "Nothing was imported.",
         ] { #expect(bad.errors.contains(part), "\(part) in \(bad.errors)") }
         let file: String = write("tokens", good + "\r\n\n" + good.replacing("0123", with: "abcd") + "\n")
         #expect(try run("token", "import", file, "--data", data).output == "imported 2 tokens\n")

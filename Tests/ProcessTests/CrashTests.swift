@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import ThicketProcesses
 
@@ -11,5 +12,21 @@ struct CrashTests {
         #expect(result.faults.isEmpty, "seed \(settings.seed): \(result.faults.prefix(10))")
         #expect(result.lost == 0)
         #expect(result.rounds == 3 && result.acknowledged > 50, "\(result.summary)")
+    }
+
+    @Test("a disk that forgets what was synced is found out")
+    func forgetfulDisk() {
+        var settings: CrashTest.Settings = .init()
+        settings.rounds = 2
+        settings.afterCrash = { (folder: String) in
+            unlink(folder + "/thicket.db-wal")
+            unlink(folder + "/thicket.db-shm")
+        }
+        do {
+            let result: CrashTest.Result = try CrashTest(settings).run()
+            #expect(result.lost > 0, "\(result.summary)")
+        } catch {
+            #expect(error.description.contains("the server does not know its own cv"), "\(error)")
+        }
     }
 }

@@ -178,4 +178,14 @@ public enum Steady {
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
+
+    /// Passes a short time busily, to the microsecond.
+    static func spin(microseconds: Int) {
+        var start: timespec = .init()
+        clock_gettime(CLOCK_MONOTONIC, &start)
+        var now: timespec = start
+        while (now.tv_sec - start.tv_sec) * 1_000_000 + (now.tv_nsec - start.tv_nsec) / 1_000 < microseconds {
+            clock_gettime(CLOCK_MONOTONIC, &now)
+        }
+    }
 }

@@ -13,6 +13,8 @@ public struct CrashTest {
         public var buckets: Int = 3
         /// Shortest and longest time from the first acknowledgement of a round to the crash, in milliseconds.
         public var loadMilliseconds: ClosedRange<Int> = 50...400
+        /// Called with the data folder after each crash: a test of this test breaks something here.
+        public var afterCrash: @Sendable (String) -> Void = { _ in }
         public init() {}
     }
 
@@ -64,12 +66,15 @@ public struct CrashTest {
             judge(writers, readers, &result)
             for writer: CrashWriter in writers { try writer.connect(port: server.port, round: round) }
             let load: Int = Int.random(in: settings.loadMilliseconds, using: &random)
-            try loadServer(writers, milliseconds: load)
+            try loadServer(writers, server, round, milliseconds: load, &random)
+            // What was sent last is somewhere between the socket and the disk when the crash comes.
+            Steady.spin(microseconds: Int.random(in: 0...15_000, using: &random))
             try server.kill()
             for writer: CrashWriter in writers {
                 writer.turn(sends: false)  // what had arrived before the crash counts
                 writer.drop()
             }
+            settings.afterCrash(folder.path)
             try check(&result, round)
             result.rounds = round
             report("round \(round): killed after \(load) ms, \(total(writers)) acknowledged so far")
@@ -85,13 +90,22 @@ public struct CrashTest {
         writers.reduce(0) { (sum: Int, writer: CrashWriter) in sum + writer.acknowledged.count }
     }
 
-    /// Lets the writers write until some milliseconds after the first new acknowledgement.
-    private func loadServer(_ writers: [CrashWriter], milliseconds: Int) throws(ProcessError) {
+    /// Lets the writers write until some milliseconds after the first new acknowledgement. Now and then one loses its
+    /// connection with answers unread, and begins anew.
+    private func loadServer(
+        _ writers: [CrashWriter], _ server: Daemon, _ round: Int, milliseconds: Int, _ random: inout SeededRandom
+    ) throws(ProcessError) {
         let before: Int = total(writers)
         let patience: Int64 = Steady.milliseconds() + 30_000
         var end: Int64 = .max
         while Steady.milliseconds() < end {
-            for writer: CrashWriter in writers { writer.turn(sends: true) }
+            for writer: CrashWriter in writers {
+                writer.turn(sends: true)
+                if random.next() % 200 == 0 {
+                    writer.drop()
+                    try writer.connect(port: server.port, round: round)
+                }
+            }
             if end == .max, total(writers) > before { end = Steady.milliseconds() + Int64(milliseconds) }
             guard Steady.milliseconds() < patience else { throw ProcessError("nothing was acknowledged within 30 s") }
             WireSocket.wait(writers.compactMap(\.socket), milliseconds: 5)

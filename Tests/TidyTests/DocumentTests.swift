@@ -69,6 +69,22 @@ struct DocumentTests {
         }
     }
 
+    @Test("every metric is counted, every label of a limit met, and every setting read, somewhere in the server")
+    func nothingDead() {
+        let metrics: Metrics = .init()
+        let counted: [String] = Mirror(reflecting: metrics).children.compactMap(\.label)
+        let limits: [String] = Mirror(reflecting: ServerLimits()).children.compactMap(\.label)
+        let config: [String] = Mirror(reflecting: ServerConfig()).children.compactMap(\.label)
+        let labels: [String] = Metrics.LimitName.allCases.map { (label: Metrics.LimitName) in "\(label)" }
+        let server: [String] = SwiftText.paths("Sources/Server").filter { (path: String) in
+            !path.hasPrefix("Sources/Server/Config/") && !path.contains("Ops/Metric")
+        }
+        for name: String in counted + limits + config + labels {
+            let isUsed: Bool = server.contains { !Bytes.places(of: ".\(name)", in: SwiftText.code($0)).isEmpty }
+            #expect(isUsed, "'\(name)' is declared and nothing in Sources/Server uses it")
+        }
+    }
+
     @Test("every command and exit code of thicketd stands in OPERATIONS.md")
     func commands() throws {
         let text: String = try #require(Repository.text("docs/OPERATIONS.md"))

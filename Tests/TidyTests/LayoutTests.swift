@@ -23,8 +23,8 @@ struct LayoutTests {
     func orphans() throws {
         let package: String = try #require(Repository.text("Package.swift"))
         var folders: Set<String> = []
-        for literal: Substring in package.split(separator: "\"") where literal.contains("/") && !literal.contains(" ") {
-            folders.insert(String(literal))
+        for literal: Substring in package.split(separator: "\"") where !literal.contains(" ") {
+            if literal.contains("/") || Repository.exists(String(literal)) { folders.insert(String(literal)) }
         }
         for line: Substring in package.split(separator: "\n") where line.contains("tests(") || line.contains("Tests\",")
         {

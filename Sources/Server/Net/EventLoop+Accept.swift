@@ -95,6 +95,7 @@ extension EventLoop {
         _ = thicket_shut_write(descriptor)
         _ = Glibc.close(descriptor)
         metrics.connectionsRefused.add()
+        metrics.limitHits.add(1, .connections)
     }
 
     /// Out of descriptors: gives up the spare one to answer whoever waits, lest they wait for ever and the listener

@@ -197,6 +197,7 @@ extension EventLoop {
     func refuse(_ connection: Connection, _ failure: HTTPFailure) {
         let response: HTTPResponse = .refusal(failure)
         metrics.httpErrors.add(1, .init(status: failure.status))
+        if failure.status == 431 { metrics.limitHits.add(1, .headBytes) }
         enqueue(connection, response.encoded(for: nil, date: date.text(now)))
         drain(connection)
     }

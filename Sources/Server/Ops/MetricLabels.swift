@@ -95,9 +95,9 @@ extension Metrics {
         case objectBytes = "object_bytes"
         case frameBytes = "frame_bytes"
         case channels
+        case subscribers
         case buckets
         case pendingBytes = "pending_bytes"
-        case outboxBytes = "outbox_bytes"
         case changeRate = "change_rate"
         case messageRate = "message_rate"
         case connections

@@ -74,8 +74,6 @@ public final class Metrics: Sendable {
         "thicket_store_commit_group_changes", "Changes in one committed group.")
     public let storeBytes: Gauge = .init("thicket_store_bytes", "Size of the database file.")
     public let storeWALBytes: Gauge = .init("thicket_store_wal_bytes", "Size of the write-ahead log.")
-    public let checkpointSeconds: Histogram = .seconds(
-        "thicket_store_checkpoint_seconds", "Time of one checkpoint of the write-ahead log.")
     public let keyframes: Counter = .init("thicket_store_keyframes_total", "Full bodies written beside a diff.")
     public let readSeconds: Histogram = .seconds(
         "thicket_store_read_seconds", "Time a reader took for one request.")

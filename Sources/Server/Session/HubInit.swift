@@ -57,7 +57,7 @@ extension Hub {
         let bucket: BucketID = .init(app: grant.app, user: grant.user, name: channel.bucketName)
         let feed: BucketFeed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
         guard feed.subscribers.count + feed.waiters.count < limits.subscribersPerBucketMax else {
-            metrics.limitHits.add(1, .channels)
+            metrics.limitHits.add(1, .subscribers)
             return refuse(channel, InitRefusal(.serverError, "Too many clients on this bucket"), now: now)
         }
         channel.feed = feed

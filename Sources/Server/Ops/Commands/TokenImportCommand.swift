@@ -95,6 +95,12 @@ enum TokenImportCommand {
         guard token.utf8.count >= tokenBytesMin else {
             throw ValueError("the token is shorter than \(tokenBytesMin) bytes: it could be guessed")
         }
+        guard token.utf8.count <= Hub.tokenBytesMax else {
+            throw ValueError("the token is longer than \(Hub.tokenBytesMax) bytes")
+        }
+        guard token.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw ValueError("the token holds a space or control character, which the server takes from nobody")
+        }
         let grant: TokenGrant
         do throws(IdentifierError) {
             grant = TokenGrant(app: try AppID(app), user: try UserID(user), isReadOnly: isReadOnly)
