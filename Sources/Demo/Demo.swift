@@ -16,7 +16,12 @@ struct Demo {
 
     static func run(_ arguments: [String]) async throws {
         if arguments.contains("--help") || arguments.contains("-h") { return say(help) }
-        let trace: Trace = try arguments.first.map { try Trace(path: $0) } ?? ownTrace()
+        let isFast: Bool = arguments.contains("--fast") || isatty(1) == 0
+        let path: String? = arguments.first { !$0.hasPrefix("-") }
+        if let unknown: String = arguments.first(where: { $0.hasPrefix("-") && $0 != "--fast" }) {
+            throw DemoError("there is no option \(unknown); see --help")
+        }
+        let trace: Trace = try path.map { try Trace(path: $0) } ?? ownTrace()
         guard trace.isConcurrent, trace.agentCount == 2 else {
             throw DemoError("the demo wants a concurrent trace of two people; `thicket replay` plays every trace")
         }
@@ -29,7 +34,8 @@ struct Demo {
             token: String(token.split(whereSeparator: { $0 == "\n" || $0 == " " }).last ?? ""), key: "page")
         let folder: String = server.folder
         options.store = { $0 < 0 ? .memory : .file("\(folder)/client\($0).db") }
-        let stage: Stage = Stage(server: server, total: trace.transactions.count)
+        let stage: Stage = try Stage(
+            server: server, bucket: options.bucket, trace: trace, paceSeconds: isFast ? 0 : 30)
         say("Two people type \(trace.transactions.count) edits into one page; the server keeps it in \(folder).")
         let report: Replay.Report = try await Replay(trace, options: options, observer: stage).run()
         await stage.finish()
@@ -72,11 +78,12 @@ struct Demo {
     }
 
     static let help: String = """
-        usage: thicket-demo [TRACE]
+        usage: thicket-demo [--fast] [TRACE]
 
         Two people type one page through a real server that is killed twice; each of them is cut off once. Without
         TRACE (a concurrent editing trace of two people, .json or .json.gz) they type this project's own documents.
-        Run it in the project's folder. Exit code 0: all ended in exactly the recorded text.
+        Run it in the project's folder. The typing takes half a minute in a terminal, so that one can watch; with --fast,
+        or when the output is no terminal, it goes as fast as it can. Exit code 0: all ended in exactly the recorded text.
         """
 }
 

@@ -5,90 +5,107 @@ import ThicketReplay
 
 /// Watches the two typists, disturbs them by plan, and draws what happens.
 ///
-/// The plan, by share of all edits typed: at 15 % the first is cut off, at 33 % the server is killed, at 50 % the second
-/// is cut off, at 66 % the server is killed again. A client that is cut off stays so until it needs the other's words.
+/// The server is killed when a third and when two thirds of the edits are typed. Each client is cut off once, at the
+/// longest stretch that the recording lets it type alone, and is back when that is over.
 actor Stage: Replay.Observer {
-    private enum Act {
-        case cutOff(Int)
-        case killServer
-    }
-
     private let server: ServerBox
+    private let bucket: String
     private let total: Int
-    private var plan: [(share: Int, act: Act)] = [
-        (15, .cutOff(0)), (33, .killServer), (50, .cutOff(1)), (66, .killServer),
-    ]
+    /// Where each client is cut off, as a place among its own edits; nil when that is done.
+    private var cutOffAt: [Int?]
+    private var killAt: [Int]
+    private let paceSeconds: Double
+    private let begin: ContinuousClock.Instant = .now
     private var sessions: [Session] = []
     private var typed: [Int] = [0, 0]
-    private var offline: [Bool] = [false, false]
+    private var lastWords: [String] = ["", ""]
+    private var isOffline: [Bool] = [false, false]
     private var offlineSince: [Int] = [0, 0]
     private var isServerUp: Bool = true
-    private var drawn: Bool = false
+    private var drawnLines: Int = 0
     private var lastDrawn: ContinuousClock.Instant = .now
     private let isTerminal: Bool = isatty(1) == 1
 
-    init(server: ServerBox, total: Int) {
+    /// - Parameter paceSeconds: how long the typing should take at least; 0 types as fast as it goes.
+    init(server: ServerBox, bucket: String, trace: Trace, paceSeconds: Double) throws {
         self.server = server
-        self.total = total
+        self.bucket = bucket
+        self.paceSeconds = paceSeconds
+        total = trace.transactions.count
+        killAt = [total / 3, total * 2 / 3]
+        let carrier: TraceCarrier = try TraceCarrier(trace)
+        cutOffAt = (0..<2).map { client in
+            // Not at the very ends, where there is nothing to merge with.
+            let middle: Range<Int> = carrier.byAgent[client].count / 10..<carrier.byAgent[client].count * 8 / 10
+            return carrier.stretchesAlone(of: client).first { middle.contains($0.start) }?.start
+        }
     }
 
     func opened(_ sessions: [Session]) { self.sessions = sessions }
 
-    func typed(client: Int, typed count: Int) async {
+    func typed(client: Int, count: Int, inserted: String) async {
         typed[client] = count
-        let share: Int = (typed[0] + typed[1]) * 100 / max(total, 1)
-        if let next: (share: Int, act: Act) = plan.first, share >= next.share {
-            plan.removeFirst()
-            await perform(next.act)
+        lastWords[client] = String((lastWords[client] + inserted.replacing("\n", with: " ")).suffix(34))
+        if let next: Int = killAt.first, typed[0] + typed[1] >= next {
+            killAt.removeFirst()
+            await killServer()
         }
-        if offline[client], count - offlineSince[client] > total / 12 { await comeBack(client) }
+        if let place: Int = cutOffAt[client], count >= place {
+            cutOffAt[client] = nil
+            // What it has typed goes out first, or the other would wait for that and not for a merge.
+            try? await sessions[client].bucket(bucket).waitUntilSynced(timeout: .seconds(10))
+            isOffline[client] = true
+            offlineSince[client] = count
+            await sessions[client].goOffline()
+            tell("client \(client) is cut off, and types on")
+        }
         draw(isForced: false)
+        await keepPace()
     }
 
+    /// Whoever waits needs what the other has typed: nobody can be offline then.
     func blocked(client: Int) async {
-        // Whoever waits needs what the other has typed: nobody can be offline then.
-        for other: Int in 0..<2 where offline[other] { await comeBack(other) }
+        for other: Int in 0..<2 { await comeBack(other) }
     }
 
     func ending() async {
-        for client: Int in 0..<2 where offline[client] { await comeBack(client) }
+        for client: Int in 0..<2 { await comeBack(client) }
         draw(isForced: true)
     }
 
     func finish() {
         draw(isForced: true)
-        drawn = false
+        drawnLines = 0
     }
 
-    private func perform(_ act: Act) async {
-        switch act {
-        case .cutOff(let client):
-            offline[client] = true
-            offlineSince[client] = typed[client]
-            tell("client \(client) is cut off and types on")
-            await sessions[client].goOffline()
-        case .killServer:
-            isServerUp = false
-            tell("the server is killed (SIGKILL)")
-            server.kill()
-            draw(isForced: true)
-            // Long enough that both notice and type on without it.
-            try? await Task.sleep(for: .milliseconds(700))
-            do {
-                try server.start()
-            } catch {
-                fail("the server does not come back: \(error)")
-            }
-            isServerUp = true
-            tell("the server is back")
+    private func killServer() async {
+        isServerUp = false
+        tell("the server is killed (SIGKILL)")
+        server.kill()
+        draw(isForced: true)
+        // Long enough that both notice and type on without it.
+        try? await Task.sleep(for: .milliseconds(900))
+        do {
+            try server.start()
+        } catch {
+            fail("the server does not come back: \(error)")
         }
+        isServerUp = true
+        tell("the server is back")
     }
 
     private func comeBack(_ client: Int) async {
-        guard offline[client] else { return }
-        offline[client] = false
+        guard isOffline[client] else { return }
+        isOffline[client] = false
         tell("client \(client) is back, with \(typed[client] - offlineSince[client]) edits made alone")
         await sessions[client].goOnline()
+    }
+
+    /// Waits until so much may have been typed, so that eyes can follow.
+    private func keepPace() async {
+        let due: Double = paceSeconds * Double(typed[0] + typed[1]) / Double(max(total, 1))
+        let early: Double = due - begin.duration(to: .now) / .seconds(1)
+        if early > 0.005 { try? await Task.sleep(for: .seconds(early)) }
     }
 
     // MARK: Drawing
@@ -96,28 +113,30 @@ actor Stage: Replay.Observer {
     private func tell(_ text: String) {
         erase()
         say("  \((typed[0] + typed[1]) * 100 / max(total, 1)) %  \(text)")
+        draw(isForced: true)
     }
 
     private func erase() {
-        if drawn { write("\u{1B}[3A\u{1B}[J") }
-        drawn = false
+        if drawnLines > 0 { write("\u{1B}[\(drawnLines)A\u{1B}[J") }
+        drawnLines = 0
     }
 
     private func draw(isForced: Bool) {
         guard isTerminal, isForced || lastDrawn.duration(to: .now) > .milliseconds(60) else { return }
         lastDrawn = .now
         erase()
-        write(bar("client 0", typed[0], offline[0] ? "cut off" : isServerUp ? "online" : "alone"))
-        write(bar("client 1", typed[1], offline[1] ? "cut off" : isServerUp ? "online" : "alone"))
+        for client: Int in 0..<2 { write(line(client)) }
         write("  server    \(isServerUp ? "up" : "\u{1B}[31mkilled\u{1B}[0m")\n")
-        drawn = true
+        drawnLines = 3
     }
 
-    private func bar(_ name: String, _ count: Int, _ state: String) -> String {
-        let filled: Int = min(40, count * 80 / max(total, 1))
-        let colour: String = state == "online" ? "32" : "33"
-        return "  \(name)  [" + String(repeating: "█", count: filled) + String(repeating: "·", count: 40 - filled)
-            + "] \(count) edits  \u{1B}[\(colour)m\(state)\u{1B}[0m\n"
+    /// One client: how far it is, whether it is connected, and the last words it typed.
+    private func line(_ client: Int) -> String {
+        let state: String = isOffline[client] ? "cut off" : isServerUp ? "online " : "alone  "
+        let colour: String = isOffline[client] || !isServerUp ? "33" : "32"
+        let filled: Int = min(20, typed[client] * 40 / max(total, 1))
+        let bar: String = String(repeating: "█", count: filled) + String(repeating: "·", count: 20 - filled)
+        return "  client \(client)  \(bar) \u{1B}[\(colour)m\(state)\u{1B}[0m \(lastWords[client])▏\n"
     }
 
     private func write(_ text: String) {

@@ -63,8 +63,8 @@ public final class Replay: Sendable {
     public protocol Observer: Sendable {
         /// The clients are there and nothing is typed yet.
         func opened(_ sessions: [Session]) async
-        /// Client `client` has typed `typed` transactions of its own.
-        func typed(client: Int, typed: Int) async
+        /// Client `client` has typed `count` transactions of its own; `inserted` is the text of the last one.
+        func typed(client: Int, count: Int, inserted: String) async
         /// Client `client` cannot go on before others' edits arrive.
         func blocked(client: Int) async
         /// Everything is typed; from here on nobody should disturb.
@@ -180,9 +180,11 @@ public final class Replay: Sendable {
                     throw ReplayError("client \(client) was closed")
                 }
             }
-            await observer?.typed(client: client, typed: count + 1)
+            await observer?.typed(client: client, count: count + 1, inserted: text(of: row))
         }
     }
+
+    private func text(of row: Int) -> String { trace.transactions[row].patches.last?.inserted ?? "" }
 
     /// Types one transaction if its parents are there.
     private func type(_ row: Int, of agent: Int, in bucket: Bucket) async throws -> Bool {
@@ -237,7 +239,7 @@ public final class Replay: Sendable {
                     throw ReplayError("the document is gone at client \(client)")
                 }
                 done += 1
-                await observer?.typed(client: client, typed: done)
+                await observer?.typed(client: client, count: done, inserted: text(of: row))
             }
             turn += 1
         }

@@ -64,6 +64,25 @@ public struct TraceCarrier: Sendable {
     /// How many transactions of each person must be visible at its author before `transaction` is typed.
     public func needs(_ transaction: Int) -> [Int] { parentClocks[transaction] }
 
+    /// Stretches of `agent`'s transactions that need nothing new of anybody else: what can be typed alone.
+    ///
+    /// - Returns: place of the first transaction among the agent's own, and how many follow each other; longest first.
+    public func stretchesAlone(of agent: Int) -> [(start: Int, count: Int)] {
+        var found: [(start: Int, count: Int)] = []
+        var last: [Int] = []
+        for (place, row): (Int, Int) in byAgent[agent].enumerated() {
+            var others: [Int] = parentClocks[row]
+            others[agent] = 0
+            if others == last, !found.isEmpty {
+                found[found.count - 1].count += 1
+            } else {
+                found.append((place, 1))
+            }
+            last = others
+        }
+        return found.sorted { $0.count > $1.count }
+    }
+
     /// What `agent`'s client shows by now, as counts of everybody's transactions.
     public func seen(by agent: Int) -> [Int] { seenClock[agent] }
 

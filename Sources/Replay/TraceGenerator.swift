@@ -89,14 +89,17 @@ public struct TraceGenerator {
     private mutating func step(_ who: Int, isEnding: Bool) {
         if people[who].offlineSteps > 0 {
             people[who].offlineSteps -= 1
-        } else if random.below(6) == 0 {
+        } else if random.below(6) == 0, isTogether {
             sync(who)
-            if random.below(120) == 0, !isEnding { people[who].offlineSteps = 80 + random.below(400) }
+            if random.below(60) == 0, !isEnding { people[who].offlineSteps = 100 + random.below(400) }
         }
         if people[who].backspaces > 0 { return backspace(who) }
         if people[who].toType.isEmpty { return decide(who, isEnding: isEnding) }
         typeLetter(who)
     }
+
+    /// While one is offline neither sees the other.
+    private var isTogether: Bool { people.allSatisfy { $0.offlineSteps == 0 } }
 
     private mutating func typeLetter(_ who: Int) {
         guard let scalar: Unicode.Scalar = people[who].toType.last else { return }
@@ -207,7 +210,7 @@ public struct TraceGenerator {
 
     /// The caret's place is not safe: look at the other's edits if online, and find a new place if it is gone.
     private mutating func makeSafe(_ who: Int) {
-        if people[who].offlineSteps == 0 { sync(who) }
+        if isTogether { sync(who) }
         guard let caret: Character = people[who].isAway ? people[who].away : people[who].home else { return }
         guard !order.isShown(caret, in: who) else { return }
         let position: Int = order.position(of: caret, in: who)
