@@ -22,6 +22,8 @@ actor Stage: Replay.Observer {
     private var isOffline: [Bool] = [false, false]
     private var offlineSince: [Int] = [0, 0]
     private var isServerUp: Bool = true
+    /// Runs while somebody waits and somebody is cut off.
+    private var patience: Task<Void, Never>?
     private var drawnLines: Int = 0
     private var lastDrawn: ContinuousClock.Instant = .now
     private let isTerminal: Bool = isatty(1) == 1
@@ -35,9 +37,10 @@ actor Stage: Replay.Observer {
         killAt = [total / 3, total * 2 / 3]
         let carrier: TraceCarrier = try TraceCarrier(trace)
         cutOffAt = (0..<2).map { client in
-            // Not at the very ends, where there is nothing to merge with.
-            let middle: Range<Int> = carrier.byAgent[client].count / 10..<carrier.byAgent[client].count * 8 / 10
-            return carrier.stretchesAlone(of: client).first { middle.contains($0.start) }?.start
+            // One in the first half and one in the second, not at the very ends, where there is little to merge with.
+            let count: Int = carrier.byAgent[client].count
+            let part: Range<Int> = client == 0 ? count / 10..<count / 2 : count / 2..<count * 9 / 10
+            return carrier.stretchesAlone(of: client).first { part.contains($0.start) }?.start
         }
     }
 
@@ -50,7 +53,7 @@ actor Stage: Replay.Observer {
             killAt.removeFirst()
             await killServer()
         }
-        if let place: Int = cutOffAt[client], count >= place {
+        if let place: Int = cutOffAt[client], count > place {
             cutOffAt[client] = nil
             // What it has typed goes out first, or the other would wait for that and not for a merge.
             try? await sessions[client].bucket(bucket).waitUntilSynced(timeout: .seconds(10))
@@ -63,9 +66,16 @@ actor Stage: Replay.Observer {
         await keepPace()
     }
 
-    /// Whoever waits needs what the other has typed: nobody can be offline then.
-    func blocked(client: Int) async {
-        for other: Int in 0..<2 { await comeBack(other) }
+    /// Whoever waits for long needs what the other has typed: nobody can be offline then.
+    func blocked(client: Int) {
+        guard isOffline.contains(true) else { return }
+        let before: Int = typed[client]
+        patience?.cancel()
+        patience = Task {
+            try? await Task.sleep(for: .milliseconds(500))
+            guard !Task.isCancelled, typed[client] == before else { return }
+            for other: Int in 0..<2 { await comeBack(other) }
+        }
     }
 
     func ending() async {
