@@ -73,7 +73,7 @@ let package = Package(
         program("thicket-soak", "Tests/Soak", ["ThicketProcesses", "ThicketCommandLine"]),
         tests("ProcessTests", ["ThicketProcesses", "ThicketProtocol", "thicketd", "thicket"]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol"]),
-        tests("ReplayTests", ["ThicketReplay", "ThicketProtocol", "ThicketTestSupport"]),
+        tests("ReplayTests", ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport", "thicketd"]),
         tests(
             "ClientTests",
             [

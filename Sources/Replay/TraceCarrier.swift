@@ -177,3 +177,20 @@ public struct TraceCarrier: Sendable {
         }
     }
 }
+
+extension Trace {
+    /// The first `count` transactions as a trace of their own; its end is what they give.
+    ///
+    /// - Throws: as `TraceCarrier.init`.
+    public func prefix(_ count: Int) throws(TraceError) -> Trace {
+        var cut: Trace = self
+        cut.transactions = Array(transactions.prefix(count))
+        var carrier: TraceCarrier = try TraceCarrier(cut)
+        for row: Int in cut.transactions.indices { _ = carrier.type(row) }
+        for other: Int in 0..<agentCount {
+            carrier.saw(agent: 0, other: other, count: carrier.byAgent[other].count)
+        }
+        cut.endContent = carrier.expectedText(of: 0)
+        return cut
+    }
+}
