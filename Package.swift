@@ -70,7 +70,7 @@ let package = Package(
             ["ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         library(
             "ThicketProcesses", "Tests/Processes", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
-        program("thicket-soak", "Tests/Soak", ["ThicketProcesses", "ThicketCommandLine"]),
+        program("thicket-crash", "Tests/Crash", ["ThicketProcesses", "ThicketCommandLine"]),
         tests("ProcessTests", ["ThicketProcesses", "ThicketProtocol", "thicketd", "thicket"]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol"]),
         tests("ReplayTests", ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport", "thicketd"]),

@@ -147,11 +147,14 @@ struct CommandTests {
         #expect(access(data + "/thicket.db", F_OK) != 0)
     }
 
-    @Test("check finds what is broken and ends with 1")
+    @Test("what is no database is not taken for one, with the advice to restore")
     func brokenData() throws {
         try Daemon.command(data, ["app", "create", "notes"], succeeding: true)
         _ = write("data/thicket.db", "this is no database")
-        let outcome: ChildProcess.Outcome = try run("check", "--data", data)
-        #expect(outcome.code == 1, "\(outcome)")
+        for words in [["check"], ["serve", "--listen", "127.0.0.1:0"], ["app", "create", "b"]] {
+            let outcome: ChildProcess.Outcome = try Daemon.command(data, words)
+            #expect(outcome.code == 1 && outcome.output.isEmpty, "\(outcome)")
+            #expect(outcome.errors.contains("'thicketd restore' the last good backup"), "\(outcome.errors)")
+        }
     }
 }

@@ -27,8 +27,24 @@ enum AdminCommands {
         do throws(StoreError) {
             return try StoreAdmin(path: folder.databasePath)
         } catch {
-            throw CommandFailure("\(folder.databasePath): \(error)")
+            throw failure(folder.databasePath, error)
         }
+    }
+
+    /// A store's refusal with what to do next.
+    static func failure(_ path: String, _ error: StoreError) -> CommandFailure {
+        let advice: String =
+            switch error.kind {
+            case .full: "Make room on the disk and try again."
+            case .io: "The disk fails: save a copy of the folder and look at the system's log."
+            case .busy: "Another program holds the file; try again when it has let go."
+            case .corrupt: "Keep a copy of the folder, then 'thicketd restore' the last good backup."
+            case .schema:
+                "It was written by a newer thicketd, or is no database of ours: run the version that wrote it."
+            case .unavailable: "Look at the path and at who may read and write it."
+            case .closed, .constraint: "This is a bug: please report it."
+            }
+        return CommandFailure("\(path): \(error.detail)\n\(advice)")
     }
 
     static func createApp(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
@@ -62,7 +78,7 @@ enum AdminCommands {
         do throws(StoreError) {
             findings = try StoreCheck.run(folder.databasePath)
         } catch {
-            throw CommandFailure("\(folder.databasePath): \(error)")
+            throw failure(folder.databasePath, error)
         }
         for finding: String in findings.findings { Terminal.write(finding + "\n") }
         if findings.findingsLeftOut > 0 { Terminal.write("and \(findings.findingsLeftOut) more\n") }
@@ -85,7 +101,7 @@ enum AdminCommands {
             Terminal.write(
                 "wrote \(file): \(report.bytes) bytes, \(report.buckets) buckets, \(report.changes) changes, checked\n")
         } catch {
-            throw CommandFailure("no backup was written to \(file): \(error)")
+            throw failure("no backup was written to \(file)", error)
         }
     }
 
@@ -106,7 +122,7 @@ enum AdminCommands {
                     + "will read its index anew\n")
             if let kept: String = report.replaced { Terminal.write("what was there before is \(kept)\n") }
         } catch {
-            throw CommandFailure("\(file) was not restored, \(folder.path) is as it was: \(error)")
+            throw failure("\(file) was not restored, \(folder.path) is as it was", error)
         }
     }
 

@@ -41,7 +41,7 @@ enum ServeCommand {
         do throws(StoreError) {
             store = try SQLiteStore(path: folder.databasePath)
         } catch {
-            throw CommandFailure("\(folder.databasePath): \(error)")
+            throw AdminCommands.failure(folder.databasePath, error)
         }
         do throws(NetError) {
             let server: Server = try Server(

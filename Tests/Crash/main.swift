@@ -1,17 +1,17 @@
-// thicket-soak: long tests that `./dev soak` runs on a release build.
+// thicket-crash: the crash test, as long as one likes; `./dev soak --crash N` runs it on a release build.
 import Glibc
 import ThicketCommandLine
 import ThicketProcesses
 
 let program: Program = .init(
-    name: "thicket-soak", summary: "long tests of Thicket", version: "1",
+    name: "thicket-crash", summary: "the crash test of Thicket", version: "1",
     commands: [
         Command(
-            "crash", summary: "kill a loaded server again and again, and look for what was lost",
+            "run", summary: "kill a loaded server again and again, and look for what was lost",
             options: [
                 .value("rounds", "N", "how often", defaultText: "100"),
                 .value("seed", "NUMBER", "what the authors type", defaultText: "the time"),
-            ], examples: [Example("thicket-soak crash --rounds 100", "a hundred crashes")])
+            ], examples: [Example("thicket-crash run --rounds 100", "a hundred crashes")])
     ])
 
 func crash(_ call: Invocation) -> Int32 {
@@ -25,7 +25,7 @@ func crash(_ call: Invocation) -> Int32 {
         Terminal.write(result.summary + "\n")
         return result.faults.isEmpty && result.lost == 0 ? 0 : 1
     } catch {
-        Terminal.writeError("thicket-soak: \(error)\n")
+        Terminal.writeError("thicket-crash: \(error)\n")
         return 1
     }
 }
