@@ -113,19 +113,21 @@ final class ServerLoop: LoopDelegate {
     // MARK: Doing
 
     private func perform() {
-        for action: HubAction in hub.takeActions() {
-            switch action {
-            case .send(let connection, let frame): loop.send(connection, frame)
-            case .close(let connection, let code, let reason): loop.close(connection, code, reason: reason)
-            case .pause(let connection): loop.pauseReading(connection)
-            case .resume(let connection): loop.resumeReading(connection)
-            case .submit(let request): requests.append(request)
-            case .read(let request): reads.append(request)
-            case .readWhenDrained(let request): waitingReads.append(request)
-            case .tell(let id, let reply): tell(id, reply)
-            }
-        }
+        hub.drainActions(perform)
         if requests.count >= Self.requestsAtOnce { handOver() }
+    }
+
+    private func perform(_ action: HubAction) {
+        switch action {
+        case .send(let connection, let frame): loop.send(connection, frame)
+        case .close(let connection, let code, let reason): loop.close(connection, code, reason: reason)
+        case .pause(let connection): loop.pauseReading(connection)
+        case .resume(let connection): loop.resumeReading(connection)
+        case .submit(let request): requests.append(request)
+        case .read(let request): reads.append(request)
+        case .readWhenDrained(let request): waitingReads.append(request)
+        case .tell(let id, let reply): tell(id, reply)
+        }
     }
 
     /// Wakes the other threads, once for everything that one turn brought.

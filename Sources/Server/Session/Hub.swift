@@ -22,6 +22,7 @@ public final class Hub {
     public private(set) var connectionCount: Int = 0
     var feeds: [BucketID: BucketFeed] = [:]
     var actions: [HubAction] = []
+    private var performed: [HubAction] = []
     var nextLife: UInt64 = 1
 
     var slowed: [ConnectionID] = []
@@ -40,13 +41,24 @@ public final class Hub {
         self.metrics = metrics
     }
 
-    /// What is to be done, in order. The caller performs all of it before the next event.
-    public func takeActions() -> [HubAction] {
-        guard !actions.isEmpty else { return [] }
-        let taken: [HubAction] = actions
-        actions.removeAll(keepingCapacity: true)
-        return taken
+    /// Gives out what is to be done, in order. To be called after each event and before the next.
+    ///
+    /// Two buffers take turns, so that a busy loop allocates nothing here. `perform` must not call the hub.
+    public func drainActions(_ perform: (HubAction) -> Void) {
+        guard !actions.isEmpty else { return }
+        swap(&actions, &performed)
+        for action: HubAction in performed { perform(action) }
+        performed.removeAll(keepingCapacity: performed.count < Self.actionsKept)
     }
+
+    /// The same as an array, for simulations and tests.
+    public func takeActions() -> [HubAction] {
+        defer { actions = [] }
+        return actions
+    }
+
+    /// Actions whose memory is kept for the next turn.
+    private static let actionsKept: Int = 65_536
 
     /// Milliseconds until `tick` should be called; nil while it has nothing to do.
     public var tickMilliseconds: Int? {

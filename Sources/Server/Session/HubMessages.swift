@@ -17,6 +17,8 @@ public struct HubInstant: Sendable, Hashable {
 }
 
 /// What the hub wants done. The driver performs the actions in order.
+///
+/// Sending is what happens by the thousand, so the large cases are boxed to keep it small.
 public enum HubAction: Sendable {
     /// Put this frame into the connection's queue.
     case send(ConnectionID, SharedFrame)
@@ -27,13 +29,13 @@ public enum HubAction: Sendable {
     /// Read on.
     case resume(ConnectionID)
     /// Hand this to the shard.
-    case submit(ShardRequest)
+    indirect case submit(ShardRequest)
     /// Hand this to a reader.
-    case read(ReadRequest)
+    indirect case read(ReadRequest)
     /// Hand this to a reader once most of what is queued for its connection has left: the next part of a long answer.
-    case readWhenDrained(ReadRequest)
+    indirect case readWhenDrained(ReadRequest)
     /// Tell the asker.
-    case tell(AskID, RemoteReply)
+    indirect case tell(AskID, RemoteReply)
 }
 
 /// The channel a read was made for. `life` tells a channel from one that took its number later.
