@@ -157,6 +157,7 @@ struct DialogueTests {
     func paths() throws {
         let server: TestServer = try TestServer(store: MemoryStore.forTests())
         defer { server.stop() }
+        #expect(waitUntil { server.health.isReady })
         let table: [(request: String, status: Int, contains: String)] = [
             (get("/health/live"), 200, "live"), (get("/health/ready"), 200, "ready"),
             (get("/metrics"), 200, "thicket_channels 0"), (get("/"), 404, #"{"error":"not found"}"#),
