@@ -58,6 +58,7 @@ let package = Package(
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
         tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport"]),
+        tests("SQLiteTests", ["ThicketSQLite", "ThicketTestSupport"]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
         tests(
             "ServerTests",

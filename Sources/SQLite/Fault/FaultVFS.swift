@@ -1,0 +1,184 @@
+internal import CSQLite
+import Synchronization
+
+/// A disk that fails as a test says: a file system for SQLite that passes every call on to the usual one, fails those
+/// that a rule names, and at a crash takes back what was written but never synced.
+///
+/// Open databases on it by `Database(path:vfs:)` with its `name`. It stays registered until the process ends.
+public final class FaultVFS: Sendable {
+    public let name: String
+    private let state: Mutex<State> = .init(State())
+
+    private struct State {
+        var rules: [Rule] = []
+        var calls: [FaultRule.Operation: Int] = [:]
+        var isCrashed: Bool = false
+        var files: [Int: OpenFile] = [:]
+        var lastFile: Int = 0
+    }
+
+    private struct Rule {
+        var rule: FaultRule
+        var seen: Int = 0
+    }
+
+    /// Registers the file system.
+    /// - Parameter name: differs from that of every other.
+    public init(name: String) {
+        self.name = name
+        FaultCalls.register(self)
+    }
+
+    // MARK: What tests say and ask
+
+    /// From now on the disk fails so, besides the rules there are.
+    public func fail(_ rule: FaultRule) { state.withLock { $0.rules.append(Rule(rule: rule)) } }
+
+    /// The disk is well again. After a crash that takes `restart()`.
+    public func heal() { state.withLock { $0.rules.removeAll() } }
+
+    /// Calls made so far.
+    public func calls(of operation: FaultRule.Operation) -> Int { state.withLock { $0.calls[operation] ?? 0 } }
+
+    public var isCrashed: Bool { state.withLock { $0.isCrashed } }
+
+    /// The power goes now.
+    /// - Parameter keeping: whether an unsynced change (counted from 0 in each file) nevertheless reached the disk.
+    public func crash(keeping: (Int) -> Bool = { _ in false }) {
+        state.withLock { state in
+            guard !state.isCrashed else { return }
+            state.isCrashed = true
+            for file: OpenFile in state.files.values { file.loseUnsynced(keeping: keeping) }
+        }
+    }
+
+    /// The machine is up again. Connections of before stay dead and should be gone by now.
+    public func restart() {
+        state.withLock {
+            $0.isCrashed = false
+            $0.rules.removeAll()
+            $0.files.values.forEach { $0.isDead = true }
+        }
+    }
+
+    // MARK: What the calls ask
+
+    /// Counts the call and gives the result code with which it fails, SQLITE_OK when it is to be done.
+    func outcome(_ operation: FaultRule.Operation, _ file: String, _ failureCode: Int32) -> Int32 {
+        state.withLock { state in
+            if state.isCrashed { return failureCode }
+            state.calls[operation, default: 0] += 1
+            if [.write, .sync, .truncate, .delete].contains(operation) { state.calls[.change, default: 0] += 1 }
+            for place: Int in state.rules.indices where state.rules[place].rule.applies(to: operation, file) {
+                state.rules[place].seen += 1
+                let rule: FaultRule = state.rules[place].rule
+                let failed: Int = state.rules[place].seen - rule.skipping
+                guard failed > 0, failed <= rule.times else { continue }
+                switch rule.failure {
+                case .io: return failureCode
+                case .full: return SQLITE_FULL
+                case .crash:
+                    state.isCrashed = true
+                    for file: OpenFile in state.files.values { file.loseUnsynced { _ in false } }
+                    return failureCode
+                }
+            }
+            return SQLITE_OK
+        }
+    }
+
+    func opened(_ real: UnsafeMutablePointer<sqlite3_file>, _ name: String) -> Int {
+        state.withLock { state in
+            state.lastFile += 1
+            state.files[state.lastFile] = OpenFile(real, name)
+            return state.lastFile
+        }
+    }
+
+    func closed(_ number: Int) { state.withLock { _ = $0.files.removeValue(forKey: number) } }
+
+    /// Runs `body` on an open file's record; nil when the power has gone since it was opened.
+    func withFile<Result>(_ number: Int, _ body: (OpenFile) -> Result) -> Result? {
+        state.withLock { state in
+            guard let file: OpenFile = state.files[number], !file.isDead, !state.isCrashed else { return nil }
+            return body(file)
+        }
+    }
+
+    func fileName(_ number: Int) -> String { state.withLock { $0.files[number]?.name ?? "" } }
+}
+
+/// An open file and what was done to it since its last sync. Guarded by the lock of its `FaultVFS`.
+final class OpenFile: @unchecked Sendable {
+    private struct Change {
+        let offset: sqlite3_int64
+        /// nil: the file was cut at `offset`.
+        let new: [UInt8]?
+        let old: [UInt8]
+        let oldSize: sqlite3_int64
+    }
+
+    let name: String
+    var isDead: Bool = false
+    private let real: UnsafeMutablePointer<sqlite3_file>
+    private var unsynced: [Change] = []
+
+    init(_ real: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
+        self.real = real
+        self.name = name
+    }
+
+    private var methods: sqlite3_io_methods { real.pointee.pMethods.pointee }
+
+    private var size: sqlite3_int64 {
+        var size: sqlite3_int64 = 0
+        _ = methods.xFileSize(real, &size)
+        return size
+    }
+
+    private func bytes(_ offset: sqlite3_int64, _ count: Int) -> [UInt8] {
+        guard count > 0 else { return [] }
+        var bytes: [UInt8] = .init(repeating: 0, count: count)
+        _ = methods.xRead(real, &bytes, Int32(count), offset)
+        return bytes
+    }
+
+    func write(_ data: UnsafeRawPointer, _ count: Int32, _ offset: sqlite3_int64) -> Int32 {
+        let oldSize: sqlite3_int64 = size
+        let old: [UInt8] = bytes(offset, Int(max(0, min(sqlite3_int64(count), oldSize - offset))))
+        let new: [UInt8] = Array(UnsafeRawBufferPointer(start: data, count: Int(count)))
+        unsynced.append(Change(offset: offset, new: new, old: old, oldSize: oldSize))
+        return methods.xWrite(real, data, count, offset)
+    }
+
+    func truncate(_ newSize: sqlite3_int64) -> Int32 {
+        let oldSize: sqlite3_int64 = size
+        let old: [UInt8] = bytes(newSize, Int(max(0, oldSize - newSize)))
+        unsynced.append(Change(offset: newSize, new: nil, old: old, oldSize: oldSize))
+        return methods.xTruncate(real, newSize)
+    }
+
+    func sync(_ flags: Int32) -> Int32 {
+        let result: Int32 = methods.xSync(real, flags)
+        if result == SQLITE_OK { unsynced.removeAll() }
+        return result
+    }
+
+    /// Takes back what was not synced, then redoes the changes that happened to reach the disk.
+    func loseUnsynced(keeping: (Int) -> Bool) {
+        guard !isDead else { return }
+        for change: Change in unsynced.reversed() {
+            if !change.old.isEmpty { _ = methods.xWrite(real, change.old, Int32(change.old.count), change.offset) }
+            if size != change.oldSize { _ = methods.xTruncate(real, change.oldSize) }
+        }
+        for (place, change) in unsynced.enumerated() where keeping(place) {
+            if let new: [UInt8] = change.new {
+                _ = methods.xWrite(real, new, Int32(new.count), change.offset)
+            } else if size > change.offset {
+                _ = methods.xTruncate(real, change.offset)
+            }
+        }
+        unsynced.removeAll()
+        isDead = true
+    }
+}

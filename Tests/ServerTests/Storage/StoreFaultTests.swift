@@ -1,0 +1,249 @@
+import Testing
+import ThicketProtocol
+import ThicketSQLite
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// What a commit that was answered means, whatever the disk does.
+@Suite("Store on a failing disk") struct StoreFaultTests {
+    private func settings(_ disk: FaultVFS) -> StoreSettings {
+        var settings: StoreSettings = .testing
+        settings.vfs = disk.name
+        settings.passivePages = 20
+        settings.restartPages = 60
+        return settings
+    }
+
+    /// Everything that was acknowledged is there as it was.
+    private func expectAll(_ acknowledged: [BucketID: StoreDriver.Bucket], in store: any Store) throws {
+        let reader: any StoreReader = try store.makeReader()
+        for (id, bucket) in acknowledged {
+            let record: BucketRecord = try #require(try reader.bucket(id))
+            #expect(record.head >= bucket.record.head)
+            for change: ChangeRecord in bucket.log { #expect(try reader.change(change.gid) == change) }
+            for (key, object) in bucket.objects {
+                #expect(try #require(try reader.entity(key, in: record.row)).gid >= object.record.gid)
+            }
+        }
+    }
+
+    @Test("whichever call fails: the group is refused whole, nothing older is lost, and the next group is taken")
+    func everyFault() throws {
+        var refused: Int = 0
+        for (number, failure) in [FaultRule.Failure.io, .full].enumerated() {
+            for operation: FaultRule.Operation in [.write, .sync] {
+                let folder: StoreFolder = .init()
+                let disk: FaultVFS = .init(name: "every-\(number)-\(operation)")
+                let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
+                let driver: StoreDriver = try .init(try store.makeWriter(), seed: 41)
+                let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
+                let id: BucketID = try StoreDriver.id("a")
+                for round: Int in 0..<40 {
+                    let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
+                    for _ in 0..<3 { try driver.step(in: id, keys: 4) }
+                    disk.fail(FaultRule(operation, failure, skipping: round % 9, times: 1))
+                    do {
+                        try driver.commit()
+                        // The fault may hit the keeper instead, whose work is never owed to anybody.
+                        _ = try? keeper.nextBatch(now: driver.now)
+                    } catch let error as StoreError {
+                        #expect(error.kind == (failure == .full ? .full : .io))
+                        driver.forgetBatch(saved)
+                        #expect(try driver.writer.bucket(id)?.head == saved[id]?.record.head)
+                        refused += 1
+                    }
+                    disk.heal()
+                }
+                try driver.run(3, in: [id])
+                try expectAll(driver.buckets, in: store)
+                #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
+            }
+        }
+        #expect(refused > 20)
+    }
+
+    @Test("wherever the power goes, every acknowledged change is there afterwards and the store is sound")
+    func everyCrash() throws {
+        var random: SeededRandom = .init(seed: 42)
+        var crashes: Int = 0
+        for point: Int in stride(from: 0, to: 150, by: 3) {
+            let folder: StoreFolder = .init()
+            let disk: FaultVFS = .init(name: "crash-\(point)")
+            let id: BucketID = try StoreDriver.id("a")
+            var acknowledged: [BucketID: StoreDriver.Bucket] = [:]
+            do {
+                let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
+                let driver: StoreDriver = try .init(try store.makeWriter(), seed: UInt64(point))
+                let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
+                let base: Int = disk.calls(of: .change)
+                for _ in 0..<60 where !disk.isCrashed {
+                    for _ in 0..<2 { try driver.step(in: id, keys: 4) }
+                    if disk.calls(of: .change) - base >= point {
+                        // Of what was not synced, any part may have reached the disk.
+                        let share: Int = Int.random(in: 0...2, using: &random)
+                        disk.fail(FaultRule(.sync, .io, times: share == 0 ? 0 : 1))
+                        let failed: Bool = (try? driver.commit()) == nil
+                        if !failed { acknowledged = driver.buckets }
+                        disk.crash { _ in share > 0 && Bool.random(using: &random) }
+                        crashes += 1
+                        break
+                    }
+                    try driver.commit()
+                    acknowledged = driver.buckets
+                    _ = try? keeper.nextBatch(now: driver.now)
+                }
+                if !disk.isCrashed {
+                    disk.crash()
+                    crashes += 1
+                }
+                #expect(throws: StoreError.self) {
+                    try driver.step(in: id, keys: 4)
+                    try driver.commit()
+                }
+            }
+            disk.restart()
+            let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
+            try expectAll(acknowledged, in: store)
+            #expect(try StoreCheck.run(store.path, settings: settings(disk)).findings == [])
+            let driver: StoreDriver = try .init(try store.makeWriter(), seed: 1)
+            try driver.run(5, in: [try StoreDriver.id("after")])
+            #expect(try StoreCheck.run(store.path, settings: settings(disk)).findings == [])
+        }
+        #expect(crashes == 50)
+    }
+
+    @Test("at a crash between any two calls to the disk, a group is there whole or not at all")
+    func crashInside() throws {
+        for point: Int in 0..<60 {
+            let folder: StoreFolder = .init()
+            let disk: FaultVFS = .init(name: "inside-\(point)")
+            let id: BucketID = try StoreDriver.id("a")
+            var acknowledged: [BucketID: StoreDriver.Bucket] = [:]
+            do {
+                let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
+                let driver: StoreDriver = try .init(try store.makeWriter(), seed: UInt64(point))
+                let keeper: any StoreKeeper = try store.makeKeeper(RetentionSettings())
+                disk.fail(FaultRule(.change, .crash, skipping: point * 3))
+                for _ in 0..<200 where !disk.isCrashed {
+                    for _ in 0..<3 { try driver.step(in: id, keys: 4) }
+                    guard (try? driver.commit()) != nil else { break }
+                    acknowledged = driver.buckets
+                    _ = try? keeper.nextBatch(now: driver.now)
+                }
+                #expect(disk.isCrashed)
+            }
+            disk.restart()
+            let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
+            try expectAll(acknowledged, in: store)
+            let found: StoreFindings = try StoreCheck.run(store.path, settings: settings(disk))
+            #expect(found.findings == [])
+            #expect(found.changes % 3 == 0)
+        }
+    }
+
+    @Test("a full file refuses changes, keeps all there is, can still be read, and takes changes again with room")
+    func pageLimit() throws {
+        let folder: StoreFolder = .init()
+        var limited: StoreSettings = .testing
+        limited.pagesMax = 40
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: limited)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
+        let id: BucketID = try StoreDriver.id("a")
+        var error: StoreError?
+        for _ in 0..<1_000 where error == nil {
+            let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
+            try driver.step(in: id, keys: 30)
+            do {
+                try driver.commit()
+            } catch let failure as StoreError {
+                error = failure
+                driver.forgetBatch(saved)
+            }
+        }
+        #expect(error?.kind == .full)
+        try expectAll(driver.buckets, in: store)
+        try (driver.writer as? SQLiteWriter)?.database.limitPages(10_000)
+        try driver.run(30, in: [id])
+        try expectAll(driver.buckets, in: store)
+        #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
+    }
+
+    @Test("while another process holds the file a commit is refused as busy; then it works")
+    func locked() throws {
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 44)
+        let id: BucketID = try StoreDriver.id("a")
+        try driver.run(5, in: [id])
+        let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
+        let other: Database = try .init(path: store.path)
+        try other.begin(.immediate)
+        try driver.step(in: id, keys: 3)
+        let error: StoreError? = #expect(throws: StoreError.self) { try driver.commit() }
+        #expect(error?.kind == .busy)
+        driver.forgetBatch(saved)
+        #expect(try store.makeReader().bucket(id)?.head == saved[id]?.record.head)
+        try other.commit()
+        try driver.run(5, in: [id])
+        try expectAll(driver.buckets, in: store)
+    }
+
+    @Test("a log that has grown long begins anew between groups, and readers see no difference")
+    func longLog() throws {
+        let folder: StoreFolder = .init()
+        var settings: StoreSettings = .testing
+        settings.passivePages = 30
+        settings.restartPages = 100
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 45)
+        let id: BucketID = try StoreDriver.id("a")
+        var most: Int64 = 0
+        for _ in 0..<60 {
+            try driver.run(10, in: [id])
+            most = max(most, Files.size(store.path + "-wal"))
+        }
+        // One group writes a few pages beyond the bound before the next one begins anew.
+        #expect(most > 50 * 4_096 && most < 160 * 4_096)
+        try expectAll(driver.buckets, in: store)
+    }
+
+    @Test("a memory store fails and crashes by its plan")
+    func memoryPlan() throws {
+        let store: MemoryStore = .init(faults: { point in
+            switch point.number {
+            case 2: .fail(StoreError(.full, "planned"))
+            case 4: .crashBefore
+            case 5: .crashAfter
+            default: .none
+            }
+        })
+        let id: BucketID = try StoreDriver.id("a")
+        var driver: StoreDriver = try .init(try store.makeWriter(), seed: 46)
+        func put(_ key: String) throws {
+            let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
+            do {
+                try driver.put(EntityKey(key), ["k": .string(key)], in: id)
+                try driver.commit()
+            } catch {
+                driver.forgetBatch(saved)
+                throw error
+            }
+        }
+        try put("one")
+        #expect(throws: StoreError(.full, "planned")) { try put("two") }
+        try put("three")
+        #expect(throws: StoreError.self) { try put("four") }
+        #expect(store.isDown)
+        #expect(throws: StoreError.self) { try driver.writer.bucket(id) }
+        #expect(throws: StoreError.self) { try store.makeReader() }
+        store.restart()
+        let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
+        driver = try .init(try store.makeWriter(), seed: 47)
+        driver.buckets = saved
+        #expect(try driver.writer.liveKeys(in: 1, after: nil, limit: 9).map(\.text) == ["one", "three"])
+        #expect(throws: StoreError.self) { try put("five") }
+        store.restart()
+        #expect(try store.makeReader().liveKeys(in: 1, after: nil, limit: 9).map(\.text) == ["five", "one", "three"])
+    }
+}
