@@ -44,7 +44,9 @@ let package = Package(
             "ThicketClient", "Sources/Client",
             ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CCurl"], exclude: ["CLI"]),
         library("ThicketReplay", "Sources/Replay", ["ThicketProtocol", "ThicketClient", "CZlib"]),
-        program("thicket", "Sources/Client/CLI", ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine"]),
+        program(
+            "thicket", "Sources/Client/CLI",
+            ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine"]),
 
         program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient"]),
         program(
@@ -52,7 +54,8 @@ let package = Package(
             ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CThicketNet"]),
 
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"], exclude: ["TestServer"]),
-        library("ThicketTestServer", "Tests/Support/TestServer", ["ThicketServer", "ThicketProtocol", "ThicketCrypto"]),
+        library(
+            "ThicketTestServer", "Tests/Support/TestServer", ["ThicketServer", "ThicketProtocol", "ThicketCrypto"]),
         library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),

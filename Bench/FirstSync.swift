@@ -52,10 +52,12 @@ private func fillBucket(_ server: BenchServer, count: Int) throws -> Double {
         }
     }
     sendMore()
-    try loop.run(until: { acknowledged >= count }) { _, bytes in
-        acknowledged += occurrences(of: "\"ccids\"", in: bytes)
-        sendMore()
-    }
+    try loop.run(
+        until: { acknowledged >= count },
+        take: { _, bytes in
+            acknowledged += occurrences(of: "\"ccids\"", in: bytes)
+            sendMore()
+        })
     return Double(nanoseconds() - start) / 1e9
 }
 

@@ -108,7 +108,7 @@ final class LoadLoop {
     ///
     /// - Throws: when nothing arrives for `patience` seconds, or the server closes a connection.
     func run(
-        patience: Double = 30, until isDone: () -> Bool, _ take: (LoadSocket, UnsafeRawBufferPointer) -> Void
+        patience: Double = 30, until isDone: () -> Bool, take: (LoadSocket, UnsafeRawBufferPointer) -> Void
     ) throws {
         var events: [epoll_event] = .init(repeating: epoll_event(), count: 512)
         while !isDone() {

@@ -6,6 +6,7 @@ import ThicketProtocol
 struct Bench {
     typealias Scenario = (name: String, what: String, run: @Sendable () async throws -> [Figure])
     static let scenarios: [Scenario] = [
+        ("diff", "text differences, and what the step budget comes to", { diffs() }),
         ("changes", "64 sockets, one durable change outstanding each", { try changes(seconds: 5, sockets: 64) }),
         ("fanout", "one writer, 1,000 receivers of its bucket", { try fanout(receivers: 1_000, rounds: 200) }),
         ("idle", "10,000 connections with one authorised channel each", { try idle(from: 1_000, to: 10_000) }),

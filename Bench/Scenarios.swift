@@ -19,10 +19,12 @@ func authorize(_ sockets: [LoadSocket], on loop: LoadLoop, server: BenchServer, 
                 + "\"app_id\":\"bench\",\"name\":\"\(bucket)\",\"library\":\"bench\",\"version\":\"1\",\"cmd\":\"i::::1\"}"
         )
     }
-    try loop.run(until: { answered == sockets.count }) { socket, _ in
-        socket.received += 1
-        if socket.received == 2 { answered += 1 }
-    }
+    try loop.run(
+        until: { answered == sockets.count },
+        take: { socket, _ in
+            socket.received += 1
+            if socket.received == 2 { answered += 1 }
+        })
 }
 
 func quantile(_ sorted: [Double], _ share: Double) -> Double {
@@ -96,13 +98,15 @@ func changes(seconds: Double, sockets count: Int) throws -> [Figure] {
     for socket: LoadSocket in sockets { next(socket) }
     var outstanding: Int = count
     var refusals: Int = 0
-    try loop.run(until: { outstanding == 0 }) { socket, bytes in
-        if contains(bytes, "\"error\"") { refusals += 1 }
-        let now: UInt64 = nanoseconds()
-        times.append(Double(now - socket.sentAt) / 1e6)
-        versions[socket.number] += 1
-        if now < end { next(socket) } else { outstanding -= 1 }
-    }
+    try loop.run(
+        until: { outstanding == 0 },
+        take: { socket, bytes in
+            if contains(bytes, "\"error\"") { refusals += 1 }
+            let now: UInt64 = nanoseconds()
+            times.append(Double(now - socket.sentAt) / 1e6)
+            versions[socket.number] += 1
+            if now < end { next(socket) } else { outstanding -= 1 }
+        })
     guard refusals == 0 else { throw BenchError("the server refused \(refusals) changes: the figures mean nothing") }
     let elapsed: Double = Double(nanoseconds() - start) / 1e9
     let cpu: Double = server.process.cpuSeconds() - cpuBefore
@@ -139,10 +143,12 @@ func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
         var missing: Int = sockets.count
         let start: UInt64 = nanoseconds()
         sockets[0].send(change(of: "k", ccid: "c-\(round)", number: round, version: round))
-        try loop.run(until: { missing == 0 }) { socket, _ in
-            if socket === sockets[0] { acks.append(Double(nanoseconds() - start) / 1e6) }
-            missing -= 1
-        }
+        try loop.run(
+            until: { missing == 0 },
+            take: { socket, _ in
+                if socket === sockets[0] { acks.append(Double(nanoseconds() - start) / 1e6) }
+                missing -= 1
+            })
         everywhere.append(Double(nanoseconds() - start) / 1e6)
     }
     let cpu: Double = server.process.cpuSeconds() - cpuBefore

@@ -134,7 +134,8 @@ struct ChangeEngine: Sendable {
         let budget: StepBudget = Self.budget(steps: later.changes.count)
         do {
             for (index, change) in later.changes.enumerated() {
-                edit = try JSONDiff.transform(edit, over: change.diff(of: base, meeting: edit), base: base, rule: rule, budget: budget)
+                edit = try JSONDiff.transform(
+                    edit, over: change.diff(of: base, meeting: edit), base: base, rule: rule, budget: budget)
                 guard index + 1 < later.changes.count else { break }
                 base = try later.changes[index + 1].before ?? change.applied(to: base)
             }
