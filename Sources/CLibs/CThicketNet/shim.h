@@ -105,6 +105,10 @@ static inline void thicket_no_delay(int fd) {
     int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
+// Gives a connection up whose peer acknowledges nothing for so long; else the kernel would try for a quarter of an hour.
+static inline void thicket_user_timeout(int fd, unsigned int milliseconds) {
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+}
 static inline ssize_t thicket_send(int fd, const void *bytes, size_t count) {
     return send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -37,6 +37,9 @@ public struct WebSocketReader: ~Copyable {
     /// Whether the reader owns memory, which it does only inside a frame or a fragmented message.
     public var holdsBytes: Bool { gathering != nil }
 
+    /// Bytes of the unfinished message so far.
+    public var gatheredBytes: Int { gathering?.message.count ?? 0 }
+
     /// Consumes `input` up to the end of the next event.
     ///
     /// - Parameter input: cut from the front by what was consumed; its bytes are unmasked in place.
@@ -56,6 +59,14 @@ public struct WebSocketReader: ~Copyable {
             isOver = true
             throw error
         }
+    }
+
+    /// Gives up what is unfinished; everything that comes is swallowed from here on.
+    ///
+    /// Not to be called while an event's payload is in use.
+    public mutating func finish() {
+        isOver = true
+        gathering = nil
     }
 
     private mutating func nextEvent(

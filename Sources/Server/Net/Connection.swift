@@ -41,6 +41,8 @@ final class Connection {
     var reader: WebSocketReader
     /// Present until the connection becomes a WebSocket.
     var exchange: HTTPExchange?
+    /// Bytes of its unfinished message, as counted into the loop's sum.
+    var gathered: Int = 0
     /// Input that was read and may not be handled yet.
     var backlog: [UInt8] = []
 

@@ -23,6 +23,8 @@ public enum ConnectionEnd: Equatable, Sendable {
     case refused(WebSocketFailure)
     /// The peer did not read what was sent to it; it was told 1013 and catches up when it comes back.
     case slowReader
+    /// The server holds too many bytes of unfinished messages; it was told 1013.
+    case crowded
     /// Nothing was heard from the peer for the idle timeout.
     case idle
     /// The delegate closed it with this code.

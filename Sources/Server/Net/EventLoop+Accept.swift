@@ -69,7 +69,10 @@ extension EventLoop {
         guard connectionCount < settings.connectionsMax && Int(descriptor) < descriptorsMax else {
             return refuse(descriptor)
         }
-        if listener.port != 0 { thicket_no_delay(descriptor) }
+        if listener.port != 0 {
+            thicket_no_delay(descriptor)
+            thicket_user_timeout(descriptor, UInt32(clamping: settings.idleTimeout.nanoseconds / 1_000_000))
+        }
         lastSerial = lastSerial == .max ? 1 : lastSerial + 1
         let id: ConnectionID = .init(slot: descriptor, serial: lastSerial)
         guard poller.add(descriptor, reads: true, writes: false, token: id.token) else { return refuse(descriptor) }

@@ -54,6 +54,7 @@ extension EventLoop {
         connection.phase = .draining
         connection.backlog = []
         connection.exchange = nil
+        forgetGathered(connection)
         expire(connection, after: settings.lingerTimeout)
         if connection.outbox.isEmpty { finishWriting(connection) }
         watch(connection)
@@ -77,11 +78,18 @@ extension EventLoop {
         connections[Int(connection.id.slot)] = nil
         deadlines[Int(connection.id.slot)] = .max
         connectionCount -= 1
-        metrics.outboxBytes.subtract(connection.outbox.count)
+        forgetGathered(connection)
+        countPending(-connection.outbox.count)
         metrics.connections.subtract()
         connection.outbox = .init()
         connection.backlog = []
         _ = Glibc.close(connection.id.slot)
+    }
+
+    /// Only the count: the delegate may be looking at the bytes just now.
+    private func forgetGathered(_ connection: Connection) {
+        gatheredTotal -= connection.gathered
+        connection.gathered = 0
     }
 
     // MARK: Reading on

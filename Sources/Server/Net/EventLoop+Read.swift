@@ -49,8 +49,12 @@ extension EventLoop {
             }
             switch connection.phase {
             case .http: consumeHTTP(connection, &input)
-            case .open, .closing: consumeFrames(connection, &input)
-            case .draining, .dead: return
+            case .open, .closing:
+                consumeFrames(connection, &input)
+                countGathered(connection)
+            case .draining, .dead:
+                connection.reader.finish()
+                return
             }
         }
         watch(connection)
@@ -79,6 +83,21 @@ extension EventLoop {
         } catch {
             fail(connection, error)
         }
+    }
+
+    /// Keeps the sum of unfinished messages, and within its bound.
+    private func countGathered(_ connection: Connection) {
+        guard connection.phase == .open || connection.phase == .closing else { return connection.reader.finish() }
+        let gathered: Int = connection.reader.gatheredBytes
+        gatheredTotal += gathered - connection.gathered
+        connection.gathered = gathered
+        guard gatheredTotal > settings.gatheredBytesTotalMax, gathered > settings.gatheredBytesFree else { return }
+        metrics.limitHits.add(1, .pendingBytes)
+        enqueue(connection, WebSocketWriter.close(.tryAgainLater, reason: "crowded"))
+        metrics.webSocketErrors.add(1, .tryAgainLater)
+        end(connection, .crowded)
+        drain(connection)
+        connection.reader.finish()
     }
 
     private func deliver(_ event: WebSocketEvent, _ connection: Connection) {

@@ -26,12 +26,22 @@ extension EventLoop {
 
     /// Queues bytes, or gives the connection up when its reader is too slow for what is queued already.
     func enqueue(_ connection: Connection, _ bytes: [UInt8]) {
-        if connection.outbox.count > settings.pendingBytesMax { flush(connection) }
+        if connection.outbox.count > pendingMax { flush(connection) }
         guard connection.phase != .dead else { return }
-        guard connection.outbox.count <= settings.pendingBytesMax else { return giveUp(connection) }
+        guard connection.outbox.count <= pendingMax else { return giveUp(connection) }
         connection.outbox.append(bytes)
-        metrics.outboxBytes.add(bytes.count)
+        countPending(bytes.count)
         markDirty(connection)
+    }
+
+    /// Bytes that one connection may have queued: less for everybody while all together have too much.
+    private var pendingMax: Int {
+        pendingTotal > settings.pendingBytesTotalMax ? settings.pendingBytesPause : settings.pendingBytesMax
+    }
+
+    func countPending(_ change: Int) {
+        pendingTotal += change
+        metrics.outboxBytes.add(change)
     }
 
     private func markDirty(_ connection: Connection) {
@@ -46,10 +56,9 @@ extension EventLoop {
         guard connection.phase == .open else { return drop(connection, .slowReader) }
         let before: Int = connection.outbox.count
         connection.outbox.dropUnstarted()
-        metrics.outboxBytes.subtract(before - connection.outbox.count)
         let farewell: [UInt8] = WebSocketWriter.close(.tryAgainLater, reason: "too slow")
         connection.outbox.append(farewell)
-        metrics.outboxBytes.add(farewell.count)
+        countPending(connection.outbox.count - before)
         metrics.webSocketErrors.add(1, .tryAgainLater)
         markDirty(connection)
         end(connection, .slowReader)
@@ -99,7 +108,7 @@ extension EventLoop {
         connection.outbox.consume(written)
         metrics.sentBytes.add(written)
         metrics.socketWrites.add()
-        metrics.outboxBytes.subtract(written)
+        countPending(-written)
         if connection.phase == .open { touch(connection) }
         if written < asked { connection.isBlocked = true }
         return true

@@ -35,6 +35,10 @@ public final class EventLoop {
     var listeners: [Int32: Listener] = [:]
     var listenerCount: Int = 0
 
+    /// Sums over all connections.
+    var pendingTotal: Int = 0
+    var gatheredTotal: Int = 0
+
     /// Connections with something to write at the end of the turn.
     var dirty: [Connection] = []
     /// Connections to read on with.

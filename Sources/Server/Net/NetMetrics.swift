@@ -8,6 +8,7 @@ extension Metrics.CloseReason {
             case .peer, .vanished: .client
             case .refused(let failure): failure.problem == .messageTooBig ? .limit : .protocolError
             case .slowReader: .slowReader
+            case .crowded: .limit
             case .idle: .idle
             case .closed(.normal), .closed(.goingAway): .done
             case .closed(.internalError): .failed

@@ -19,6 +19,14 @@ public struct NetSettings: Sendable {
     public var pendingBytesMax: Int = 16 << 20
     /// Bytes queued for one connection above which nothing more is read from it until they are gone.
     public var pendingBytesPause: Int = 256 << 10
+    /// Bytes queued for all connections together. Above it a connection that is behind by `pendingBytesPause` is closed
+    /// with 1013 when more is sent to it.
+    public var pendingBytesTotalMax: Int = 2 << 30
+    /// Bytes of unfinished messages of all connections together, which a stranger can fill before any token is shown.
+    /// Above it a connection that holds more than its share (`gatheredBytesFree`) is closed with 1013.
+    public var gatheredBytesTotalMax: Int = 512 << 20
+    /// Bytes of an unfinished message that every connection may hold, however much the others do.
+    public var gatheredBytesFree: Int = 64 << 10
     /// Bounds of the HTTP parser.
     public var http: HTTPLimits = .init()
 

@@ -43,6 +43,52 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
+    @Test("while all together have too much queued, who is behind is dropped early, and who is not is served")
+    func pendingTotal() throws {
+        var settings: NetSettings = .init()
+        settings.pendingBytesTotalMax = 8 << 20
+        settings.pendingBytesMax = 1 << 30
+        let diary: Diary = .init()
+        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0, diary) }
+        let (slow, other): (TestPeer, TestPeer) = (try .init(port: server.port), try .init(port: server.port))
+        try slow.upgrade()
+        let id: ConnectionID = waitFor { diary.opened.first }
+        try other.upgrade()
+        let frame: SharedFrame = .init(text: Self.megabyte)
+        for _: Int in 0..<200 where diary.ends.isEmpty {
+            _ = try server.onLoop { loop in
+                loop.send(id, frame)
+                return true
+            }
+            try other.sendFrame(.text, [0x62])
+            #expect(try other.readAnswer() == .text([0x62]))
+        }
+        #expect(diary.ends == [.slowReader])
+        waitFor { server.metrics.outboxBytes.value < 2 << 20 ? true : nil }
+        try server.stop()
+    }
+
+    @Test("unfinished messages of all connections are bounded; a small one is always let through")
+    func gatheredTotal() throws {
+        var settings: NetSettings = .init()
+        (settings.gatheredBytesTotalMax, settings.gatheredBytesFree) = (1 << 20, 1_000)
+        let diary: Diary = .init()
+        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0, diary) }
+        let peers: [TestPeer] = try (0..<3).map { _ in try TestPeer(port: server.port) }
+        let half: [UInt8] = Array(WebSocketWriter.frame(.text, Self.megabyte, mask: 9).prefix(700_000))
+        for peer: TestPeer in peers { try peer.upgrade() }
+        try peers[0].send(half)
+        waitFor { server.metrics.receivedBytes.value > half.count ? true : nil }
+        try peers[1].send(half)
+        #expect(try peers[1].readAnswer() == .close(1013))
+        #expect(waitFor { diary.ends.first } == .crowded)
+        for piece: ArraySlice<UInt8> in [half[..<500], half[500..<900]] { try peers[2].send(Array(piece)) }
+        try peers[0].send(Array(WebSocketWriter.frame(.text, Self.megabyte, mask: 9).dropFirst(700_000)))
+        #expect(try peers[0].readAnswer() == .text(Self.megabyte))
+        #expect(diary.ends.count == 1)
+        try server.stop()
+    }
+
     @Test("a peer that sends much and reads nothing is read no further, and everything comes back in the end")
     func throttle() throws {
         var settings: NetSettings = .init()
