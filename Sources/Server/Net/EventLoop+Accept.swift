@@ -91,14 +91,14 @@ extension EventLoop {
     }
 
     private func refuse(_ descriptor: Int32) {
+        metrics.connectionsRefused.add()
+        metrics.limitHits.add(1, .connections)
         let answer: [UInt8] = HTTPResponse(
             status: 503, fields: [.init("retry-after", "5")], closes: true
         ).encoded(for: nil)
         _ = thicket_send(descriptor, answer, answer.count)
         _ = thicket_shut_write(descriptor)
         _ = Glibc.close(descriptor)
-        metrics.connectionsRefused.add()
-        metrics.limitHits.add(1, .connections)
     }
 
     /// Out of descriptors: gives up the spare one to answer whoever waits, lest they wait for ever and the listener
