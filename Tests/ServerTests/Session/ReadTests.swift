@@ -246,6 +246,26 @@ struct ReadTests {
         #expect(peer.ask("0:cv") == ["0:cv:?"])
     }
 
+    @Test("a position that retention has cut is answered by cv:?, and a walk on it begins anew")
+    func cutLog() throws {
+        var limits: ServerLimits = .init()
+        limits.tailChangesMax = 0
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let writer: Peer = harness.client("w")
+        for number: Int in 1...6 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
+        let reader: Peer = harness.client("r")
+        let first: String = try #require(reader.ask("0:i::::2").first)
+        let mark: String = try #require(first.components(between: #""mark":""#, and: "\""))
+        for number: Int in 7...12 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
+        try harness.cutLog(to: 2)
+        let other: Peer = harness.client("o")
+        #expect(other.ask("0:cv:\(try harness.cv(3))") == ["0:cv:?"])
+        #expect(other.ask("0:cv:\(try harness.cv(11))").first?.countOf("\"ccids\"") == 1)
+        let again: String = try #require(reader.ask("0:i::\(mark)::2").first)
+        #expect(again.hasPrefix("0:i:{\"current\":\"\(try harness.cv(12))\",\"index\":[{\"id\":\"k12\",\"v\":1},"))
+        #expect(harness.closed.isEmpty)
+    }
+
     @Test("a store that cannot be read ends the connection with 1011, so that the client comes again")
     func storeFailure() throws {
         for request: String in ["0:i::::10", "0:e:one.1"] {
