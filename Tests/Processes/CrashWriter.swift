@@ -14,6 +14,8 @@ final class CrashWriter {
     private var random: SeededRandom
     private(set) var socket: WireSocket?
     private var isOpen: Bool = false
+    /// Nothing new is sent, and nothing asked, before what was sent again has been answered.
+    private var sendsAgainFirst: Bool = false
     private var cv: String?
     private var count: Int = 0
 
@@ -43,15 +45,16 @@ final class CrashWriter {
         sharedKey = "shared-\(round)"
         let made: WireSocket = try WireSocket(port: port, app: app)
         try made.open(bucket, app: app, token: token, clientID: name)
-        // Clients differ: some ask first what they missed and find their change there, some send again first and are
-        // told that it is known.
-        let asksFirst: Bool = random.next() % 2 == 0
-        if asksFirst { made.send(cv.map { "0:cv:\($0)" } ?? "0:i::::1") }
-        for change in outstanding { made.send(change.message) }
-        if !asksFirst { made.send(cv.map { "0:cv:\($0)" } ?? "0:i::::1") }
         socket = made
         isOpen = true
+        // Clients differ: some ask first what they missed and find their changes there; some send again first, are told
+        // that they are known, and ask then.
+        sendsAgainFirst = !outstanding.isEmpty && random.next() % 2 == 0
+        if !sendsAgainFirst { ask() }
+        for change in outstanding { made.send(change.message) }
     }
+
+    private func ask() { socket?.send(cv.map { "0:cv:\($0)" } ?? "0:i::::1") }
 
     /// Reads answers and, if it is to, sends more.
     func turn(sends: Bool) {
@@ -69,7 +72,11 @@ final class CrashWriter {
             }
         }
         if socket.isClosed { isOpen = false }
-        while sends, isOpen, cv != nil, outstanding.count < CrashWriter.outstandingMax, sendOne() {}
+        if sendsAgainFirst, outstanding.isEmpty {
+            sendsAgainFirst = false
+            ask()
+        }
+        while sends, isOpen, !sendsAgainFirst, cv != nil, outstanding.count < CrashWriter.outstandingMax, sendOne() {}
     }
 
     /// The connection is of no more use: the server was killed.
