@@ -165,6 +165,44 @@ struct ServeTests {
         #expect(gone.code == 4 && gone.errors.contains("no server runs on this folder"), "\(gone)")
     }
 
+    @Test("a full disk refuses changes with 503 and says so; when there is room again, service resumes by itself")
+    func fullDisk() throws {
+        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
+        // No file of this process may grow beyond 400 KiB: what a full disk does, without a disk.
+        let server: Daemon = try .init(folder: folder.path, limit: "ulimit -S -f 400")
+        let text: String = .init(repeating: "y", count: 4_000)
+        var kept: Int = 0
+        var refusal: String?
+        while refusal == nil, kept < 400 {
+            do {
+                try put(server.port, token: token, key: "k\(kept)", text)
+                kept += 1
+            } catch {
+                refusal = "\(error)"
+            }
+        }
+        #expect(refusal == "the change was refused with 503", "after \(kept) changes: \(refusal ?? "none")")
+        let ill: ChildProcess.Outcome = try Daemon.command(
+            folder.path, ["health", "--listen", "127.0.0.1:\(server.port)"])
+        #expect(ill.code == 1 && ill.output.hasPrefix("cannot_commit"), "\(ill)")
+        #expect(try index(server.port, token: token).count == min(kept, 100), "reading goes on")
+
+        _ = try ChildProcess.run(["/usr/bin/prlimit", "--pid", "\(server.process.id)", "--fsize=unlimited"])
+        let deadline: Int64 = Steady.milliseconds() + 20_000
+        var isTaken: Bool = false
+        while !isTaken, Steady.milliseconds() < deadline {
+            isTaken = (try? put(server.port, token: token, key: "k\(kept)", text)) != nil
+        }
+        #expect(isTaken, "the same change, sent again, is taken")
+        let well: ChildProcess.Outcome = try Daemon.command(
+            folder.path, ["health", "--listen", "127.0.0.1:\(server.port)"])
+        #expect(well.code == 0, "\(well)")
+        let outcome: ChildProcess.Outcome = try server.terminate()
+        #expect(outcome.code == 0 && outcome.errors.contains("level=") && !outcome.errors.contains("yyyy"))
+        let check: ChildProcess.Outcome = try Daemon.command(folder.path, ["check"])
+        #expect(check.code == 0 && check.output.contains("\(kept + 1) objects"), "\(check)")
+    }
+
     @Test("settings reach the server: metrics can be taken away")
     func settings() throws {
         let server: Daemon = try .init(

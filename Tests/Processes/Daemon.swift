@@ -51,11 +51,16 @@ public final class Daemon {
     public let folder: String
 
     /// Starts it and waits until it listens.
-    /// - Parameter words: more words for `serve`.
-    public init(folder: String, _ words: [String] = [], variables: [String: String] = [:]) throws(ProcessError) {
+    /// - Parameters:
+    ///   - words: more words for `serve`.
+    ///   - limit: a command of the shell to run before, such as `ulimit -S -f 100`.
+    public init(
+        folder: String, _ words: [String] = [], variables: [String: String] = [:], limit: String? = nil
+    ) throws(ProcessError) {
         self.folder = folder
+        let plain: [String] = [Programs.thicketd, "serve", "--data", folder, "--listen", "127.0.0.1:0"] + words
         process = try ChildProcess(
-            [Programs.thicketd, "serve", "--data", folder, "--listen", "127.0.0.1:0"] + words, variables: variables)
+            limit.map { ["/bin/bash", "-c", "\($0); exec \"$@\"", "bash"] + plain } ?? plain, variables: variables)
         let line: String = try process.firstLine()
         guard let digits: Substring = line.split(separator: ":").last, let port: UInt16 = UInt16(digits) else {
             throw ProcessError("'\(line)' names no port")
