@@ -53,11 +53,7 @@ struct ForeignClientTests {
             // Who is in is served while others are turned away; opening a bucket reads the database.
             try first.open("note", app: "notes", token: token, clientID: "test")
         }
-        var later: WireSocket?
-        for _: Int in 0..<2_000 where later == nil {
-            later = try? WireSocket(port: port, app: "notes")
-            usleep(1_000)
-        }
+        let later: WireSocket? = Steady.waitFor { try? WireSocket(port: port, app: "notes") }
         try #require(later).open("note", app: "notes", token: token, clientID: "test")
         server.signal(SIGTERM)
         #expect(try server.finish().code == 0)

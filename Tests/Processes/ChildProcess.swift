@@ -179,6 +179,16 @@ public enum Steady {
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 
+    /// Looks again and again for what another process does; nil when it has not come within the time.
+    public static func waitFor<Value>(seconds: Int = 20, _ look: () -> Value?) -> Value? {
+        let deadline: Int64 = milliseconds() + Int64(seconds) * 1_000
+        while true {
+            if let value: Value = look() { return value }
+            guard milliseconds() < deadline else { return nil }
+            _ = poll(nil, 0, 2)
+        }
+    }
+
     /// Passes a short time busily, to the microsecond.
     static func spin(microseconds: Int) {
         var start: timespec = .init()
