@@ -204,7 +204,8 @@ struct InitTests {
         #expect(
             harness.connect().ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#)
                 == [#"0:auth:{"msg":"Too many clients on this bucket","code":500}"#])
-        #expect(harness.metrics.limitHits.value(.channels) == 2)
+        #expect(harness.metrics.limitHits.value(.channels) == 1)
+        #expect(harness.metrics.limitHits.value(.subscribers) == 1)
         #expect(harness.metrics.limitHits.value(.buckets) == 1)
     }
 
