@@ -22,6 +22,8 @@ final class ServerLoop: LoopDelegate {
     private var reads: [ReadRequest] = []
     /// Parts of long answers that wait for their readers.
     private var waitingReads: [ReadRequest] = []
+    /// How many at its end came in this turn.
+    private var freshReads: Int = 0
     private var instant: HubInstant = .init(monotonic: .min, unix: 0)
     private var nextTick: Int64?
     private var timer: TimerID?
@@ -88,7 +90,7 @@ final class ServerLoop: LoopDelegate {
     }
 
     func turnEnded() {
-        if !waitingReads.isEmpty { releaseReads() }
+        if freshReads > 0 { releaseReads(from: waitingReads.count - freshReads) }
         handOver()
         scheduleTick()
         if case .waiting(let deadline) = drain { continueStop(deadline) }
@@ -125,7 +127,9 @@ final class ServerLoop: LoopDelegate {
         case .resume(let connection): loop.resumeReading(connection)
         case .submit(let request): requests.append(request)
         case .read(let request): reads.append(request)
-        case .readWhenDrained(let request): waitingReads.append(request)
+        case .readWhenDrained(let request):
+            waitingReads.append(request)
+            freshReads += 1
         case .tell(let id, let reply): tell(id, reply)
         }
     }
@@ -142,9 +146,12 @@ final class ServerLoop: LoopDelegate {
         }
     }
 
-    private func releaseReads() {
-        let waiting: [ReadRequest] = waitingReads
-        waitingReads.removeAll(keepingCapacity: true)
+    /// Hands over the reads at `start` and behind whose clients have read what was sent. New ones are looked at in the
+    /// turn they came, the others every few milliseconds.
+    private func releaseReads(from start: Int) {
+        let waiting: ArraySlice<ReadRequest> = waitingReads[start...]
+        waitingReads.removeSubrange(start...)
+        freshReads = 0
         for request: ReadRequest in waiting {
             if loop.pendingBytes(request.origin.connection) <= Self.pendingBytesPart {
                 reads.append(request)
@@ -171,6 +178,7 @@ final class ServerLoop: LoopDelegate {
         nextTick = time
         timer = loop.schedule(after: .milliseconds(wanted)) { [unowned self] in
             (nextTick, timer) = (nil, nil)
+            releaseReads(from: 0)
             hub.tick(now())
             perform()
         }

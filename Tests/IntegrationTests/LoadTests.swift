@@ -115,6 +115,22 @@ struct LoadTests {
         #expect(heard == sent)
     }
 
+    @Test("a client that asks for many large objects at once and reads slowly is served, not dropped")
+    func manyObjects() throws {
+        let server: TestServer = try TestServer(store: MemoryStore.forTests()) { config in
+            config.limits.pendingBytesPerConnectionMax = 4 << 20
+        }
+        defer { server.stop() }
+        let writer: TestClient = try server.client("w")
+        _ = try writer.ask(edit("k", "x", to: String(repeating: "x", count: 200_000)))
+        let slow: TestClient = try TestClient(port: server.port, receiveBytes: 4_096)
+        try slow.open("slow")
+        for _ in 0..<100 { try slow.send("0:e:k.1") }
+        _ = try writer.drain()
+        for _ in 0..<100 { #expect(try slow.receive().utf8.count > 200_000) }
+        #expect(server.metrics.outboxOverflows.value == 0)
+    }
+
     @Test("a long catch-up reaches a slow reader whole, part by part")
     func slowCatchUp() throws {
         let server: TestServer = try TestServer(store: MemoryStore.forTests()) { config in

@@ -29,17 +29,17 @@ public struct ServerLimits: Sendable, Equatable {
 
     /// Messages a second of one connection on average, 1...1,000,000. A connection above it is read more slowly; see
     /// `messagesBurst`.
-    public var messagesPerSecond: Int = 10_000
+    public var messagesPerSecond: Int = 50_000
 
     /// Messages a connection may send at once after a quiet time, 1...10,000,000. One that still goes on by a whole
     /// burst more is answered `N:?` (changes: error 503) until it falls back.
-    public var messagesBurst: Int = 20_000
+    public var messagesBurst: Int = 100_000
 
     /// Changes a second of one connection on average, 1...1,000,000. As `messagesPerSecond`.
-    public var changesPerSecond: Int = 5_000
+    public var changesPerSecond: Int = 20_000
 
     /// Changes a connection may send at once after a quiet time, 1...10,000,000. As `messagesBurst`; then error 503.
-    public var changesBurst: Int = 10_000
+    public var changesBurst: Int = 40_000
 
     /// Reads (`init`, `i`, `e`, `cv`) of one connection that await their answer, 1...100,000. Above it the connection
     /// is read no further until some are answered; at four times the number: close code 1013.

@@ -35,8 +35,10 @@ final class Channel {
     static let queuedMax: Int = 64
     /// `cv` requests kept while one is being answered; one more is answered `cv:?`.
     static let queuedCatchUpsMax: Int = 16
-    /// Refusals kept while the channel catches up; one more goes at once.
-    static let heldRefusalsMax: Int = 1_024
+    /// Bytes of messages kept so; as `queuedMax`. Nobody has shown a token yet.
+    static let queuedBytesMax: Int = 1 << 20
+    /// Bytes of refusals kept while the channel catches up; one more goes at once.
+    static let heldBytesMax: Int = 256 << 10
 
     /// The connection. It outlives its channels.
     unowned let session: Session
@@ -58,13 +60,15 @@ final class Channel {
     var place: Int = 0
     /// `name` of the `init`.
     let bucketName: BucketName
-    /// `cmd` of the `init`, and what came behind it.
-    var queued: [ChannelRequest] = []
+    /// `cmd` of the `init`, and what came behind it, with the bytes of each message.
+    private(set) var queued: [(request: ChannelRequest, bytes: Int)] = []
+    private var queuedBytes: Int = 0
 
     var stream: Stream = .idle
     var queuedCatchUps: [GlobalID] = []
     /// Errors that wait for the changes they were derived from.
-    var heldRefusals: [[UInt8]] = []
+    private(set) var heldRefusals: [[UInt8]] = []
+    private var heldBytes: Int = 0
     var hints: RemovalHints = .init()
 
     init(
@@ -84,6 +88,34 @@ final class Channel {
     }
 
     var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: life) }
+
+    /// Keeps a command until the `init` is over.
+    /// - Returns: false when there is no room.
+    func keep(_ request: ChannelRequest, bytes: Int) -> Bool {
+        guard queued.count < Self.queuedMax, queuedBytes + bytes <= Self.queuedBytesMax else { return false }
+        queued.append((request, bytes))
+        queuedBytes += bytes
+        return true
+    }
+
+    func takeQueued() -> [(request: ChannelRequest, bytes: Int)] {
+        defer { (queued, queuedBytes) = ([], 0) }
+        return queued
+    }
+
+    /// Keeps an error until the changes it was derived from have been sent.
+    /// - Returns: false when there is no room.
+    func hold(_ refusal: [UInt8]) -> Bool {
+        guard heldBytes + refusal.count <= Self.heldBytesMax else { return false }
+        heldRefusals.append(refusal)
+        heldBytes += refusal.count
+        return true
+    }
+
+    func takeHeld() -> [[UInt8]] {
+        defer { (heldRefusals, heldBytes) = ([], 0) }
+        return heldRefusals
+    }
 
     /// Whether broadcasts go to the channel as they come.
     var isLive: Bool {

@@ -89,8 +89,7 @@ public final class Hub {
         slots[Int(id.slot)] = nil
         connectionCount -= 1
         session.isClosing = true
-        for channel: Channel in session.channels { leave(channel) }
-        session.channels = []
+        empty(session)
     }
 
     /// Asks all connections to go: the server stops.
@@ -151,10 +150,7 @@ public final class Hub {
             return send(Reply.notUnderstood(number), to: session)
         }
         guard case .ready = channel.phase else {
-            guard channel.queued.count < Channel.queuedMax else {
-                return send(Reply.notUnderstood(number), to: session)
-            }
-            channel.queued.append(request)
+            if !channel.keep(request, bytes: bytes) { send(Reply.notUnderstood(number), to: session) }
             return
         }
         run(request, on: channel, bytes: bytes, now: now)
@@ -194,11 +190,16 @@ public final class Hub {
         actions.append(.send(session.id, frame))
     }
 
+    private func empty(_ session: Session) {
+        for channel: Channel in session.channels { leave(channel) }
+        session.channels = []
+        readsOutstanding -= session.dropWaitingReads()
+    }
+
     func close(_ session: Session, _ code: WebSocketCloseCode, _ reason: String) {
         guard !session.isClosing else { return }
         session.isClosing = true
-        for channel: Channel in session.channels { leave(channel) }
-        session.channels = []
+        empty(session)
         actions.append(.close(session.id, code, reason: reason))
     }
 }

@@ -7,12 +7,16 @@ struct Ask {
     let isIndex: Bool
     /// Nanoseconds.
     let deadline: Int64
+    /// Bytes of answers that are still passed on.
+    var bytesLeft: Int = Hub.answerBytesMax
 }
 
 // `index` and `log`: what the server may ask of clients (streaming API, "Server to Client Commands").
 extension Hub {
     /// Questions that wait for answers at once.
     public static let asksMax: Int = 64
+    /// Bytes of answers passed on for one question.
+    public static let answerBytesMax: Int = 64 << 20
 
     /// Asks all clients of a bucket. Answers come as `tell` actions until the question's time is over, then `ended`.
     /// Some clients never answer, so nobody waits for a number of answers.
@@ -50,21 +54,38 @@ extension Hub {
 
     /// A client sent its state.
     func report(_ state: IndexState, from channel: Channel) {
-        for ask: Ask in asks where ask.isIndex && ask.bucket == channel.feed?.bucket {
-            var writer: JSONWriter = .init()
-            state.write(to: &writer)
-            actions.append(.tell(ask.id, .answer(client: channel.clientID.text, json: writer.bytes)))
+        guard !asks.isEmpty else { return }
+        var writer: JSONWriter = .init()
+        state.write(to: &writer)
+        for index: Int in asks.indices where asks[index].isIndex && asks[index].bucket == channel.feed?.bucket {
+            pass(writer.bytes, of: channel, to: index)
         }
+        dropFull()
     }
 
     /// A client sent a log message; nobody keeps what was not asked for.
     func report(_ json: JSONValue, from session: Session) {
-        for ask: Ask in asks where !ask.isIndex {
-            guard let channel: Channel = session.channels.first(where: { $0.feed?.bucket == ask.bucket }) else {
-                continue
-            }
-            actions.append(.tell(ask.id, .answer(client: channel.clientID.text, json: json.serialized())))
+        guard !asks.isEmpty else { return }
+        for index: Int in asks.indices where !asks[index].isIndex {
+            let bucket: BucketID = asks[index].bucket
+            guard let channel: Channel = session.channels.first(where: { $0.feed?.bucket == bucket }) else { continue }
+            pass(json.serialized(), of: channel, to: index)
         }
+        dropFull()
+    }
+
+    private func pass(_ json: [UInt8], of channel: Channel, to index: Int) {
+        asks[index].bytesLeft -= json.count
+        guard asks[index].bytesLeft >= 0 else { return }
+        actions.append(.tell(asks[index].id, .answer(client: channel.clientID.text, json: json)))
+    }
+
+    /// Ends questions whose clients have sent too much.
+    private func dropFull() {
+        for ask: Ask in asks where ask.bytesLeft < 0 {
+            actions.append(.tell(ask.id, .failed("the clients sent more than is passed on")))
+        }
+        asks.removeAll { $0.bytesLeft < 0 }
     }
 
     func expireAsks(_ now: HubInstant) {

@@ -137,11 +137,8 @@ extension Hub {
             guard let channel: Channel = self.channel(refused.origin, in: feed) else { continue }
             let element: [UInt8] = Reply.refusal(
                 client: refused.clientID.text, key: refused.key, code: refused.code, changeIDs: refused.changeIDs)
-            if case .catchingUp = channel.stream, channel.heldRefusals.count < Channel.heldRefusalsMax {
-                channel.heldRefusals.append(element)
-            } else {
-                send(Reply.changes(channel.number, CollectionOfOne(element)), to: channel.session)
-            }
+            if case .catchingUp = channel.stream, channel.hold(element) { continue }
+            send(Reply.changes(channel.number, CollectionOfOne(element)), to: channel.session)
         }
     }
 

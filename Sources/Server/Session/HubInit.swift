@@ -15,7 +15,7 @@ extension Hub {
             refuse(number, of: session, error, expectsExpired: request.expectsExpired)
             return
         }
-        if let first: ChannelRequest = request.firstRequest { channel.queued.append(first) }
+        if let first: ChannelRequest = request.firstRequest { _ = channel.keep(first, bytes: 0) }
         session.channels.append(channel)
         read(.grant(token: request.token ?? ""), for: channel)
     }
@@ -107,21 +107,19 @@ extension Hub {
         metrics.channels.add()
         metrics.authorizations.add(1, .authorized)
         send(Reply.authorized(channel.number, user), to: channel.session)
-        let queued: [ChannelRequest] = channel.queued
-        channel.queued = []
-        for request: ChannelRequest in queued {
+        for (request, bytes): (ChannelRequest, Int) in channel.takeQueued() {
             guard case .ready = channel.phase else { return }
-            run(request, on: channel, bytes: 0, now: now)
+            run(request, on: channel, bytes: bytes, now: now)
         }
     }
 
     /// Refuses an `init` that got so far as to be a channel.
     func refuse(_ channel: Channel, _ refusal: InitRefusal, now: HubInstant) {
-        let queued: [ChannelRequest] = channel.queued
+        let queued: Int = channel.queued.count
         channel.feed = nil
         remove(channel)
         refuse(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
-        for _: ChannelRequest in queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
+        for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
     }
 
     private func refuse(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
@@ -141,8 +139,8 @@ extension Hub {
     func leave(_ channel: Channel) {
         let wasReady: Bool = if case .ready = channel.phase { true } else { false }
         channel.phase = .gone
-        channel.queued = []
-        channel.heldRefusals = []
+        _ = channel.takeQueued()
+        _ = channel.takeHeld()
         guard let feed: BucketFeed = channel.feed else { return }
         channel.feed = nil
         if wasReady {

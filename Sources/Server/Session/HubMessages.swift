@@ -65,6 +65,16 @@ public enum ReadQuestion: Sendable {
     case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID)
 }
 
+extension ReadQuestion {
+    /// Whether the answer goes to the client and may be of the size of an object or more.
+    var hasLargeAnswer: Bool {
+        switch self {
+        case .grant, .open: false
+        case .index, .entity, .changes: true
+        }
+    }
+}
+
 /// What a reader found.
 public enum ReadAnswer: Sendable {
     /// nil: no such token.

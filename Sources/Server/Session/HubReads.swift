@@ -17,7 +17,11 @@ extension Hub {
         readsOutstanding += 1
         metrics.readsQueued.set(readsOutstanding)
         let request: ReadRequest = .init(origin: channel.origin, question: question)
-        actions.append(isContinued ? .readWhenDrained(request) : .read(request))
+        if !session.admits(request) {
+            session.waitingReads.append(request)
+        } else {
+            actions.append(isContinued ? .readWhenDrained(request) : .read(request))
+        }
         if session.readsOutstanding >= limits.readsPerConnectionMax {
             pause(session, .reads)
         } else if readsOutstanding >= limits.readsQueuedMax {
@@ -106,12 +110,14 @@ extension Hub {
 
     private func becomeLive(_ channel: Channel, now: HubInstant) {
         channel.stream = .live
-        if !channel.heldRefusals.isEmpty {
-            send(Reply.changes(channel.number, channel.heldRefusals), to: channel.session)
-            channel.heldRefusals = []
-        }
+        sendHeld(channel)
         guard !channel.queuedCatchUps.isEmpty else { return }
         catchUp(channel, from: channel.queuedCatchUps.removeFirst(), mustAnswer: true, now: now)
+    }
+
+    private func sendHeld(_ channel: Channel) {
+        let held: [[UInt8]] = channel.takeHeld()
+        if !held.isEmpty { send(Reply.changes(channel.number, held), to: channel.session) }
     }
 
     // MARK: Walking the index
@@ -168,7 +174,7 @@ extension Hub {
 
     /// A reader answered. Answers to channels that are gone are dropped.
     public func answered(_ request: ReadRequest, _ answer: ReadAnswer, now: HubInstant) {
-        settle(request.origin.connection)
+        settle(request)
         if case .open(let bucket) = request.question {
             if case .opened(let record, let buckets) = answer {
                 opened(bucket, record, buckets: buckets, now: now)
@@ -195,11 +201,12 @@ extension Hub {
         }
     }
 
-    private func settle(_ id: ConnectionID) {
+    private func settle(_ request: ReadRequest) {
         readsOutstanding -= 1
         metrics.readsQueued.set(readsOutstanding)
-        if let session: Session = session(id) {
+        if let session: Session = session(request.origin.connection) {
             session.readsOutstanding -= 1
+            if let next: ReadRequest = session.settled(request) { actions.append(.readWhenDrained(next)) }
             if session.readsOutstanding * 2 < limits.readsPerConnectionMax, readsOutstanding < limits.readsQueuedMax {
                 resume(session, .reads)
             }
@@ -238,10 +245,7 @@ extension Hub {
         metrics.catchUps.add(1, .unknown)
         channel.stream = .idle
         send(Reply.changeVersionUnknown(channel.number), to: channel.session)
-        if !channel.heldRefusals.isEmpty {
-            send(Reply.changes(channel.number, channel.heldRefusals), to: channel.session)
-            channel.heldRefusals = []
-        }
+        sendHeld(channel)
         guard !channel.queuedCatchUps.isEmpty else { return }
         catchUp(channel, from: channel.queuedCatchUps.removeFirst(), mustAnswer: true, now: now)
     }

@@ -19,7 +19,13 @@ final class Session {
     var channels: [Channel] = []
     var messages: RateMeter
     var changes: RateMeter
+    /// All that await their answer, `waitingReads` among them.
     var readsOutstanding: Int = 0
+    /// Reads with large answers that readers work on.
+    private var readsAtWork: Int = 0
+    /// Those that wait until some of these are answered: a client that asks for 500 objects of 1 MB at once is to be
+    /// served as fast as it reads, not dropped for reading slowly.
+    var waitingReads: WaitingReads = .init()
     var pauses: Pauses = []
     /// When `Pauses.rate` ends, nanoseconds.
     var slowUntil: Int64 = 0
@@ -33,10 +39,61 @@ final class Session {
         changes = RateMeter(perSecond: limits.changesPerSecond, burst: limits.changesBurst)
     }
 
+    /// Reads with large answers that readers work on for one connection.
+    static let readsAtWorkMax: Int = 8
+
+    /// Whether a reader may begin with this now.
+    func admits(_ request: ReadRequest) -> Bool {
+        guard request.question.hasLargeAnswer else { return true }
+        guard readsAtWork < Self.readsAtWorkMax else { return false }
+        readsAtWork += 1
+        return true
+    }
+
+    /// A read was answered. Gives the one that may begin in its place.
+    func settled(_ request: ReadRequest) -> ReadRequest? {
+        guard request.question.hasLargeAnswer else { return nil }
+        guard let next: ReadRequest = waitingReads.takeFirst() else {
+            readsAtWork -= 1
+            return nil
+        }
+        return next
+    }
+
+    /// Forgets what no reader has begun with.
+    /// - Returns: how many that were.
+    func dropWaitingReads() -> Int {
+        let count: Int = waitingReads.count
+        waitingReads = .init()
+        readsOutstanding -= count
+        return count
+    }
+
     /// Clients number their channels 0, 1, 2 …, so the place is tried first.
     func channel(_ number: ChannelNumber) -> Channel? {
         let place: Int = Int(number)
         if place < channels.count, channels[place].number == number { return channels[place] }
         return channels.first { $0.number == number }
+    }
+}
+
+/// Reads in the order in which they came.
+struct WaitingReads {
+    private var requests: [ReadRequest] = []
+    private var start: Int = 0
+
+    var count: Int { requests.count - start }
+
+    mutating func append(_ request: ReadRequest) { requests.append(request) }
+
+    mutating func takeFirst() -> ReadRequest? {
+        guard start < requests.count else { return nil }
+        let first: ReadRequest = requests[start]
+        start += 1
+        if start == requests.count || start >= 64 {
+            requests.removeFirst(start)
+            start = 0
+        }
+        return first
     }
 }

@@ -98,6 +98,40 @@ struct PacingTests {
         #expect(harness.hub.readCount == 0)
     }
 
+    @Test("a client that asks for hundreds of objects at once is served a few at a time, all of them, in order")
+    func manyEntities() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.client("c")
+        peer.send(edit("k", "x", to: "v"))
+        _ = peer.take()
+        harness.holdsReads = true
+        for version: Int in 1...300 { peer.send("0:e:k.\(version)") }
+        #expect(harness.reads.count == Session.readsAtWorkMax)
+        #expect(harness.hub.readCount == 300)
+        while !harness.reads.isEmpty {
+            #expect(harness.reads.count <= Session.readsAtWorkMax)
+            harness.answerRead()
+        }
+        #expect(peer.take().map { String($0.prefix { $0 != "\n" }) } == (1...300).map { "0:e:k.\($0)" })
+        #expect(harness.hub.readCount == 0)
+        for _ in 0..<50 { peer.send("0:e:k.1") }
+        peer.close()
+        #expect(harness.hub.readCount == Session.readsAtWorkMax)
+        while !harness.reads.isEmpty { harness.answerRead() }
+        #expect(harness.hub.readCount == 0)
+    }
+
+    @Test("what is kept for a client that has shown no token yet is bounded in bytes")
+    func queuedBytes() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.connect()
+        harness.holdsReads = true
+        peer.send(#"0:init:{"api":"1.1","clientid":"c","token":"ann-token","app_id":"app","name":"notes"}"#)
+        let large: String = edit("k", "x", to: String(repeating: "v", count: 600_000))
+        #expect(peer.ask(large).isEmpty)
+        #expect(peer.ask(large) == ["0:?"])
+    }
+
     @Test("readers behind by more than the bound pause who asks, whoever it is")
     func allReads() throws {
         var limits: ServerLimits = .init()

@@ -1,5 +1,6 @@
 import Testing
 import ThicketProtocol
+import ThicketTestSupport
 
 @testable import ThicketServer
 
@@ -31,6 +32,29 @@ struct ReadTests {
         #expect(peer.ask(text) == [answer])
         #expect(peer.ask("h:1") == ["h:2"])
         #expect(harness.closed.isEmpty)
+    }
+
+    @Test("any text is survived, and the connection still works")
+    func anyText() throws {
+        let parts: [String] = [
+            "0", ":", "c", "i", "e", "cv", "init", "index", "log", "h", "{", "}", "[", "]", "\"", ",", ".", "-", "1",
+            "null", "\"id\":\"k\"", "\"o\":\"M\"", "\"ccid\":\"x\"", "\"v\":{}", "\u{0}", "é", "\n",
+            "9223372036854775808",
+        ]
+        for seed: UInt64 in 1...20 {
+            var random: SeededRandom = .init(seed: seed)
+            let harness: HubHarness = try HubHarness()
+            let peer: Peer = harness.client("c")
+            for _ in 0..<200 {
+                let count: Int = .random(in: 0...12, using: &random)
+                let text: String = (0..<count).map { _ in parts[Int.random(in: 0..<parts.count, using: &random)] }
+                    .joined()
+                peer.send(Bool.random(using: &random) ? text : "0:" + text)
+            }
+            _ = peer.take()
+            #expect(peer.ask("h:1") == ["h:2"], "seed \(seed)")
+            #expect(harness.closed.isEmpty, "seed \(seed)")
+        }
     }
 
     @Test("answers to questions that nobody asked are dropped", arguments: [#"log:{"log":"x"}"#, "0:index:{}"])
