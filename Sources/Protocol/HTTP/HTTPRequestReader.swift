@@ -20,6 +20,9 @@ public struct HTTPRequestReader {
     /// Whether a request has begun and is not complete: the peer owes us the rest.
     public var isInsideRequest: Bool { request != nil || head.isStarted }
 
+    /// Bytes held of a request that is not complete.
+    public var gatheredBytes: Int { head.bytes.count + (request?.body.count ?? 0) }
+
     /// Whether "100 Continue" is due. True once per request that asks for it and whose body has not begun.
     public mutating func takeContinue() -> Bool {
         defer { owesContinue = false }

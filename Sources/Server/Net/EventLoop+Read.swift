@@ -49,15 +49,42 @@ extension EventLoop {
             }
             switch connection.phase {
             case .http: consumeHTTP(connection, &input)
-            case .open, .closing:
-                consumeFrames(connection, &input)
-                countGathered(connection)
-            case .draining, .dead:
-                connection.reader.finish()
-                return
+            case .open, .closing: consumeFrames(connection, &input)
+            case .draining, .dead: input = .init(rebasing: input[input.endIndex...])
             }
         }
+        countGathered(connection)
         watch(connection)
+    }
+
+    /// Keeps the sum of unfinished requests and messages, and within its bound.
+    private func countGathered(_ connection: Connection) {
+        let gathered: Int
+        switch connection.phase {
+        case .http: gathered = connection.exchange?.requests.gatheredBytes ?? 0
+        case .open, .closing: gathered = connection.reader.gatheredBytes
+        case .draining, .dead: return connection.reader.finish()
+        }
+        gatheredTotal += gathered - connection.gathered
+        connection.gathered = gathered
+        if gatheredTotal > settings.gatheredBytesTotalMax && gathered > settings.gatheredBytesFree {
+            refuseCrowd(connection)
+        }
+    }
+
+    private func refuseCrowd(_ connection: Connection) {
+        metrics.limitHits.add(1, .pendingBytes)
+        if connection.phase == .http {
+            let response: HTTPResponse = .init(status: 503, fields: [.init("retry-after", "5")], closes: true)
+            metrics.httpErrors.add(1, .unavailable)
+            enqueue(connection, response.encoded(for: nil, date: date.text(now)))
+        } else if connection.phase == .open {
+            enqueue(connection, WebSocketWriter.close(.tryAgainLater, reason: "crowded"))
+            metrics.webSocketErrors.add(1, .tryAgainLater)
+            end(connection, .crowded)
+        }
+        drain(connection)
+        connection.reader.finish()
     }
 
     private func inputEnded(_ connection: Connection) {
@@ -83,21 +110,6 @@ extension EventLoop {
         } catch {
             fail(connection, error)
         }
-    }
-
-    /// Keeps the sum of unfinished messages, and within its bound.
-    private func countGathered(_ connection: Connection) {
-        guard connection.phase == .open || connection.phase == .closing else { return connection.reader.finish() }
-        let gathered: Int = connection.reader.gatheredBytes
-        gatheredTotal += gathered - connection.gathered
-        connection.gathered = gathered
-        guard gatheredTotal > settings.gatheredBytesTotalMax, gathered > settings.gatheredBytesFree else { return }
-        metrics.limitHits.add(1, .pendingBytes)
-        enqueue(connection, WebSocketWriter.close(.tryAgainLater, reason: "crowded"))
-        metrics.webSocketErrors.add(1, .tryAgainLater)
-        end(connection, .crowded)
-        drain(connection)
-        connection.reader.finish()
     }
 
     private func deliver(_ event: WebSocketEvent, _ connection: Connection) {

@@ -22,10 +22,10 @@ public struct NetSettings: Sendable {
     /// Bytes queued for all connections together. Above it a connection that is behind by `pendingBytesPause` is closed
     /// with 1013 when more is sent to it.
     public var pendingBytesTotalMax: Int = 2 << 30
-    /// Bytes of unfinished messages of all connections together, which a stranger can fill before any token is shown.
-    /// Above it a connection that holds more than its share (`gatheredBytesFree`) is closed with 1013.
+    /// Bytes of unfinished requests and messages of all connections together, which a stranger can fill before any token
+    /// is shown. Above it a connection that holds more than its share (`gatheredBytesFree`) gets 503, or 1013.
     public var gatheredBytesTotalMax: Int = 512 << 20
-    /// Bytes of an unfinished message that every connection may hold, however much the others do.
+    /// Bytes of an unfinished request or message that every connection may hold, however much the others do.
     public var gatheredBytesFree: Int = 64 << 10
     /// Bounds of the HTTP parser.
     public var http: HTTPLimits = .init()

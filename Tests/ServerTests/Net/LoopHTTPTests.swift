@@ -178,6 +178,23 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
+    @Test("unfinished bodies of all connections are bounded together")
+    func gatheredTotal() throws {
+        var settings: NetSettings = .init()
+        (settings.gatheredBytesTotalMax, settings.gatheredBytesFree) = (100_000, 1_000)
+        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
+        let head: String = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
+        let half: String = head + String(repeating: "a", count: 60_000)
+        let (first, second): (TestPeer, TestPeer) = (try .init(port: server.port), try .init(port: server.port))
+        try first.send(half)
+        waitFor { server.metrics.receivedBytes.value >= half.utf8.count ? true : nil }
+        try second.send(half)
+        #expect(try second.readResponse().status == 503)
+        try first.send(String(repeating: "a", count: 40_000))
+        #expect(try first.readResponse().body.count == 100_000)
+        try server.stop()
+    }
+
     @Test("a Unix-domain socket serves too; a dead one's file is replaced, a live one's and other files are not")
     func unixSocket() throws {
         let path: String = "/tmp/thicket-net-\(getpid()).socket"
