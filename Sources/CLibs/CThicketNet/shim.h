@@ -59,7 +59,8 @@ static inline uint32_t thicket_epoll_events(const void *events, int index) {
 
 static inline int thicket_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-// Blocks the three signals for this thread and those it starts, and ignores SIGPIPE.
+// Blocks the three signals for this thread and those it starts, and ignores SIGPIPE and SIGXFSZ: a file that may not
+// grow any further is to fail its write, not to end the process.
 static inline int thicket_block_signals(void) {
     sigset_t set;
     sigemptyset(&set);
@@ -67,6 +68,7 @@ static inline int thicket_block_signals(void) {
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     return pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 static inline int thicket_signalfd(void) {

@@ -87,6 +87,8 @@ public final class EventLoop {
             settings.lingerTimeout)
         sweepInterval = min(Self.sweepMax, max(Self.sweepMin, shortest.nanoseconds / 4))
         signal(SIGPIPE, SIG_IGN)
+        // A file that may not grow any further is to fail its write, not to end the process.
+        signal(SIGXFSZ, SIG_IGN)
         guard poller.add(bell.descriptor, reads: true, writes: false, token: UInt64(UInt32(bell.descriptor))) else {
             throw NetError.setup(call: "epoll_ctl", reason: systemReason(errno))
         }

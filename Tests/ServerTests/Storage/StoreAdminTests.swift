@@ -39,6 +39,17 @@ import ThicketProtocol
         }
     }
 
+    @Test("only the owner may read the files")
+    func privateFiles() throws {
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let writer: any StoreWriter = try store.makeWriter()
+        _ = try StoreBackup.run(from: store.path, to: folder.path("copy.db"), settings: .testing)
+        #expect(folder.names == ["copy.db", "thicket.db", "thicket.db-shm", "thicket.db-wal"])
+        for name: String in folder.names { #expect(try folder.rights(name) == 0o600, "\(name)") }
+        #expect(try writer.lastGlobalID() == 0)
+    }
+
     @Test("an import is taken whole or not at all, and may be repeated")
     func imports() throws {
         let folder: StoreFolder = .init()

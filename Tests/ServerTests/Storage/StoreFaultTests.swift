@@ -169,6 +169,29 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
     }
 
+    @Test("a log that may not grow begins anew as long as the file has place for it")
+    func logCannotGrow() throws {
+        let folder: StoreFolder = .init()
+        let disk: FaultVFS = .init(name: "log-limit")
+        var settings: StoreSettings = .testing
+        settings.vfs = disk.name
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 48)
+        let id: BucketID = try StoreDriver.id("a")
+        try driver.run(20, in: [id], keys: 3)
+        let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
+        try driver.step(in: id, keys: 3)
+        disk.fail(FaultRule(.write, .full, times: 1, suffix: "-wal"))
+        #expect(throws: StoreError.self) { try driver.commit() }
+        driver.forgetBatch(saved)
+        #expect(try driver.writer.bucket(id)?.head == saved[id]?.record.head)
+        // The refused group has emptied the log into the file: the next one is at its beginning.
+        try driver.step(in: id, keys: 3)
+        try driver.commit()
+        #expect(try #require((driver.writer as? SQLiteWriter)?.database.walPages) < 8)
+        try expectAll(driver.buckets, in: store)
+    }
+
     @Test("while another process holds the file a commit is refused as busy; then it works")
     func locked() throws {
         let folder: StoreFolder = .init()

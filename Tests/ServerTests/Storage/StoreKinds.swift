@@ -69,6 +69,12 @@ final class StoreFolder: Sendable {
         try #require(Glibc.write(file, bytes, bytes.count) == bytes.count)
     }
 
+    func rights(_ name: String) throws -> UInt32 {
+        var info: stat = .init()
+        try #require(stat(path(name), &info) == 0)
+        return info.st_mode & 0o777
+    }
+
     /// Runs SQL on a file as somebody else would.
     func run(_ sql: String, in name: String) throws { try Database(path: path(name)).execute(sql) }
 

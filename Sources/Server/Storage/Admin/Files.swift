@@ -34,6 +34,13 @@ enum Files {
         guard Glibc.link(from, to) == 0 else { throw failure("keeping a file under another name") }
     }
 
+    /// Makes an empty file that only its owner may read, if there is none: stores hold keys and what users wrote.
+    static func createPrivate(_ path: String) throws(StoreError) {
+        let file: Int32 = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure("making a file") }
+        close(file)
+    }
+
     static func remove(_ path: String) { unlink(path) }
 
     private static func failure(_ what: String) -> StoreError {

@@ -35,6 +35,8 @@ public enum StoreBackup {
 
     /// `VACUUM INTO` and a sync, which SQLite leaves out.
     static func copy(_ source: Database, to path: String) throws(StoreError) {
+        // Into an empty file, which VACUUM INTO takes as well, for the sake of its rights.
+        try Files.createPrivate(path)
         try storing("copying the store") { () throws(SQLiteError) in
             try source.prepare("VACUUM INTO ?1").bind(1, path).run()
         }

@@ -81,6 +81,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                 lastClientRow = clientRow
                 clientRows.removeAll()
             }
+            if error.isFull || error.isIO { makeRoom() }
             throw StoreError(error, "\(what)")
         }
         store.walPages.store(database.walPages, ordering: .relaxed)
@@ -187,6 +188,17 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             return
         }
         pagesAtRestart = pages
+        restartLog()
+    }
+
+    /// After a failed write: a log that cannot grow has room again once its pages stand in the file, which may well have
+    /// place for them.
+    private func makeRoom() {
+        restartLog()
+        store.walPages.store(database.walPages, ordering: .relaxed)
+    }
+
+    private func restartLog() {
         database.setBusyTimeout(milliseconds: store.settings.restartWaitMilliseconds)
         // What cannot be moved now stays in the log, where it is safe; the commit that follows tells of a bad disk.
         _ = try? database.checkpoint(.restart)
