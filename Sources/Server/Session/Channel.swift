@@ -49,7 +49,7 @@ final class Channel {
     let library: AuthorLibrary
     /// Before API 1.1 a refusal is preceded by `auth:expired`.
     let expectsExpired: Bool
-    /// iOS and the browser library ask `cv` after each index, so what a walk held back is left to that answer.
+    /// iOS, the browser library and ours ask `cv` after each index, so what a walk held back is left to that answer.
     let asksAfterIndex: Bool
 
     var phase: Phase = .authenticating
@@ -84,7 +84,7 @@ final class Channel {
         self.expectsExpired = request.expectsExpired
         let name: String = request.library ?? ""
         self.asksAfterIndex =
-            request.api == nil || name.utf8.elementsEqual("ios".utf8) || name.utf8.elementsEqual("osx".utf8)
+            request.api == nil || ["ios", "osx", "thicket"].contains { $0.utf8.elementsEqual(name.utf8) }
     }
 
     var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: life) }

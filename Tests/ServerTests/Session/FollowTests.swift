@@ -61,7 +61,7 @@ struct FollowTests {
 
     @Test(
         "clients that ask cv after each index get by that answer what the walk held back, once",
-        arguments: ["ios", "osx"])
+        arguments: ["ios", "osx", "thicket"])
     func askAfterIndex(library: String) throws {
         let harness: HubHarness = try HubHarness()
         let writer: Peer = harness.client("w")
