@@ -29,8 +29,10 @@ package final class SQLiteLocalStore: LocalStore {
         }
         try prepare()
         try sql { (database) throws(SQLiteError) in
-            try database.statement("SELECT id, name FROM bucket").forEach { row in
-                if let name: BucketName = try? BucketName(row.text(1)) { self.bucketRows[name] = row.integer(0) }
+            let rows: Statement = try database.statement("SELECT id, name FROM bucket")
+            defer { rows.reset() }
+            while try rows.step() {
+                if let name: BucketName = try? BucketName(rows.text(1)) { self.bucketRows[name] = rows.integer(0) }
             }
         }
     }
@@ -88,8 +90,9 @@ package final class SQLiteLocalStore: LocalStore {
             var keys: [EntityKey] = []
             let statement: Statement = try database.statement(query)
             bind(statement)
-            try statement.forEach { row in
-                if let key: EntityKey = try? EntityKey(row.text(0)) { keys.append(key) }
+            defer { statement.reset() }
+            while try statement.step() {
+                if let key: EntityKey = try? EntityKey(statement.text(0)) { keys.append(key) }
             }
             return keys
         }
@@ -121,22 +124,25 @@ package final class SQLiteLocalStore: LocalStore {
             var records: [BucketRecord] = []
             let query: String =
                 "SELECT name, cv, walks, walk, mark, current, objects_read, objects_total FROM bucket ORDER BY name"
-            try database.statement(query).forEach { row in
-                guard let name: BucketName = try? BucketName(row.text(0)) else { return }
-                var record: BucketRecord = BucketRecord(name: name, walksStarted: row.integer(2))
-                record.changeVersion = row.isNull(1) ? nil : try? ChangeVersion(row.text(1))
-                if let id: Int64 = row.optionalInteger(3) {
-                    var walk: IndexWalk = IndexWalk(id: id)
-                    walk.mark = row.isNull(4) ? nil : row.text(4)
-                    walk.current = row.isNull(5) ? nil : try? ChangeVersion(row.text(5))
-                    walk.objectsRead = row.integer(6)
-                    walk.objectsTotal = row.optionalInteger(7)
-                    record.walk = walk
-                }
-                records.append(record)
-            }
+            let rows: Statement = try database.statement(query)
+            defer { rows.reset() }
+            while try rows.step() { if let record: BucketRecord = Self.bucket(rows) { records.append(record) } }
             return records
         }
+    }
+
+    private static func bucket(_ row: Statement) -> BucketRecord? {
+        guard let name: BucketName = try? BucketName(row.text(0)) else { return nil }
+        var record: BucketRecord = BucketRecord(name: name, walksStarted: row.integer(2))
+        record.changeVersion = row.isNull(1) ? nil : try? ChangeVersion(row.text(1))
+        guard let id: Int64 = row.optionalInteger(3) else { return record }
+        var walk: IndexWalk = IndexWalk(id: id)
+        walk.mark = row.isNull(4) ? nil : row.text(4)
+        walk.current = row.isNull(5) ? nil : try? ChangeVersion(row.text(5))
+        walk.objectsRead = row.integer(6)
+        walk.objectsTotal = row.optionalInteger(7)
+        record.walk = walk
+        return record
     }
 
     package func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? {
@@ -226,8 +232,10 @@ package final class SQLiteLocalStore: LocalStore {
             var found: [(key: EntityKey, version: Version)] = []
             let query: String =
                 "SELECT key, version FROM entity WHERE bucket = ?1 AND is_there = 1 ORDER BY key LIMIT ?2"
-            try database.statement(query).bind(1, bucketRow).bind(2, Int64(limit)).forEach { row in
-                if let key: EntityKey = try? EntityKey(row.text(0)) { found.append((key, row.integer(1))) }
+            let rows: Statement = try database.statement(query).bind(1, bucketRow).bind(2, Int64(limit))
+            defer { rows.reset() }
+            while try rows.step() {
+                if let key: EntityKey = try? EntityKey(rows.text(0)) { found.append((key, rows.integer(1))) }
             }
             return found
         }

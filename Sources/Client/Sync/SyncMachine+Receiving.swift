@@ -39,7 +39,7 @@ extension SyncMachine {
         let objects: [IndexedObject] = page.entries.map { entry in
             IndexedObject(key: entry.key, version: entry.version, value: entry.data?.value.objectValue)
         }
-        return IndexedPage(current: page.current, objects: objects, mark: page.mark, total: nil)
+        return IndexedPage(current: page.current, objects: objects, mark: page.mark, total: page.count)
     }
 
     private mutating func received(_ events: [ChangeEvent], on number: Int) throws(ClientError) {

@@ -8,7 +8,7 @@ package import ThicketProtocol
 ///
 /// For each object it keeps the ghost (the last agreed state), the change in flight (`pending`), and what was done
 /// since (`later`). What the app sees is always ghost, then pending, then later; edits are carried over foreign
-/// changes by exact transformation and never found again by comparing texts. See `docs/decisions`.
+/// changes by exact transformation and never found again by comparing texts (docs/decisions/0005).
 package struct SyncMachine {
     /// State of the connection.
     enum Link: Equatable {

@@ -8,6 +8,8 @@ internal import Synchronization
 final class CurlHandle {
     let raw: OpaquePointer
     private var lists: [UnsafeMutablePointer<curl_slist>] = []
+    /// Where libcurl writes what went wrong, in more words than its code.
+    private let problem: UnsafeMutablePointer<CChar>
 
     /// libcurl's one-time start, which must not run twice at once.
     private static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -16,6 +18,9 @@ final class CurlHandle {
     init?(_ options: TransportOptions) {
         guard Self.isReady, let made: UnsafeMutableRawPointer = curl_easy_init() else { return nil }
         raw = OpaquePointer(made)
+        problem = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        problem.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        set(CURLOPT_ERRORBUFFER, pointer: problem)
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
@@ -28,6 +33,7 @@ final class CurlHandle {
     deinit {
         curl_easy_cleanup(UnsafeMutableRawPointer(raw))
         for list: UnsafeMutablePointer<curl_slist> in lists { curl_slist_free_all(list) }
+        problem.deallocate()
     }
 
     var pointer: UnsafeMutableRawPointer { UnsafeMutableRawPointer(raw) }
@@ -73,5 +79,8 @@ final class CurlHandle {
         return thicket_curl_get_socket(pointer, &value) == CURLE_OK && value >= 0 ? value : nil
     }
 
-    static func text(_ code: CURLcode) -> String { String(cString: curl_easy_strerror(code)) }
+    /// What went wrong, for a person.
+    func text(_ code: CURLcode) -> String {
+        problem.pointee == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: problem)
+    }
 }

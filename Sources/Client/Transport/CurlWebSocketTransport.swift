@@ -54,6 +54,8 @@ package final class CurlWebSocketTransport: Transport {
         guard let multi, let made: CurlHandle = CurlHandle(options) else { return }
         made.set(CURLOPT_URL, endpoint.httpAddress + "/")
         made.set(CURLOPT_CONNECT_ONLY, 1)
+        // A proxy must give us the bare connection, also without TLS: it would not pass an upgrade on.
+        made.set(CURLOPT_HTTPPROXYTUNNEL, 1)
         guard curl_multi_add_handle(multi, made.pointer) == CURLM_OK else { return }
         handle = made
         state = .connecting
@@ -111,7 +113,7 @@ package final class CurlWebSocketTransport: Transport {
             let result: CURLcode = thicket_curl_result(message)
             guard result == CURLE_OK, let socket: Int32 = handle.socket else {
                 let proxy: Int = handle.proxyStatus
-                return fail(CurlHandle.text(result), status: proxy > 0 ? proxy : nil, &events)
+                return fail(handle.text(result), status: proxy > 0 ? proxy : nil, &events)
             }
             self.socket = socket
             return upgrade()
@@ -150,7 +152,7 @@ package final class CurlWebSocketTransport: Transport {
             var count: Int = 0
             let result: CURLcode = curl_easy_recv(handle.pointer, &scratch, scratch.count, &count)
             if result == CURLE_AGAIN { return }
-            guard result == CURLE_OK else { return fail(CurlHandle.text(result), &events) }
+            guard result == CURLE_OK else { return fail(handle.text(result), &events) }
             guard count > 0 else { return fail("the server closed the connection", &events) }
             take(count, &events)
         }

@@ -57,7 +57,7 @@ package actor HTTPClient {
             }
         }
         if gathered.isTooLarge { throw ClientError(.limit, "the answer is larger than \(Self.bodyBytesMax) bytes") }
-        guard result == CURLE_OK else { throw ClientError(.network, CurlHandle.text(result)) }
+        guard result == CURLE_OK else { throw ClientError(.network, handle.text(result)) }
         return HTTPAnswer(status: handle.status, body: gathered.bytes)
     }
 }

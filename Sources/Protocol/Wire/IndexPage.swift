@@ -21,11 +21,14 @@ public struct IndexPage: Sendable, Equatable {
     public var entries: [Entry]
     /// Where the next page begins; nil on the last one.
     public var mark: String?
+    /// `count`: objects in the whole walk; optional, for who shows progress.
+    public var count: Int64?
 
-    public init(current: ChangeVersion, entries: [Entry], mark: String? = nil) {
+    public init(current: ChangeVersion, entries: [Entry], mark: String? = nil, count: Int64? = nil) {
         self.current = current
         self.entries = entries
         self.mark = mark
+        self.count = count
     }
 
     /// Writes the page; `mark` is left out on the last one.
@@ -49,6 +52,10 @@ public struct IndexPage: Sendable, Equatable {
             writer.raw(",\"mark\":")
             writer.write(string: mark)
         }
+        if let count {
+            writer.raw(",\"count\":")
+            writer.write(count)
+        }
         writer.raw("}")
     }
 
@@ -66,6 +73,7 @@ public struct IndexPage: Sendable, Equatable {
         entries.reserveCapacity(index.count)
         for entry: JSONNode in index.elements { entries.append(try Entry(entry)) }
         mark = node["mark"]?.looseText.flatMap { $0.isEmpty ? nil : $0 }
+        count = node["count"]?.looseInteger
     }
 }
 

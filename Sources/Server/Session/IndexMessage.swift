@@ -36,8 +36,9 @@ enum IndexMessage {
     /// - Parameters:
     ///   - current: cv of the walk.
     ///   - mark: absent on the last page.
+    ///   - total: objects in the whole walk; told beside a mark only, when there is progress to show.
     static func page(
-        _ channel: ChannelNumber, current: [UInt8], entries: [IndexEntry], mark: [UInt8]?
+        _ channel: ChannelNumber, current: [UInt8], entries: [IndexEntry], mark: [UInt8]?, total: Int = 0
     ) -> SharedFrame {
         var text: [UInt8] = Reply.head(channel, "i:{\"current\":\"")
         text.reserveCapacity(
@@ -60,7 +61,7 @@ enum IndexMessage {
         if let mark: [UInt8] {
             text.append(contentsOf: ",\"mark\":\"".utf8)
             text.append(contentsOf: mark)
-            text.append(0x22)
+            text.append(contentsOf: "\",\"count\":\(total)".utf8)
         }
         text.append(0x7D)
         return SharedFrame(text: text)

@@ -52,7 +52,8 @@ public final class ReadExecutor {
             IndexMark(current: query.current, before: $0).text(codec, tag: tag)
         }
         let frame: SharedFrame = IndexMessage.page(
-            channel, current: codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark)
+            channel, current: codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark,
+            total: slice.total)
         return .index(frame, isLast: mark == nil)
     }
 
