@@ -127,6 +127,7 @@ extension LogSource {
             return EntityHistory(base: replayed.body, changes: changes)
         }
         // The row is cut and no body was kept: right only when the object stood deleted there.
+        if changes.isEmpty && record.isDeleted { return EntityHistory(base: nil, changes: []) }
         guard let first: ChangeRecord = changes.first, first.sourceVersion == nil, first.kind == .modify else {
             return nil
         }

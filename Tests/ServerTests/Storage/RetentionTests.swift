@@ -154,6 +154,31 @@ import ThicketTestSupport
         #expect(try driver.writer.changeIDs(in: row).count == settings.logChangesMin)
     }
 
+    @Test("an object whose deletion was cut from the log goes on from its version", arguments: StoreKind.allCases)
+    func deletedLongAgo(_ kind: StoreKind) throws {
+        let folder: StoreFolder = .init()
+        let store: any Store = try kind.make(folder)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 38)
+        let settings: RetentionSettings = tiny()
+        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let (id, key): (BucketID, EntityKey) = (try StoreDriver.id("a"), try EntityKey("gone"))
+        try driver.put(key, ["a": 1], in: id)
+        try driver.put(key, nil, in: id)
+        try driver.run(60, in: [id])
+        driver.now += 100_000
+        _ = try keep(keeper, driver, settings)
+        let row: BucketRow = try #require(driver.buckets[id]).record.row
+        #expect(try driver.writer.change(2) == nil)
+        #expect(
+            try driver.writer.history(of: key, after: 2, in: row, limit: 9) == EntityHistory(base: nil, changes: []))
+        try driver.put(key, ["b": 2], in: id)
+        try driver.commit()
+        #expect(try driver.writer.entity(key, in: row)?.version == 3)
+        let history: EntityHistory? = try driver.writer.history(of: key, after: 2, in: row, limit: 9)
+        #expect(history?.base == nil && history?.changes.count == 1)
+        #expect(try driver.writer.body(of: key, version: 3, in: row, upTo: .max).map(parse) == ["b": 2])
+    }
+
     @Test("a batch planned before another cut is passed over", arguments: StoreKind.allCases)
     func staleBatch(_ kind: StoreKind) throws {
         let folder: StoreFolder = .init()
