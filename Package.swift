@@ -30,6 +30,7 @@ let package = Package(
         .systemLibrary(name: "CCurl", path: "Sources/CLibs/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CZlib", path: "Sources/CLibs/CZlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
+        .systemLibrary(name: "CThicketFiles", path: "Sources/CLibs/CThicketFiles"),
 
         library("ThicketCommandLine", "Sources/CommandLine", []),
         library("ThicketProtocol", "Sources/Protocol", []),
@@ -42,11 +43,12 @@ let package = Package(
         program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
         library(
             "ThicketClient", "Sources/Client",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CCurl"], exclude: ["CLI"]),
+            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CCurl"], exclude: ["CLI", "Main"]),
         library("ThicketReplay", "Sources/Replay", ["ThicketProtocol", "ThicketClient", "CZlib"]),
-        program(
-            "thicket", "Sources/Client/CLI",
-            ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine"]),
+        library(
+            "ThicketCLI", "Sources/Client/CLI",
+            ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine", "CThicketFiles"]),
+        program("thicket", "Sources/Client/Main", ["ThicketCLI"]),
 
         program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient"]),
         program(
@@ -76,8 +78,15 @@ let package = Package(
             "ThicketProcesses", "Tests/Processes", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         program("thicket-crash", "Tests/Crash", ["ThicketProcesses", "ThicketCommandLine"]),
         tests("ProcessTests", ["ThicketProcesses", "ThicketProtocol", "thicketd", "thicket"]),
-        tests("TidyTests", ["ThicketServer", "ThicketProtocol"]),
+        tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
         tests("ReplayTests", ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport", "thicketd"]),
+        tests(
+            "CLITests",
+            [
+                "ThicketCLI", "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol", "ThicketTestSupport",
+                "thicketd",
+                "thicket",
+            ]),
         tests(
             "ClientTests",
             [

@@ -53,12 +53,14 @@ public final class Daemon {
     /// Starts it and waits until it listens.
     /// - Parameters:
     ///   - words: more words for `serve`.
+    ///   - port: where to listen on loopback; 0 lets the kernel choose.
     ///   - limit: a command of the shell to run before, such as `ulimit -S -f 100`.
     public init(
-        folder: String, _ words: [String] = [], variables: [String: String] = [:], limit: String? = nil
+        folder: String, _ words: [String] = [], port: UInt16 = 0, variables: [String: String] = [:],
+        limit: String? = nil
     ) throws(ProcessError) {
         self.folder = folder
-        let plain: [String] = [Programs.thicketd, "serve", "--data", folder, "--listen", "127.0.0.1:0"] + words
+        let plain: [String] = [Programs.thicketd, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)"] + words
         process = try ChildProcess(
             limit.map { ["/bin/bash", "-c", "\($0); exec \"$@\"", "bash"] + plain } ?? plain, variables: variables)
         let line: String = try process.firstLine()

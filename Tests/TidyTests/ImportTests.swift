@@ -29,10 +29,11 @@ struct ImportTests {
         (
             "Sources/Client/CLI",
             [
-                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
-                "FoundationEssentials", "Glibc", "Darwin",
+                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine", "CThicketFiles", "Glibc",
+                "Darwin",
             ]
         ),
+        ("Sources/Client/Main", ["ThicketCLI", "Glibc", "Darwin"]),
         (
             "Sources/Demo",
             [

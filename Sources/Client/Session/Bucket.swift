@@ -144,6 +144,20 @@ public struct Bucket: Sendable {
         }
     }
 
+    /// Gives up the edits of an object that the server refused (`ObjectInfo.refusal`, or a token that may not change
+    /// anything): the object is as the server has it again.
+    ///
+    /// - Returns: false when there is nothing of the kind. Edits whose fate is open are never given up.
+    @discardableResult
+    public func discardRefused(_ key: String) async throws(ClientError) -> Bool {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, now) throws(ClientError) in
+            guard try machine.isRefused(bucket, key) else { return (false, []) }
+            return (true, try machine.discard(bucket, key, now: now))
+        }
+    }
+
     // MARK: - Following
 
     /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`

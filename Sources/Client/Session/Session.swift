@@ -46,6 +46,14 @@ public final class Session: Sendable {
         get async { await engine.traffic }
     }
 
+    /// The name under which the server knows the user of this token; nil before this store was
+    /// ever connected.
+    public var user: String? {
+        get async throws(ClientError) {
+            try await engine.act { (machine, _) throws(ClientError) in (try machine.user(), []) }
+        }
+    }
+
     /// Connects now; also after the server refused the token.
     public func goOnline() async {
         try? await engine.act { (machine, now) throws(ClientError) in ((), machine.goOnline(now: now)) }

@@ -60,6 +60,33 @@ extension SyncMachine {
         }
     }
 
+    /// The server has answered an object's edits, and the answer was no: 400 and 413 for good, 401 with this token.
+    package mutating func isRefused(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Bool {
+        let number: Int = try number(bucket)
+        let edits: EditState = try entity(number, key).record.edits
+        guard edits.hasEdits, edits.wanted == nil, channels[number].inFlight[key] == nil else { return false }
+        if edits.refusal != nil { return true }
+        return channels[number].isReadOnly && edits.pending?.appliedAt == nil && edits.pending?.isConfirmed != true
+    }
+
+    /// Forgets an object's edits: it is as the server has it again. Only what `isRefused` may be forgotten.
+    package mutating func discard(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError)
+        -> [SyncAction]
+    {
+        let number: Int = try number(bucket)
+        return try turn(now) { machine throws(ClientError) in
+            var entity: Entity = try machine.entity(number, key)
+            let before: JSONObject? = entity.local
+            entity.record.ghost = entity.record.edits.held ?? entity.record.ghost
+            entity.record.edits = EditState()
+            entity.base = entity.record.ghost.object
+            entity.local = entity.record.ghost.object
+            machine.put(number, key, entity, [.ghost, .edits])
+            guard let change: Edit = Edits.between(before, entity.local) else { return }
+            machine.tell(number, key, before: before, after: entity.local, by: change, .local)
+        }
+    }
+
     /// Changes are made, sent and answered now, or the bucket has nothing unsent: what `waitUntilSynced` waits for.
     package func isSynced(_ bucket: BucketName) -> Bool {
         guard let number: Int = channelNumbers[bucket] else { return false }
@@ -93,6 +120,9 @@ extension SyncMachine {
             machine.send(Messages.onChannel(number, "e:\(key.text).\(version)"))
         }
     }
+
+    /// The name under which the server knows this user; nil before it said so the first time.
+    package func user() throws(ClientError) -> String? { try store.note("user") }
 
     /// The buckets that are kept in sync, in byte order.
     package var bucketNames: [BucketName] { channels.map(\.record.name).sorted() }

@@ -1,0 +1,27 @@
+#pragma once
+// Renaming two files into each other's place, and into a free place only: the C library hides both behind _GNU_SOURCE.
+#include <errno.h>
+#include <fcntl.h>
+
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/// 0, or an errno. The two names change their files in one step.
+static inline int thicket_rename_exchange(const char *one, const char *other) {
+    return syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2u) == 0 ? 0 : errno;
+}
+/// 0, or an errno: EEXIST when `to` is there already.
+static inline int thicket_rename_new(const char *from, const char *to) {
+    return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1u) == 0 ? 0 : errno;
+}
+#else
+#include <stdio.h>
+
+static inline int thicket_rename_exchange(const char *one, const char *other) {
+    return renamex_np(one, other, RENAME_SWAP) == 0 ? 0 : errno;
+}
+static inline int thicket_rename_new(const char *from, const char *to) {
+    return renamex_np(from, to, RENAME_EXCL) == 0 ? 0 : errno;
+}
+#endif

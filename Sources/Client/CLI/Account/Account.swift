@@ -1,0 +1,72 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// The server, the user and the place of the local copies, as one call of a command sees them: flags over environment
+/// over profile.
+struct Account: Sendable {
+    let profile: Profile
+    let profileName: String
+    /// Folder of the profile when this call works for the account it was made for; nil: nothing is kept on this machine.
+    let folder: String?
+    let timeout: Duration
+
+    static func profileName(_ call: Call) throws(Failure) -> String {
+        try ProfileHome.checked(call.setting("profile") ?? "default")
+    }
+
+    /// - Throws: `unauthorized` when neither a profile nor the settings name a server, an app and a token.
+    init(_ call: Call) throws(Failure) {
+        let name: String = try Account.profileName(call)
+        let given: [String?] = [call.setting("server"), call.setting("app"), call.setting("token")]
+        let isWhole: Bool = given.allSatisfy { $0 != nil }
+        // Settings that say everything need no home folder: a container has none.
+        let home: ProfileHome?
+        do throws(Failure) { home = try ProfileHome(call.environment) } catch {
+            guard isWhole else { throw error }
+            home = nil
+        }
+        let kept: Profile? = try home?.read(name)
+        guard let server: String = given[0] ?? kept?.server, let app: String = given[1] ?? kept?.app,
+            let token: String = given[2] ?? kept?.token
+        else { throw Account.missing(call, name) }
+        let profile: Profile = Profile(
+            server: server, app: app, token: token, certificates: call.setting("ca") ?? kept?.certificates,
+            proxy: call.setting("proxy") ?? kept?.proxy)
+        self.profile = profile
+        profileName = name
+        timeout = try call.timeout()
+        if let kept, kept.agrees(with: profile) { folder = home?.folder(name) } else { folder = nil }
+    }
+
+    private static func missing(_ call: Call, _ name: String) -> Failure {
+        let login: String = "thicket login --server URL --app APP --token TOKEN"
+        if call.setting("profile") == nil {
+            return Failure("not logged in: begin with '\(login)'", .unauthorized)
+        }
+        return Failure("there is no profile '\(name)': '\(login) --profile \(name)' makes it", .unauthorized)
+    }
+
+    /// How sessions of this account connect.
+    func sessionOptions(isOnline: Bool) -> SessionOptions {
+        var options: SessionOptions = SessionOptions()
+        options.certificateFile = profile.certificates
+        options.proxy = profile.proxy
+        options.startsOnline = isOnline
+        options.userAgent = "thicket-cli/" + Thicket.version
+        return options
+    }
+}
+
+/// Where a command keeps its copy of the bucket.
+enum StoreChoice: Sendable {
+    /// The profile's copy; in memory while another command uses that.
+    case profile
+    /// The profile's copy and nothing else: what is edited offline must be kept.
+    case profileOnly
+    /// A copy of its own for commands that run long, so that others may run beside it; in memory for a second one.
+    case watch
+    /// A file of the command's own.
+    case file(String)
+    case memory
+}

@@ -1,0 +1,234 @@
+import Synchronization
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// A bucket that a command works on, and how long it waits for the server.
+struct OpenBucket: Sendable {
+    let session: Session
+    let bucket: Bucket
+    let name: String
+    let server: String
+    let timeout: Duration
+    /// Edits outlive this command.
+    let isKept: Bool
+
+    /// Opens the local copy and, unless `isOnline` is false, begins to connect.
+    static func open(
+        _ account: Account, bucket name: String, store: StoreChoice, isOnline: Bool = true,
+        durability: StoreDurability = .program
+    ) async throws(Failure) -> OpenBucket {
+        guard (try? BucketName(name)) != nil else {
+            throw Failure("'\(name)' is no bucket name: 1 to 64 letters, digits, '.', '_', '-' or '%'", .usage)
+        }
+        var options: SessionOptions = account.sessionOptions(isOnline: isOnline)
+        options.durability = durability
+        let (location, isFallback): (StoreLocation, Bool) = try place(account, name, store)
+        let session: Session
+        let isKept: Bool
+        do throws(ClientError) {
+            session = try await connect(account, location, options)
+            isKept = location != .memory
+        } catch {
+            guard error.code == .storeInUse, isFallback else { throw failure(error, account, name, store) }
+            session = try await trying("cannot start") { () throws(ClientError) in
+                try await connect(account, .memory, options)
+            }
+            isKept = false
+        }
+        let bucket: Bucket = try await trying("cannot open the bucket \(name)") { () throws(ClientError) in
+            try await session.bucket(name)
+        }
+        return OpenBucket(
+            session: session, bucket: bucket, name: name, server: account.profile.server, timeout: account.timeout,
+            isKept: isKept)
+    }
+
+    private static func connect(
+        _ account: Account, _ location: StoreLocation, _ options: SessionOptions
+    ) async throws(ClientError) -> Session {
+        try await Thicket.connect(
+            server: account.profile.server, app: account.profile.app, token: account.profile.token, store: location,
+            options: options)
+    }
+
+    /// The store, and whether memory will do while it is in use.
+    private static func place(
+        _ account: Account, _ name: String, _ store: StoreChoice
+    ) throws(Failure) -> (StoreLocation, Bool) {
+        if case .file(let path) = store { return (.file(path), false) }
+        let kind: String
+        switch store {
+        case .memory, .file: return (.memory, false)
+        case .profile: kind = "objects"
+        case .watch: kind = "watch"
+        case .profileOnly:
+            kind = "objects"
+            if account.folder == nil {
+                throw Failure(
+                    "--offline needs a profile to keep the copy in: this account is given by settings only; "
+                        + "'thicket login' makes a profile", .usage)
+            }
+        }
+        guard let folder: String = account.folder else { return (.memory, false) }
+        try Files.makeFolder("\(folder)/\(kind)")
+        if case .profileOnly = store { return (.file("\(folder)/\(kind)/\(name).db"), false) }
+        return (.file("\(folder)/\(kind)/\(name).db"), true)
+    }
+
+    private static func failure(
+        _ error: ClientError, _ account: Account, _ name: String, _ store: StoreChoice
+    ) -> Failure {
+        switch error.code {
+        case .storeInUse:
+            return Failure(
+                "another 'thicket' command uses the local copy of \(name): wait until it has ended, or end it",
+                .storeInUse)
+        case .store, .storeMismatch:
+            return Failure("the local copy of \(name) cannot be used", error)
+        default:
+            return Failure("cannot use the server '\(account.profile.server)'", error)
+        }
+    }
+
+    // MARK: - Waiting
+
+    /// Waits until the bucket is as the server's, with a progress bar while much is read.
+    ///
+    /// Edits that are kept from earlier and that the server refuses do not matter here.
+    ///
+    /// - Parameter consequence: what did not happen if that fails, for the message; without it: the bucket was not read.
+    func ready(_ consequence: String? = nil) async throws(Failure) {
+        do throws(ClientError) {
+            try await synced()
+        } catch {
+            if error.code == .refused { return }
+            if error.code == .unauthorized, await isOnline { return }
+            throw unreachable(error, consequence ?? "\(name) was not read")
+        }
+    }
+
+    /// Waits until the server has confirmed the edit of an object; an edit that it refuses is undone.
+    ///
+    /// - Parameter what: "put notes/plan", for the message.
+    func confirm(_ key: String, _ what: String) async throws(Failure) {
+        let waited: ClientError?
+        do throws(ClientError) {
+            try await synced()
+            waited = nil
+        } catch { waited = error }
+        guard let waited else { return }
+        let refusal: Int? = try await trying(what) { () throws(ClientError) in try await bucket.info(key).refusal }
+        let isUndone: Bool = try await trying(what) { () throws(ClientError) in try await bucket.discardRefused(key) }
+        if isUndone, let refusal {
+            throw Failure(
+                "the server refused to \(what): \(Failure.meaning(of: refusal)). Nothing was changed.", .refused)
+        }
+        if isUndone {
+            throw Failure(
+                "the token permits reading only, so '\(what)' changed nothing: log in with another token",
+                .unauthorized)
+        }
+        // Others may be refused: this one is not among them.
+        if waited.code == .refused { return }
+        let hope: String =
+            isKept
+            ? "The edit is kept here and goes out with the next command on \(name)."
+            : "Whether the server has it is not known: look with 'thicket get'."
+        throw unreachable(waited, "'\(what)' is not confirmed. \(hope)")
+    }
+
+    /// Connected, though not everything is confirmed.
+    private var isOnline: Bool {
+        get async { if case .offline = await session.currentStatus { false } else { true } }
+    }
+
+    private func unreachable(_ error: ClientError, _ consequence: String) -> Failure {
+        switch error.code {
+        case .unauthorized:
+            Failure(
+                "the server does not accept the token (\(error.detail)); \(consequence). "
+                    + "'thicket login' takes a new one.", .unauthorized)
+        case .storeMismatch:
+            Failure(
+                "the token belongs to another user than the copy kept on this machine; \(consequence). 'thicket login' "
+                    + "with --profile OTHER keeps both apart.", .unauthorized)
+        case .network:
+            Failure(
+                "\(server) cannot be reached (\(error.detail)); \(consequence). Is the server running, and the address "
+                    + "right?", .offline)
+        case .deadline:
+            Failure(
+                "\(server) did not answer within \(timeout.words); \(consequence). --timeout waits longer.", .offline)
+        default:
+            Failure(consequence, error)
+        }
+    }
+
+    /// Waits for sync, as long as something moves; a server that cannot be reached at first is told at once.
+    private func synced() async throws(ClientError) {
+        let follower: StatusFollower = StatusFollower(label: "reading \(name)")
+        let result: Result<Void, ClientError> = await withTaskGroup { group in
+            group.addTask { await patience(follower) }
+            group.addTask { await follower.follow(session) ?? .success(()) }
+            let first: Result<Void, ClientError> = await group.next() ?? .success(())
+            group.cancelAll()
+            return first
+        }
+        try result.get()
+    }
+
+    private func patience(_ follower: StatusFollower) async -> Result<Void, ClientError> {
+        var seen: Int64 = -1
+        while true {
+            do throws(ClientError) {
+                try await bucket.waitUntilSynced(timeout: timeout)
+                return .success(())
+            } catch {
+                guard error.code == .deadline, !Task.isCancelled, follower.progress > seen else {
+                    return .failure(error)
+                }
+                seen = follower.progress
+            }
+        }
+    }
+
+    /// Ends the session: what is not sent stays in the copy that is kept.
+    func close() async { await session.close() }
+}
+
+/// Watches a session's status while somebody waits: draws the progress, and tells when there is no hope.
+final class StatusFollower: Sendable {
+    private let label: String
+    private let objects: Mutex<Int64> = Mutex(0)
+
+    init(label: String) { self.label = label }
+
+    /// Grows while the index is read.
+    var progress: Int64 { objects.withLock { $0 } }
+
+    /// Ends with an error when the first attempt to connect fails; with nil when the task is cancelled.
+    func follow(_ session: Session) async -> Result<Void, ClientError>? {
+        var bar: ProgressBar?
+        var wasConnected: Bool = false
+        defer { if var shown: ProgressBar = bar { shown.finish() } }
+        for await status: SyncStatus in await session.status {
+            switch status {
+            case .indexing(let done, let total):
+                wasConnected = true
+                objects.withLock { $0 = max($0 + 1, done) }
+                if bar == nil { bar = ProgressBar(label, total: total.map(Int.init)) }
+                bar?.update(Int(done))
+            case .syncing, .upToDate: wasConnected = true
+            case .offline(.unreachable(let reason)):
+                if !wasConnected { return .failure(ClientError(.network, reason)) }
+            case .offline(.storeFailed(let reason)): return .failure(ClientError(.store, reason))
+            case .offline(.unauthorized(let reason)): return .failure(ClientError(.unauthorized, reason))
+            case .offline(.wrongAccount(let user)):
+                return .failure(ClientError(.storeMismatch, "the token is \(user)'s"))
+            case .connecting, .offline: break
+            }
+        }
+        return Task.isCancelled ? nil : .failure(ClientError(.closed, "the session ended"))
+    }
+}

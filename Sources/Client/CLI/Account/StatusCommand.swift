@@ -1,0 +1,115 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicket status`: who is logged in, whether the server answers, and what was not sent yet.
+enum StatusCommand {
+    private struct Copy {
+        let name: String
+        /// nil: another command uses the copy.
+        let objects: Int?
+        let unsent: Int
+    }
+
+    static func run(_ call: Call) async throws(Failure) {
+        let account: Account
+        do throws(Failure) { account = try Account(call) } catch {
+            listProfiles(call)
+            throw error
+        }
+        let copies: [Copy] = try await copies(account)
+        let (user, problem): (String?, Failure?) = await check(account)
+        if call.flag("json") {
+            Terminal.write(JSONValue.object(json(account, copies, user, problem)).serializedText + "\n")
+        } else {
+            Terminal.write(text(account, copies, user, problem))
+        }
+        // What is wrong stands in the output already.
+        if let problem { throw Failure("", problem.code) }
+    }
+
+    private static func listProfiles(_ call: Call) {
+        guard let names: [String] = try? ProfileHome(call.environment).names(), !names.isEmpty else { return }
+        Terminal.writeError("profiles: \(names.joined(separator: ", ")) (choose with --profile)\n")
+    }
+
+    private static func copies(_ account: Account) async throws(Failure) -> [Copy] {
+        guard let folder: String = account.folder else { return [] }
+        var copies: [Copy] = []
+        for file: String in Files.names(in: folder + "/objects").sorted() where file.hasSuffix(".db") {
+            let name: String = String(file.dropLast(3))
+            do throws(Failure) {
+                let open: OpenBucket = try await OpenBucket.open(
+                    account, bucket: name, store: .profileOnly, isOnline: false)
+                let count: Int? = try? await open.bucket.keys().count
+                let unsent: Int? = try? await open.bucket.pendingCount
+                await open.close()
+                copies.append(Copy(name: name, objects: count, unsent: unsent ?? 0))
+            } catch {
+                guard error.code == .storeInUse else { throw error }
+                copies.append(Copy(name: name, objects: nil, unsent: 0))
+            }
+        }
+        return copies
+    }
+
+    private static func check(_ account: Account) async -> (String?, Failure?) {
+        do throws(Failure) {
+            let open: OpenBucket = try await OpenBucket.open(account, bucket: LoginCommand.bucket, store: .memory)
+            do throws(Failure) { try await open.ready("the token was not tried") } catch {
+                await open.close()
+                throw error
+            }
+            let user: String? = try? await open.session.user
+            await open.close()
+            return (user, nil)
+        } catch {
+            return (nil, error)
+        }
+    }
+
+    private static func word(_ problem: Failure?) -> String {
+        switch problem?.code {
+        case nil: "online"
+        case .unauthorized?: "token not accepted"
+        default: "cannot be reached"
+        }
+    }
+
+    private static func text(_ account: Account, _ copies: [Copy], _ user: String?, _ problem: Failure?) -> String {
+        var text: String = "profile  \(account.folder == nil ? "none: settings of this call" : account.profileName)\n"
+        text += "server   \(account.profile.server): \(word(problem))\n"
+        text += "app      \(account.profile.app)\n"
+        if let user { text += "user     \(Screen.safe(user))\n" }
+        let unsent: Int = copies.reduce(0) { $0 + $1.unsent }
+        if copies.isEmpty { text += "buckets  none used on this machine yet\n" }
+        for copy: Copy in copies {
+            let objects: String = copy.objects.map { "\($0) object\($0 == 1 ? "" : "s")" } ?? "used by another command"
+            text += "bucket   \(copy.name): \(objects)"
+            text += copy.unsent == 0 ? "\n" : ", \(copy.unsent) not sent\n"
+        }
+        if unsent > 0, problem == nil {
+            text +=
+                "Edits that were not sent go out with the next command on their bucket, such as 'thicket ls BUCKET'.\n"
+        }
+        if let problem { text += "problem  \(problem.text)\n" }
+        return text
+    }
+
+    private static func json(
+        _ account: Account, _ copies: [Copy], _ user: String?, _ problem: Failure?
+    ) -> JSONObject {
+        let buckets: [JSONValue] = copies.map { (copy: Copy) in
+            var object: JSONObject = ["bucket": .string(copy.name)]
+            object["objects"] = copy.objects.map { .number(JSONNumber(Int64($0))) } ?? .null
+            object["unsent"] = .number(JSONNumber(Int64(copy.unsent)))
+            return .object(object)
+        }
+        return [
+            "profile": account.folder == nil ? .null : .string(account.profileName),
+            "server": .string(account.profile.server), "app": .string(account.profile.app),
+            "user": user.map(JSONValue.string) ?? .null, "online": .bool(problem == nil),
+            "problem": problem.map { .string($0.text) } ?? .null, "buckets": .array(buckets),
+        ]
+    }
+}

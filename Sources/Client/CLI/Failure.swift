@@ -1,0 +1,89 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// How `thicket` ends, besides the codes of every program. The one list: help and documents are made from it.
+extension ExitCode {
+    /// No such object, version, field or profile.
+    static let notFound: ExitCode = .init(3)
+    /// The server refused the change for good.
+    static let refused: ExitCode = .init(4)
+    /// The server cannot be reached, or did not answer in time.
+    static let offline: ExitCode = .init(5)
+    /// Nobody is logged in, or the token is not accepted or does not permit this.
+    static let unauthorized: ExitCode = .init(6)
+    /// Another command uses the local store.
+    static let storeInUse: ExitCode = .init(7)
+
+    /// Every code with its meaning.
+    static let meanings: [(code: ExitCode, meaning: String)] = [
+        (.success, "done"),
+        (.failure, "it did not work, or there is a difference"),
+        (.usage, "the words or settings given cannot be used; nothing was done"),
+        (.notFound, "no such object, version, field or profile"),
+        (.refused, "the server refused the change"),
+        (.offline, "the server cannot be reached or did not answer in time"),
+        (.unauthorized, "not logged in, or the token is not accepted or does not permit this"),
+        (.storeInUse, "another command uses the local store"),
+    ]
+}
+
+/// Why a command ends without having done its work: what happened, to what, what to do next; and an exit code.
+struct Failure: Error, Equatable {
+    let text: String
+    let code: ExitCode
+
+    init(_ text: String, _ code: ExitCode = .failure) {
+        self.text = text
+        self.code = code
+    }
+
+    /// - Parameter what: what was being done, as the beginning of a sentence: "cannot read notes/plan".
+    init(_ what: String, _ error: ClientError) {
+        self.init("\(what): \(Failure.reason(error))", Failure.code(error))
+    }
+
+    private static func reason(_ error: ClientError) -> String {
+        if error.code == .refused || error.code == .unauthorized, let number: Int = error.number {
+            return "\(error.detail) (\(number))"
+        }
+        return error.detail
+    }
+
+    static func code(_ error: ClientError) -> ExitCode {
+        switch error.code {
+        case .invalidName, .invalidOptions: .usage
+        case .storeInUse: .storeInUse
+        case .notFound: .notFound
+        case .unauthorized: .unauthorized
+        case .refused: .refused
+        case .offline, .deadline, .network, .protocolViolation: .offline
+        default: .failure
+        }
+    }
+
+    /// What a number that the server refused a change with means for a person.
+    static func meaning(of number: Int) -> String {
+        switch ErrorCode(rawValue: number) {
+        case .invalidRequest: "it holds the key or the change for not valid (400)"
+        case .unauthorized: "the token does not permit changes (401)"
+        case .notFound: "it no longer has the object (404)"
+        case .badVersion: "it no longer has the version that was changed (405)"
+        case .tooLarge: "the object would be larger than it keeps (413; its setting is called document-bytes-max)"
+        case .invalidDiff: "the change does not fit the object (440)"
+        default: "its code is \(number)"
+        }
+    }
+}
+
+/// Runs client calls whose errors are told in the words of what was being done.
+func trying<Value: Sendable>(
+    _ what: @autoclosure () -> String, isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws(ClientError) -> Value
+) async throws(Failure) -> Value {
+    do {
+        return try await body()
+    } catch {
+        throw Failure(what(), error)
+    }
+}

@@ -1,0 +1,53 @@
+import ThicketProtocol
+
+/// Between the bytes of a file and an object.
+enum FileContent {
+    /// The field of an object that a text file shows.
+    static let textField: String = "text"
+
+    /// Why a file cannot stand in a bucket.
+    struct Problem: Error, Equatable {
+        let text: String
+    }
+
+    /// The object that a file makes of the one that is there.
+    ///
+    /// - Parameter existing: a text file changes its `text` only; what else it holds stays.
+    static func object(
+        _ bytes: [UInt8], kind: FileKind, existing: JSONObject?
+    ) throws(Problem) -> JSONObject {
+        switch kind {
+        case .json:
+            let value: JSONValue
+            do { value = try JSONValue(parsing: bytes) } catch {
+                throw Problem(text: "it is not JSON: \(Inputs.place(error, in: bytes))")
+            }
+            guard let object: JSONObject = value.objectValue else {
+                throw Problem(text: "it is JSON but not an object")
+            }
+            return object
+        case .text:
+            guard !bytes.contains(0), let text: String = String(validating: bytes, as: UTF8.self) else {
+                throw Problem(text: "it is not text in UTF-8")
+            }
+            var object: JSONObject = existing ?? JSONObject()
+            object[textField] = .string(text)
+            return object
+        }
+    }
+
+    /// The file of an object; nil when it does not fit into that kind.
+    static func bytes(_ object: JSONObject, kind: FileKind) -> [UInt8]? {
+        switch kind {
+        case .json: return Pretty.bytes(.object(object))
+        case .text:
+            guard case .string(let text)? = object[textField], !text.utf8.contains(0) else { return nil }
+            return Array(text.utf8)
+        }
+    }
+
+    /// An object that is a text and nothing else becomes a text file, any other JSON.
+    static func kind(of object: JSONObject) -> FileKind {
+        object.count == 1 && bytes(object, kind: .text) != nil ? .text : .json
+    }
+}

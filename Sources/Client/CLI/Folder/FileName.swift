@@ -1,0 +1,147 @@
+import ThicketProtocol
+
+/// How a file's content stands in an object.
+enum FileKind: String, Sendable, Equatable {
+    /// `KEY.json`: the whole object.
+    case json
+    /// Any other name: the field `text` of the object.
+    case text
+}
+
+/// Bounds of what is taken from and put into folders.
+enum FolderLimits {
+    /// Bytes of a file.
+    static let fileBytesMax: Int = 64 << 20
+    /// Bytes of a file name: what the usual file systems take.
+    static let nameBytesMax: Int = 255
+    /// Bytes of a key that becomes a file name, so that `.json` and a mark in front still fit.
+    static let keyBytesMax: Int = 248
+}
+
+/// Names of files and keys of objects, one for one.
+///
+/// | file | key | |
+/// |---|---|---|
+/// | `plan.json` | `plan` | a whole object |
+/// | `plan.md` | `plan.md` | an object with a `text` |
+/// | `my notes.txt` | `my%20notes.txt` | what keys do not admit is written as in URLs, UTF-8 byte by byte |
+/// | `100%.txt` | `100%25.txt` | |
+/// | `=a%2Fb.json` | `a%2Fb` | keys that no file name could give stand as they are behind a `=` |
+///
+/// Hidden files, and names that editors give to their temporary files, belong to no key.
+struct FileName: Sendable, Equatable {
+    let name: String
+    let key: String
+    let kind: FileKind
+
+    static func == (left: FileName, right: FileName) -> Bool {
+        same(left.name, right.name) && same(left.key, right.key) && left.kind == right.kind
+    }
+
+    private static let ending: String = ".json"
+
+    /// Why a file belongs to no object.
+    enum Problem: Error, Equatable {
+        /// Hidden or temporary: passed over without a word.
+        case passedOver
+        case keyTooLong
+    }
+
+    /// The object that a file belongs to.
+    init(file name: String) throws(Problem) {
+        guard !FileName.isPassedOver(name) else { throw .passedOver }
+        let isJSON: Bool = name.hasSuffix(FileName.ending) && name.utf8.count > FileName.ending.utf8.count
+        let stem: String = isJSON ? String(name.dropLast(FileName.ending.count)) : name
+        let key: String = FileName.key(of: stem)
+        guard key.utf8.count <= FolderLimits.keyBytesMax else { throw .keyTooLong }
+        self.name = name
+        self.key = key
+        self.kind = isJSON ? .json : .text
+    }
+
+    /// The file that an object belongs into. A key that ends as JSON files do is always one.
+    init(key: String, kind: FileKind) throws(Problem) {
+        guard key.utf8.count <= FolderLimits.keyBytesMax else { throw .keyTooLong }
+        let stem: String = FileName.stem(of: key)
+        self.key = key
+        self.kind = kind == .text && stem.hasSuffix(FileName.ending) ? .json : kind
+        name = self.kind == .json ? stem + FileName.ending : stem
+        guard name.utf8.count <= FolderLimits.nameBytesMax else { throw .keyTooLong }
+    }
+
+    /// Hidden, left from an editor, or being written right now.
+    static func isPassedOver(_ name: String) -> Bool {
+        // What is written behind a `=` is meant.
+        if name.hasPrefix("=") { return false }
+        if name.isEmpty || name.hasPrefix(".") || name.hasSuffix("~") { return true }
+        if name.hasPrefix("#") && name.hasSuffix("#") { return true }
+        // vim tries with this name whether it may write.
+        if same(name, "4913") { return true }
+        return [".swp", ".swx", ".tmp", ".part", ".crdownload"].contains { name.hasSuffix($0) }
+    }
+
+    // MARK: - One for one
+
+    private static func key(of stem: String) -> String {
+        if stem.hasPrefix("=") {
+            let key: String = String(stem.dropFirst())
+            if (try? EntityKey(key)) != nil, same(self.stem(of: key), stem) { return key }
+        }
+        return encoded(stem)
+    }
+
+    private static func stem(of key: String) -> String {
+        guard let decoded: String = decoded(key), isAdmitted(decoded), same(encoded(decoded), key) else {
+            return "=" + key
+        }
+        return decoded
+    }
+
+    /// Whether scanning a folder would find it.
+    private static func isAdmitted(_ stem: String) -> Bool {
+        !stem.utf8.contains { $0 == 0x2F || $0 < 0x20 || $0 == 0x7F } && !isPassedOver(stem)
+            && !isPassedOver(stem + ending) && !stem.hasPrefix("=")
+    }
+
+    private static func encoded(_ stem: String) -> String {
+        let digits: [UInt8] = Array("0123456789ABCDEF".utf8)
+        var bytes: [UInt8] = []
+        for byte: UInt8 in stem.utf8 {
+            if isPlain(byte) {
+                bytes.append(byte)
+            } else {
+                bytes += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func decoded(_ key: String) -> String? {
+        var bytes: [UInt8] = []
+        var rest: ArraySlice<UInt8> = Array(key.utf8)[...]
+        while let byte: UInt8 = rest.popFirst() {
+            guard byte == 0x25 else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high: UInt8 = rest.popFirst().flatMap(digit), let low: UInt8 = rest.popFirst().flatMap(digit)
+            else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        default: nil
+        }
+    }
+
+    /// What keys admit, the percent sign aside.
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x2E
+            || byte == 0x5F || byte == 0x2D || byte == 0x40
+    }
+}

@@ -1,0 +1,142 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicket import`: the files of a folder into a bucket.
+enum ImportCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let (name, folder): (String, String) = (call.argument("BUCKET"), call.argument("DIR"))
+        guard Files.isFolder(folder) else { throw Failure("\(folder) is no folder", .notFound) }
+        let scan: FolderScan = FolderScan(Files.names(in: folder), isFolder: { Files.isFolder(folder + "/" + $0) })
+        let open: OpenBucket = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
+        try await open.ready()
+        var problems: [(name: String, reason: String)] = scan.problems
+        var changed: [FileName] = []
+        var count: Int = 0
+        for file: FileName in scan.sorted {
+            switch try await take(file, folder, open) {
+            case .failure(let problem): problems.append((file.name, problem.text))
+            case .success(let isChanged):
+                count += 1
+                if isChanged { changed.append(file) }
+            }
+        }
+        let refused: Int = try await confirm(changed, open, &problems)
+        await open.close()
+        let files: String = count == 1 ? "1 file" : "\(count) files"
+        Terminal.write(
+            "\(name): \(files) read from \(folder), \(changed.count - refused) new or different, "
+                + "\(count - changed.count) as they were\n")
+        try Folders.report(problems, refused > 0 ? .refused : .failure)
+    }
+
+    /// Whether the object is another now.
+    private static func take(
+        _ file: FileName, _ folder: String, _ open: OpenBucket
+    ) async throws(Failure) -> Result<Bool, FileContent.Problem> {
+        let bytes: [UInt8]
+        switch Files.read(folder + "/" + file.name, bytesMax: FolderLimits.fileBytesMax) {
+        case .bytes(let found): bytes = found
+        case .absent: return .failure(FileContent.Problem(text: "it is gone"))
+        case .failed(let reason): return .failure(FileContent.Problem(text: reason))
+        }
+        let existing: JSONObject? = try await trying("cannot read \(open.name)/\(file.key)") { () throws(ClientError) in
+            try await open.bucket.get(file.key)
+        }
+        let object: JSONObject
+        do throws(FileContent.Problem) {
+            object = try FileContent.object(bytes, kind: file.kind, existing: existing)
+        } catch { return .failure(error) }
+        guard object != existing else { return .success(false) }
+        try await trying("cannot import \(file.name)") { () throws(ClientError) in
+            try await open.bucket.set(file.key, to: object)
+        }
+        return .success(true)
+    }
+
+    /// Waits for the server; files that it refuses become problems.
+    private static func confirm(
+        _ files: [FileName], _ open: OpenBucket, _ problems: inout [(name: String, reason: String)]
+    ) async throws(Failure) -> Int {
+        var bar: ProgressBar = ProgressBar("importing", total: files.count)
+        var refused: Int = 0
+        for file: FileName in files {
+            do throws(Failure) {
+                try await open.confirm(file.key, "import \(file.name)")
+            } catch {
+                guard error.code == .refused else { throw error }
+                problems.append((file.name, error.text))
+                refused += 1
+            }
+            bar.advance()
+        }
+        if !files.isEmpty { bar.finish() }
+        return refused
+    }
+}
+
+/// `thicket export`: the objects of a bucket into files of a folder.
+enum ExportCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let (name, folder): (String, String) = (call.argument("BUCKET"), call.argument("DIR"))
+        try Files.makeFolder(folder, mode: 0o755)
+        let isOffline: Bool = call.flag("offline")
+        let open: OpenBucket = try await OpenBucket.open(
+            try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
+        if !isOffline { try await open.ready() }
+        let keys: [String] = try await trying("cannot list \(name)") { () throws(ClientError) in
+            try await open.bucket.keys()
+        }
+        var bar: ProgressBar = ProgressBar("exporting", total: keys.count)
+        var problems: [(name: String, reason: String)] = []
+        var (written, same): (Int, Int) = (0, 0)
+        for key: String in keys {
+            bar.advance()
+            let object: JSONObject? = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
+                try await open.bucket.get(key)
+            }
+            guard let object else { continue }
+            guard let file: FileName = try? FileName(key: key, kind: FileContent.kind(of: object)),
+                let bytes: [UInt8] = FileContent.bytes(object, kind: file.kind)
+            else {
+                problems.append((key, "the key is too long for a file name"))
+                continue
+            }
+            switch try write(bytes, folder + "/" + file.name, isForced: call.flag("force")) {
+            case .written: written += 1
+            case .same: same += 1
+            case .kept: problems.append((file.name, "a different file of this name is there; --force replaces it"))
+            }
+        }
+        if !keys.isEmpty { bar.finish() }
+        await open.close()
+        let objects: String = keys.count == 1 ? "1 object" : "\(keys.count) objects"
+        Terminal.write("\(name): \(objects); files in \(folder): \(written) written, \(same) the same already\n")
+        try Folders.report(problems, .failure)
+    }
+
+    private enum Outcome { case written, same, kept }
+
+    private static func write(_ bytes: [UInt8], _ path: String, isForced: Bool) throws(Failure) -> Outcome {
+        switch Files.read(path, bytesMax: FolderLimits.fileBytesMax) {
+        case .bytes(bytes): return .same
+        case .absent:
+            let outcome: Files.Guarded = try Files.replace(
+                path, expecting: nil, bytes, bytesMax: FolderLimits.fileBytesMax)
+            return outcome == .done ? .written : .kept
+        default:
+            guard isForced else { return .kept }
+            try Files.replace(path, bytes, mode: 0o644)
+            return .written
+        }
+    }
+}
+
+enum Folders {
+    /// Names every file that was left out; ends the command with a code when there are any.
+    static func report(_ problems: [(name: String, reason: String)], _ code: ExitCode) throws(Failure) {
+        guard !problems.isEmpty else { return }
+        let lines: [String] = problems.map { "\(Screen.safe($0.name)): \($0.reason)" }
+        throw Failure("left out:\n  " + lines.joined(separator: "\n  "), code)
+    }
+}

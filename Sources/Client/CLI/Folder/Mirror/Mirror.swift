@@ -1,0 +1,272 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// Keeps a folder and a bucket the same: looks at both, asks `MirrorStep` what to do, does it.
+actor Mirror {
+    private let directory: String
+    private let open: OpenBucket
+    private var state: MirrorState
+    /// The folder is looked at once and the command ends: nothing is left for later.
+    private let isOnce: Bool
+    /// When each file was as its base says; what has the same stamp need not be read.
+    private var stamps: [String: Files.Stamp] = [:]
+    /// When a file was first seen to be missing, in milliseconds.
+    private var missing: [String: Int64] = [:]
+    /// Problems that were told, so that each is told once.
+    private var told: [String: String] = [:]
+    private(set) var problems: Int = 0
+
+    /// Milliseconds that a file must be gone before it counts as deleted: editors remove and write again.
+    private static let graceMilliseconds: Int64 = 700
+    /// Nanoseconds that a file must be at rest before it is read: it may be half written.
+    private static let restNanoseconds: Int64 = 150_000_000
+    /// Steps about one key in one round; more means that somebody writes all the time, and the next round goes on.
+    private static let stepsMax: Int = 8
+
+    init(directory: String, open: OpenBucket, state: MirrorState, isOnce: Bool) {
+        self.directory = directory
+        self.open = open
+        self.state = state
+        self.isOnce = isOnce
+    }
+
+    var fileCount: Int { state.keys.count }
+
+    // MARK: - Rounds
+
+    /// Before the bucket goes online: finds out whether pushes that the last run had begun were done.
+    func resume() async throws(Failure) {
+        for (key, begun): (String, MirrorState.Begun) in state.begun {
+            let object: JSONObject? = try await object(key)
+            if object == begun.after { try state.remember(begun.next, for: key) } else { state.forgetBegun(key) }
+        }
+    }
+
+    func markComplete() throws(Failure) { try state.markComplete() }
+
+    /// Looks at the folder and at the objects named.
+    ///
+    /// - Parameter keys: objects that changed; nil: all.
+    /// - Returns: how many steps were taken, and in how many milliseconds there is something to look at again (nil: not
+    ///   before something happens).
+    func round(_ keys: Set<String>?) async throws(Failure) -> (steps: Int, again: Int64?) {
+        guard state.isThere else {
+            throw Failure(
+                "\(directory) is no longer the folder that was mirrored: it was moved, emptied or unmounted. Nothing was "
+                    + "removed from the bucket.")
+        }
+        let scan: FolderScan = FolderScan(
+            Files.names(in: directory), isFolder: { Files.isFolder(directory + "/" + $0) },
+            preferred: { state[$0]?.file.name })
+        for (name, reason): (String, String) in scan.problems { tell(name, reason) }
+        var wanted: Set<String>
+        if let keys { wanted = keys } else { wanted = Set(try await bucketKeys()) }
+        wanted.formUnion(state.keys.filter { scan.files[$0] == nil })
+        for (key, file): (String, FileName) in scan.files where isTouched(key, file) { wanted.insert(key) }
+        var steps: Int = 0
+        var again: Int64?
+        for key: String in wanted.sorted() {
+            let (taken, pause): (Int, Int64?) = try await settle(key, scan.files[key])
+            steps += taken
+            if let pause { again = min(again ?? pause, pause) }
+        }
+        return (steps, again)
+    }
+
+    private func bucketKeys() async throws(Failure) -> [String] {
+        try await trying("cannot list \(open.name)") { () throws(ClientError) in try await open.bucket.keys() }
+    }
+
+    private func object(_ key: String) async throws(Failure) -> JSONObject? {
+        try await trying("cannot read \(open.name)/\(key)") { () throws(ClientError) in try await open.bucket.get(key) }
+    }
+
+    private func path(_ name: String) -> String { directory + "/" + name }
+
+    private func isTouched(_ key: String, _ file: FileName) -> Bool {
+        guard let known: Files.Stamp = stamps[key], let base: MirrorBase = state[key], base.file == file else {
+            return true
+        }
+        return Files.stamp(path(file.name)) != known
+    }
+
+    /// Steps about one key until there is nothing to do.
+    private func settle(_ key: String, _ found: FileName?) async throws(Failure) -> (Int, Int64?) {
+        var name: FileName? = found
+        for count: Int in 0..<Mirror.stepsMax {
+            if name == nil, let pause: Int64 = grace(key) { return (count, pause) }
+            if let name, isBeingWritten(name) { return (count, Mirror.restNanoseconds / 1_000_000) }
+            let stamp: Files.Stamp? = name.flatMap { Files.stamp(path($0.name)) }
+            let file: MirrorFile = read(name)
+            let step: MirrorStep = MirrorStep(key: key, base: state[key], file: file, object: try await object(key))
+            switch step {
+            case .nothing:
+                rest(key, name, stamp)
+                return (count, nil)
+            case .hold(let file, let reason):
+                tell(file.name, reason)
+                return (count, nil)
+            default:
+                name = try await perform(step, key, name)
+                // What is there now is looked at in the next turn of this loop.
+                missing[key] = nil
+            }
+        }
+        return (Mirror.stepsMax, Mirror.graceMilliseconds)
+    }
+
+    /// The file is as its base says: it need not be read again while its stamp stays. A stamp that is very young proves
+    /// nothing, since clocks of file systems tick slowly.
+    private func rest(_ key: String, _ name: FileName?, _ stamp: Files.Stamp?) {
+        missing[key] = nil
+        guard let name, let stamp, Clock.fileTime() - stamp.changed > Mirror.restNanoseconds else {
+            stamps[key] = nil
+            return
+        }
+        told[name.name] = nil
+        stamps[key] = stamp
+    }
+
+    /// Milliseconds to wait before a missing file counts as deleted; nil: it does.
+    private func grace(_ key: String) -> Int64? {
+        guard !isOnce, state[key] != nil else { return nil }
+        let now: Int64 = Clock.milliseconds()
+        let since: Int64 = missing[key] ?? now
+        missing[key] = since
+        let left: Int64 = Mirror.graceMilliseconds - (now - since)
+        return left > 0 ? left : nil
+    }
+
+    private func isBeingWritten(_ name: FileName) -> Bool {
+        guard !isOnce, let stamp: Files.Stamp = Files.stamp(path(name.name)) else { return false }
+        return (0..<Mirror.restNanoseconds).contains(Clock.fileTime() - stamp.written)
+            && state[name.key].map { Int64($0.bytes.count) != stamp.size } ?? true
+    }
+
+    private func read(_ name: FileName?) -> MirrorFile {
+        guard let name else { return .absent }
+        switch Files.read(path(name.name), bytesMax: FolderLimits.fileBytesMax) {
+        case .bytes(let bytes): return .present(name, bytes)
+        case .absent: return .absent
+        case .failed(let reason): return .unreadable(name, reason: reason)
+        }
+    }
+
+    // MARK: - Steps
+
+    /// Does it, and gives the name of the file that is there then. A step whose ground has changed does nothing.
+    private func perform(_ step: MirrorStep, _ key: String, _ name: FileName?) async throws(Failure) -> FileName? {
+        switch step {
+        case .nothing, .hold: return name
+        case .remember(let base):
+            try state.remember(base, for: key)
+            return name
+        case .push(let diff, let object, let base, let note):
+            try await push(diff, to: object, base, note, key)
+            return name
+        case .remove(let object):
+            try await remove(object, key)
+            return nil
+        case .write(let expected, let base, let note):
+            let done: Files.Guarded = try Files.replace(
+                path(base.file.name), expecting: expected, base.bytes, bytesMax: FolderLimits.fileBytesMax)
+            guard done == .done else { return exists(base.file) ? base.file : name }
+            try state.remember(base, for: key)
+            say(
+                note == .restoredFile
+                    ? "received \(base.file.name) (deleted here, but changed in the bucket)"
+                    : "received \(base.file.name)")
+            return base.file
+        case .delete(let file, let expected):
+            let done: Files.Guarded = try Files.remove(
+                path(file.name), expecting: expected, bytesMax: FolderLimits.fileBytesMax)
+            guard done == .done else { return exists(file) ? file : nil }
+            try state.remember(nil, for: key)
+            say("removed \(file.name) from the folder")
+            return nil
+        case .setAside(let file):
+            try setAside(file)
+            try state.remember(nil, for: key)
+            return nil
+        }
+    }
+
+    private func exists(_ file: FileName) -> Bool { Files.stamp(path(file.name)) != nil }
+
+    private func push(
+        _ diff: ObjectDiff, to object: JSONObject?, _ base: MirrorBase, _ note: MirrorNote?, _ key: String
+    ) async throws(Failure) {
+        if case .merged? = note, let object, let after: JSONObject = try? JSONDiff.apply(diff, to: object) {
+            try state.begin(MirrorState.Begun(next: base, after: after), for: key)
+        }
+        let isTaken: Bool = try await trying("cannot store \(open.name)/\(key)") { () throws(ClientError) in
+            try await open.bucket.edit(key) { current, _ in current == object ? diff : nil }
+        }
+        guard isTaken else { return }
+        try state.remember(base, for: key)
+        switch note {
+        case .merged(let overridden)? where !overridden.isEmpty:
+            say(
+                "merged \(base.file.name): both sides changed \(overridden.joined(separator: ", ")); the file's counts, the "
+                    + "other is in the history")
+        case .merged?: say("merged \(base.file.name): both sides had changed it")
+        case .restoredObject?: say("sent \(base.file.name) (removed from the bucket, but changed here)")
+        default: say("sent \(base.file.name)")
+        }
+    }
+
+    private func remove(_ object: JSONObject, _ key: String) async throws(Failure) {
+        let isDone: Bool = try await trying("cannot remove \(open.name)/\(key)") { () throws(ClientError) in
+            // Between the two looks somebody may have changed it: then it stays.
+            guard try await open.bucket.get(key) == object else { return false }
+            try await open.bucket.remove(key)
+            return true
+        }
+        guard isDone else { return }
+        let name: String = state[key]?.file.name ?? key
+        try state.remember(nil, for: key)
+        say("removed \(name) from the bucket")
+    }
+
+    /// Renames a file out of the way; under its new name it becomes an object of its own.
+    private func setAside(_ file: FileName) throws(Failure) {
+        let name: String = file.name
+        let dot: String.Index = name.lastIndex(of: ".").flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
+        for number: Int in 1...10_000 {
+            let other: String = "\(name[..<dot]).conflict-\(number)\(name[dot...])"
+            let problem: Int32 = Files.renameNew(path(name), path(other))
+            if problem == 0 {
+                say(
+                    "\(name) and the object in the bucket have nothing in common: the file is now \(other), the object comes"
+                )
+                return
+            }
+            // EEXIST: the next number. Gone: nothing to set aside.
+            if problem == 2 { return }
+            guard problem == 17 else {
+                throw Failure("cannot rename \(path(name)): \(Files.reason(problem))")
+            }
+        }
+    }
+
+    // MARK: - Telling
+
+    private func say(_ text: String) { Terminal.write(Screen.safe(text) + "\n") }
+
+    private func tell(_ name: String, _ reason: String) {
+        guard !same(told[name] ?? "", reason) else { return }
+        told[name] = reason
+        problems += 1
+        Terminal.writeError("thicket: \(Screen.safe(name)) is left alone: \(reason)\n")
+    }
+
+    /// The server does not take what the file holds.
+    func refused(_ edit: RefusedEdit) {
+        let name: String = state[edit.key]?.file.name ?? edit.key
+        let reason: String =
+            edit.error.code == .unauthorized
+            ? "the token permits reading only" : Failure.meaning(of: edit.error.number ?? 0)
+        tell(name, "the server refused it: \(reason). It stays here as it is")
+    }
+}

@@ -1,0 +1,221 @@
+import Synchronization
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicket mirror`: keeps a folder and a bucket the same until Ctrl-C.
+enum MirrorCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let (directory, name): (String, String) = (call.argument("DIR"), call.argument("BUCKET"))
+        let account: Account = try Account(call)
+        guard (try? BucketName(name)) != nil else {
+            throw Failure("'\(name)' is no bucket name: 1 to 64 letters, digits, '.', '_', '-' or '%'", .usage)
+        }
+        try Files.makeFolder(directory, mode: 0o755)
+        let state: MirrorState = try MirrorState(
+            directory: directory, server: account.profile.server, app: account.profile.app, bucket: name)
+        // What the mirror remembers must never be newer than its copy of the bucket, not even after a loss of power.
+        let open: OpenBucket = try await self.open(account, name, state)
+        let isOnce: Bool = call.flag("once")
+        let mirror: Mirror = Mirror(directory: directory, open: open, state: state, isOnce: isOnce)
+        let inbox: MirrorInbox = MirrorInbox()
+        let events: AsyncStream<BucketEvent> = await open.bucket.changes
+        try await mirror.resume()
+        await open.session.goOnline()
+        let isKnown: Bool = state.isComplete
+        if !isKnown || isOnce { try await open.ready() }
+        try await mirror.markComplete()
+        if isOnce {
+            try await once(mirror, open, events, inbox, directory)
+        } else {
+            try await forever(mirror, open, events, inbox, directory)
+        }
+        await open.close()
+        if isOnce, await mirror.problems > 0 { throw Failure("some files were left alone: see above") }
+    }
+
+    private static func open(
+        _ account: Account, _ name: String, _ state: MirrorState
+    ) async throws(Failure) -> OpenBucket {
+        do throws(Failure) {
+            return try await OpenBucket.open(
+                account, bucket: name, store: .file(state.storePath), isOnline: false, durability: .power)
+        } catch {
+            guard error.code == .storeInUse else { throw error }
+            throw Failure("another 'thicket mirror' runs on this folder: end it first", .storeInUse)
+        }
+    }
+
+    /// Both sides into each other until nothing is left to do.
+    private static func once(
+        _ mirror: Mirror, _ open: OpenBucket, _ events: AsyncStream<BucketEvent>, _ inbox: MirrorInbox,
+        _ directory: String
+    ) async throws(Failure) {
+        let reader: Task<Void, Never> = Task { for await event: BucketEvent in events { inbox.take(event) } }
+        defer { reader.cancel() }
+        var steps: Int = 1
+        while steps > 0 {
+            steps = try await mirror.round(nil).steps
+            try await open.ready()
+        }
+        for refusal: RefusedEdit in inbox.empty().refusals { await mirror.refused(refusal) }
+        Terminal.writeError("\(directory) and \(open.name) are the same: \(await mirror.fileCount) files\n")
+    }
+
+    private static func forever(
+        _ mirror: Mirror, _ open: OpenBucket, _ events: AsyncStream<BucketEvent>, _ inbox: MirrorInbox,
+        _ directory: String
+    ) async throws(Failure) {
+        guard let signal: any FolderSignal = FolderSignals.best(folder: directory) else {
+            throw Failure("the system gives no more pipes: \(Files.reason())")
+        }
+        let changes: AsyncStream<Void> = FolderSignals.changes(signal)
+        let interrupts: AsyncStream<Int32> = Interrupts.stream()
+        let statuses: AsyncStream<SyncStatus> = await open.session.status
+        let result: Result<Void, Failure> = await withTaskGroup { group in
+            group.addTask { for await event: BucketEvent in events { inbox.take(event) } }
+            group.addTask { for await status: SyncStatus in statuses { inbox.take(status) } }
+            group.addTask { for await _: Void in changes { inbox.look() } }
+            group.addTask {
+                for await _: Int32 in interrupts {}
+                inbox.stop()
+            }
+            group.addTask { await inbox.ring() }
+            let result: Result<Void, Failure> = await loop(mirror, open, inbox, directory)
+            group.cancelAll()
+            signal.stop()
+            inbox.stop()
+            await open.close()
+            Interrupts.release()
+            return result
+        }
+        try result.get()
+    }
+
+    private static func loop(
+        _ mirror: Mirror, _ open: OpenBucket, _ inbox: MirrorInbox, _ directory: String
+    ) async -> Result<Void, Failure> {
+        do throws(Failure) {
+            let first: (steps: Int, again: Int64?) = try await mirror.round(nil)
+            inbox.lookAgain(first.again)
+            Terminal.writeError(
+                "mirroring \(directory) and \(open.name): \(await mirror.fileCount) files; Ctrl-C ends it\n")
+            for await _: Void in inbox.signals {
+                let mail: MirrorInbox.Mail = inbox.empty()
+                if mail.isStopped { break }
+                if let problem: Failure = mail.problem { return .failure(problem) }
+                for line: String in mail.lines { Terminal.writeError(line + "\n") }
+                for refusal: RefusedEdit in mail.refusals { await mirror.refused(refusal) }
+                let keys: Set<String>? = mail.isEverything ? nil : mail.keys
+                inbox.lookAgain(try await mirror.round(keys).again)
+            }
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// What has happened since the mirror last looked. Any number of happenings takes the room of the keys they name.
+final class MirrorInbox: Sendable {
+    struct Mail: Sendable {
+        var keys: Set<String> = []
+        /// Events were missed: everything has to be looked at.
+        var isEverything: Bool = false
+        var isStopped: Bool = false
+        var refusals: [RefusedEdit] = []
+        /// What the user should read.
+        var lines: [String] = []
+        var problem: Failure?
+    }
+
+    /// An element when there is mail.
+    let signals: AsyncStream<Void>
+    private let bell: AsyncStream<Void>.Continuation
+    private let mail: Mutex<Mail> = Mutex(Mail())
+    private let lastStatus: Mutex<String> = Mutex("connected")
+    /// Milliseconds until the next look that nobody else asks for.
+    private let alarms: AsyncStream<Int64>
+    private let alarm: AsyncStream<Int64>.Continuation
+
+    init() {
+        (signals, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        (alarms, alarm) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    func take(_ event: BucketEvent) {
+        mail.withLock { mail in
+            switch event {
+            case .changed(let change): if change.origin == .remote { mail.keys.insert(change.key) }
+            case .removed(let removal): if removal.origin == .remote { mail.keys.insert(removal.key) }
+            case .refused(let refusal): mail.refusals.append(refusal)
+            case .overrun: mail.isEverything = true
+            case .caughtUp: break
+            }
+        }
+        bell.yield(())
+    }
+
+    func take(_ status: SyncStatus) {
+        let text: String
+        switch status {
+        case .connecting, .indexing, .syncing, .upToDate:
+            if case .connecting = status { return }
+            text = "connected"
+        case .offline(.unreachable(let reason)):
+            text = "offline (\(reason)): changes in the folder are kept and go out later"
+        case .offline(.storeFailed(let reason)): text = "the mirror's copy cannot be written (\(reason)); trying again"
+        case .offline(.unauthorized(let reason)):
+            mail.withLock {
+                $0.problem = Failure(
+                    "the server does not accept the token (\(reason)); 'thicket login' takes a new one", .unauthorized)
+            }
+            bell.yield(())
+            return
+        case .offline(.wrongAccount(let user)):
+            mail.withLock {
+                $0.problem = Failure(
+                    "this folder mirrors another user's bucket, and the token is \(Screen.safe(user))'s: use another folder",
+                    .usage)
+            }
+            bell.yield(())
+            return
+        case .offline: return
+        }
+        let isNew: Bool = lastStatus.withLock { last in
+            defer { last = text }
+            return !same(last, text)
+        }
+        guard isNew else { return }
+        mail.withLock { $0.lines.append(text) }
+        bell.yield(())
+    }
+
+    /// The folder may have changed.
+    func look() { bell.yield(()) }
+
+    func stop() {
+        mail.withLock { $0.isStopped = true }
+        alarm.finish()
+        bell.yield(())
+    }
+
+    func lookAgain(_ milliseconds: Int64?) {
+        if let milliseconds { alarm.yield(milliseconds) }
+    }
+
+    /// Rings when somebody asked to be woken.
+    func ring() async {
+        for await milliseconds: Int64 in alarms {
+            guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
+            bell.yield(())
+        }
+    }
+
+    func empty() -> Mail {
+        mail.withLock { mail in
+            defer { mail = Mail(isStopped: mail.isStopped) }
+            return mail
+        }
+    }
+}

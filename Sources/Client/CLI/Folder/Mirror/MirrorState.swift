@@ -1,0 +1,118 @@
+import ThicketProtocol
+
+/// What a mirror remembers in its folder, so that changes made while it does not run are recognised.
+///
+/// ```
+/// DIR/.thicket/mirror.json    which bucket of which account
+/// DIR/.thicket/base/kKEY      the last common state of a file and its object
+/// DIR/.thicket/bucket.db      the mirror's own copy of the bucket, with edits not sent yet
+/// ```
+struct MirrorState {
+    let path: String
+    private var bases: [String: MirrorBase] = [:]
+    /// Pushes that had begun when the last run was stopped.
+    private(set) var begun: [String: Begun] = [:]
+    /// The whole bucket was read once: from then on a missing file is a deleted one.
+    private(set) var isComplete: Bool
+    private let identity: JSONObject
+    /// A push of a merge and what tells whether it was done: the object after it.
+    struct Begun: Equatable {
+        let next: MirrorBase
+        let after: JSONObject
+    }
+
+    static func folder(in directory: String) -> String { directory + "/.thicket" }
+    var storePath: String { path + "/bucket.db" }
+
+    /// - Throws: `usage` when the folder mirrors another bucket.
+    init(directory: String, server: String, app: String, bucket: String) throws(Failure) {
+        path = MirrorState.folder(in: directory)
+        identity = ["server": .string(server), "app": .string(app), "bucket": .string(bucket)]
+        try Files.makeFolder(path)
+        try Files.makeFolder(path + "/base")
+        isComplete = false
+        switch Files.read(path + "/mirror.json", bytesMax: 1 << 20) {
+        case .absent: try saveIdentity()
+        case .failed(let reason): throw Failure("\(path)/mirror.json cannot be read: \(reason)")
+        case .bytes(let bytes): try check(bytes, directory)
+        }
+        for name: String in Files.names(in: path + "/base") where name.hasPrefix("k") {
+            try load(String(name.dropFirst()))
+        }
+    }
+
+    private mutating func check(_ bytes: [UInt8], _ directory: String) throws(Failure) {
+        guard var known: JSONObject = (try? JSONValue(parsing: bytes))?.objectValue else {
+            throw Failure(
+                "\(path)/mirror.json is damaged. Removing the folder \(path) makes the mirror begin anew: nothing but its "
+                    + "memory is lost")
+        }
+        isComplete = known.remove("complete")?.boolValue ?? false
+        guard known == identity else {
+            let other: String = known["bucket"]?.stringValue ?? "another bucket"
+            let server: String = known["server"]?.stringValue ?? "another server"
+            throw Failure(
+                "\(directory) mirrors the bucket \(other) of \(server) already. Another folder can mirror this one; or "
+                    + "remove \(path) to make this folder forget", .usage)
+        }
+    }
+
+    private func saveIdentity() throws(Failure) {
+        var object: JSONObject = identity
+        object["complete"] = .bool(isComplete)
+        try Files.replace(path + "/mirror.json", Pretty.bytes(.object(object)), mode: 0o600)
+    }
+
+    /// The folder is still the one that was opened.
+    var isThere: Bool { Files.stamp(path + "/mirror.json") != nil }
+
+    mutating func markComplete() throws(Failure) {
+        guard !isComplete else { return }
+        isComplete = true
+        try saveIdentity()
+    }
+
+    // MARK: - Bases
+
+    var keys: [String] { Array(bases.keys) }
+    subscript(key: String) -> MirrorBase? { bases[key] }
+
+    private func file(_ key: String) -> String { path + "/base/k" + key }
+
+    private mutating func load(_ key: String) throws(Failure) {
+        guard case .bytes(let bytes) = Files.read(file(key), bytesMax: 4 * FolderLimits.fileBytesMax),
+            let value: JSONValue = try? JSONValue(parsing: bytes), let record: JSONValue = value["base"]
+        else {
+            // Without a base, file and object are compared: equal ones go on, others are set aside. Nothing is lost.
+            try Files.removeTree(file(key))
+            return
+        }
+        bases[key] = MirrorBase(record, key: key)
+        guard let begun: JSONValue = value["begun"], let after: JSONObject = begun["after"]?.objectValue,
+            let next: MirrorBase = begun["next"].flatMap({ MirrorBase($0, key: key) })
+        else { return }
+        self.begun[key] = Begun(next: next, after: after)
+    }
+
+    /// Remembers the state that file and bucket have in common; nil: neither has the key.
+    mutating func remember(_ base: MirrorBase?, for key: String) throws(Failure) {
+        begun[key] = nil
+        bases[key] = base
+        guard let base else { return try Files.removeTree(file(key)) }
+        try save(["base": base.value], key)
+    }
+
+    /// Notes that a merge is about to be pushed. Were it pushed twice, texts would hold the user's words twice.
+    func begin(_ begun: Begun, for key: String) throws(Failure) {
+        guard let base: MirrorBase = bases[key] else { return }
+        let push: JSONObject = ["next": begun.next.value, "after": .object(begun.after)]
+        try save(["base": base.value, "begun": .object(push)], key)
+    }
+
+    private func save(_ record: JSONObject, _ key: String) throws(Failure) {
+        try Files.replace(file(key), JSONValue.object(record).serialized(), mode: 0o600)
+    }
+
+    /// Forgets a push that was begun and not done.
+    mutating func forgetBegun(_ key: String) { begun[key] = nil }
+}

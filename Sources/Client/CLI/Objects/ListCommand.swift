@@ -1,0 +1,99 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicket ls`: the buckets used on this machine, or the objects of one.
+enum ListCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let account: Account = try Account(call)
+        if let bucket: String = call.invocation.argument("BUCKET") {
+            try await listObjects(call, account, bucket)
+        } else {
+            try await listBuckets(call, account)
+        }
+    }
+
+    private static func listBuckets(_ call: Call, _ account: Account) async throws(Failure) {
+        guard account.folder != nil else {
+            throw Failure("which bucket? The buckets used on a machine are known for a profile only", .usage)
+        }
+        let names: [String] = try ProfileHome(call.environment).buckets(account.profileName)
+        if names.isEmpty, !call.flag("json") {
+            Terminal.writeError(
+                "No bucket was used on this machine yet. The protocol has no list of a server's buckets: name one, as in "
+                    + "'thicket ls notes'.\n")
+        }
+        for name: String in names {
+            guard call.flag("long") else {
+                Terminal.write(call.flag("json") ? line(["bucket": .string(name)]) : "\(name)\n")
+                continue
+            }
+            let open: OpenBucket = try await OpenBucket.open(
+                account, bucket: name, store: .profile, isOnline: !call.flag("offline"))
+            if !call.flag("offline") { try await open.ready() }
+            let (count, unsent): (Int, Int) = try await trying("cannot list \(name)") { () throws(ClientError) in
+                (try await open.bucket.keys().count, try await open.bucket.pendingCount)
+            }
+            await open.close()
+            if call.flag("json") {
+                Terminal.write(
+                    line([
+                        "bucket": .string(name), "objects": .number(JSONNumber(Int64(count))),
+                        "unsent": .number(JSONNumber(Int64(unsent))),
+                    ]))
+            } else {
+                Terminal.write("\(name)  \(count) objects\(unsent == 0 ? "" : ", \(unsent) not sent")\n")
+            }
+        }
+    }
+
+    private static func listObjects(_ call: Call, _ account: Account, _ name: String) async throws(Failure) {
+        let isOffline: Bool = call.flag("offline")
+        let open: OpenBucket = try await OpenBucket.open(
+            account, bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
+        if !isOffline { try await open.ready() }
+        let keys: [String] = try await trying("cannot list \(name)") { () throws(ClientError) in
+            try await open.bucket.keys()
+        }
+        let widest: Int = min(keys.map(\.utf8.count).max() ?? 0, 40)
+        for key: String in keys {
+            let row: String? = try await trying("cannot list \(name)") { () throws(ClientError) in
+                let info: ObjectInfo = try await open.bucket.info(key)
+                guard call.flag("json") || call.flag("long") else { return text(key, info, widest) + "\n" }
+                // Gone since the keys were listed.
+                guard let object: JSONObject = try await open.bucket.get(key) else { return nil }
+                return call.flag("json")
+                    ? json(key, info, object, isLong: call.flag("long")) : long(key, info, object, widest)
+            }
+            if let row, !Terminal.write(row) { break }
+        }
+        await open.close()
+        if keys.isEmpty, Terminal.isTerminal(Terminal.standardError), !call.flag("json") {
+            Terminal.writeError("\(name) is empty\n")
+        }
+    }
+
+    private static func line(_ object: JSONObject) -> String { JSONValue.object(object).serializedText + "\n" }
+
+    private static func text(_ key: String, _ info: ObjectInfo, _ widest: Int) -> String {
+        let padding: String = String(repeating: " ", count: max(0, widest - key.utf8.count))
+        let version: String = info.version == 0 ? "new" : "v\(info.version)"
+        return "\(key)\(padding)  \(version)\(info.hasUnconfirmedEdits ? "  not sent" : "")"
+    }
+
+    private static func long(_ key: String, _ info: ObjectInfo, _ object: JSONObject, _ widest: Int) -> String {
+        let value: JSONValue = .object(object)
+        let start: String = text(key, info, widest) + "  \(value.serializedSize) B  "
+        let room: Int = max(20, Terminal.columns(Terminal.standardOutput) - start.utf8.count - 1)
+        return start + Screen.line(value, columns: room) + "\n"
+    }
+
+    private static func json(_ key: String, _ info: ObjectInfo, _ object: JSONObject, isLong: Bool) -> String {
+        var row: JSONObject = [
+            "key": .string(key), "version": .number(JSONNumber(info.version)),
+            "unsent": .bool(info.hasUnconfirmedEdits),
+        ]
+        if isLong { row["object"] = .object(object) }
+        return line(row)
+    }
+}

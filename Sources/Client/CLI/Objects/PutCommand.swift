@@ -1,0 +1,128 @@
+import Glibc
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicket put`: makes an object what was given.
+enum PutCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let (name, key): (String, String) = (call.argument("BUCKET"), call.argument("KEY"))
+        try Keys.check(key)
+        let object: JSONObject = try read(call.argument("JSON"))
+        let isOffline: Bool = call.flag("offline")
+        let open: OpenBucket = try await OpenBucket.open(
+            try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
+        if !isOffline { try await open.ready() }
+        let what: String = "put \(name)/\(key)"
+        let isSame: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
+            if try await open.bucket.get(key) == object { return true }
+            try await open.bucket.set(key, to: object)
+            return false
+        }
+        if isOffline {
+            await open.close()
+            let told: String = isSame ? "is so already" : "is kept here and goes out with the next command on \(name)"
+            Terminal.write("\(name)/\(key) \(told)\n")
+            return
+        }
+        if !isSame { try await open.confirm(key, what) }
+        let version: Int64 = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
+        }
+        await open.close()
+        Terminal.write("\(name)/\(key) is \(isSame ? "so already," : "at") version \(version)\n")
+    }
+
+    /// JSON itself, `-` for standard input, or `@FILE`.
+    private static func read(_ word: String) throws(Failure) -> JSONObject {
+        let bytes: [UInt8]
+        let source: String
+        if same(word, "-") {
+            source = "standard input"
+            bytes = try Inputs.bytes(Files.read(STDIN_FILENO, bytesMax: Inputs.bytesMax), source)
+        } else if word.hasPrefix("@") {
+            source = String(word.dropFirst())
+            bytes = try Inputs.bytes(Files.read(source, bytesMax: Inputs.bytesMax), source)
+        } else {
+            source = "the argument"
+            bytes = Array(word.utf8)
+        }
+        return try Inputs.object(bytes, source)
+    }
+}
+
+/// What users hand in.
+enum Inputs {
+    /// Bytes of one file or of standard input at most.
+    static let bytesMax: Int = 64 << 20
+
+    static func bytes(_ contents: Files.Contents, _ source: String) throws(Failure) -> [UInt8] {
+        switch contents {
+        case .bytes(let bytes): return bytes
+        case .absent: throw Failure("there is no file \(source)", .notFound)
+        case .failed(let reason): throw Failure("\(source) cannot be read: \(reason)", .usage)
+        }
+    }
+
+    static func object(_ bytes: [UInt8], _ source: String) throws(Failure) -> JSONObject {
+        let value: JSONValue
+        do { value = try JSONValue(parsing: bytes) } catch {
+            throw Failure("\(source) is not JSON: \(place(error, in: bytes))", .usage)
+        }
+        guard let object: JSONObject = value.objectValue else {
+            throw Failure("\(source) is JSON but not an object: an object is written {\"title\": \"Oak\"}", .usage)
+        }
+        return object
+    }
+
+    /// What is wrong, by line and column.
+    static func place(_ error: JSONError, in bytes: [UInt8]) -> String {
+        let before: ArraySlice<UInt8> = bytes.prefix(error.offset)
+        let line: Int = before.reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
+        let column: Int = before.count - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
+        let problem: String =
+            switch error.kind {
+            case .unexpectedByte: "something that cannot stand here"
+            case .unexpectedEnd: "it ends too early"
+            case .trailingBytes: "something follows after its end"
+            case .duplicateKey: "a key that is there twice"
+            case .tooDeep: "nested deeper than \(Limits.jsonDepthMax) levels"
+            case .loneSurrogate: "half of a surrogate pair"
+            case .invalidUTF8: "it is not UTF-8"
+            case .invalidNumber: "a number that JSON does not know"
+            case .invalidEscape: "an escape that JSON does not know"
+            case .controlCharacter: "a control character inside a string; write it as an escape"
+            case .tooLarge: "it is too large"
+            }
+        return "\(problem) (line \(line), column \(column))"
+    }
+}
+
+/// `thicket rm`: removes objects.
+enum RemoveCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let (name, keys): (String, [String]) = (call.argument("BUCKET"), call.arguments("KEY"))
+        for key: String in keys { try Keys.check(key) }
+        let isOffline: Bool = call.flag("offline")
+        let open: OpenBucket = try await OpenBucket.open(
+            try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
+        if !isOffline { try await open.ready() }
+        var missing: [String] = []
+        var removed: [String] = []
+        for key: String in keys {
+            let isThere: Bool = try await trying("cannot remove \(name)/\(key)") { () throws(ClientError) in
+                guard try await open.bucket.get(key) != nil else { return false }
+                try await open.bucket.remove(key)
+                return true
+            }
+            if isThere { removed.append(key) } else { missing.append(key) }
+        }
+        if !isOffline { for key: String in removed { try await open.confirm(key, "remove \(name)/\(key)") } }
+        await open.close()
+        for key: String in removed {
+            Terminal.write("\(name)/\(key) is removed\(isOffline ? " here; the server hears of it later" : "")\n")
+        }
+        guard missing.isEmpty || call.flag("force") else {
+            throw Failure("there is no object \(missing.map { "\(name)/\($0)" }.joined(separator: ", "))", .notFound)
+        }
+    }
+}

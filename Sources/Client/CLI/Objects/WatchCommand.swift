@@ -1,0 +1,205 @@
+import Glibc
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicket watch`: prints what happens in a bucket, as it happens, until Ctrl-C.
+enum WatchCommand {
+    /// What the command waits for, in one stream.
+    private enum Happening: Sendable {
+        case event(BucketEvent)
+        case status(SyncStatus)
+        case interrupted
+    }
+
+    static func run(_ call: Call) async throws(Failure) {
+        let keys: [String] = call.arguments("KEY")
+        for key: String in keys { try Keys.check(key) }
+        let account: Account = try Account(call)
+        let open: OpenBucket = try await OpenBucket.open(account, bucket: call.argument("BUCKET"), store: .watch)
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: Happening.self, bufferingPolicy: .bufferingOldest(StreamLimits.eventsMax))
+        let events: AsyncStream<BucketEvent> = await open.bucket.changes
+        let statuses: AsyncStream<SyncStatus> = await open.session.status
+        let interrupts: AsyncStream<Int32> = Interrupts.stream()
+        try await open.ready()
+        var view: WatchView = WatchView(
+            name: open.name, keys: keys, isJSON: call.flag("json"), isRepeating: call.flag("all"))
+        view.describe(server: account.profile.server)
+        await withTaskGroup { group in
+            group.addTask { for await event: BucketEvent in events { continuation.yield(.event(event)) } }
+            group.addTask { for await status: SyncStatus in statuses { continuation.yield(.status(status)) } }
+            group.addTask {
+                for await _: Int32 in interrupts {}
+                continuation.yield(.interrupted)
+            }
+            for await happening: Happening in stream {
+                guard await view.show(happening, open) else { break }
+            }
+            group.cancelAll()
+            continuation.finish()
+            await open.close()
+            // The thread that waits for a signal would keep its task: the program ends now anyway.
+            Interrupts.release()
+        }
+        if let problem: Failure = view.problem { throw problem }
+    }
+
+    /// Decides what is printed.
+    private struct WatchView {
+        let name: String
+        let keys: Set<String>
+        let isJSON: Bool
+        let isRepeating: Bool
+        /// Everything that was there before the start has come.
+        private var isLive: Bool = false
+        private var before: [String: JSONObject] = [:]
+        private var lastStatus: String = "connected"
+        private(set) var problem: Failure?
+
+        init(name: String, keys: [String], isJSON: Bool, isRepeating: Bool) {
+            self.name = name
+            self.keys = Set(keys)
+            self.isJSON = isJSON
+            self.isRepeating = isRepeating
+        }
+
+        func describe(server: String) {
+            let which: String = keys.isEmpty ? name : keys.sorted().map { "\(name)/\($0)" }.joined(separator: ", ")
+            Terminal.writeError("watching \(which) at \(server); Ctrl-C ends it\n")
+        }
+
+        /// False: time to end.
+        mutating func show(_ happening: Happening, _ open: OpenBucket) async -> Bool {
+            switch happening {
+            case .interrupted: return false
+            case .status(let status): return show(status)
+            case .event(.caughtUp):
+                guard !isLive else { return true }
+                isLive = true
+                return await begin(open)
+            case .event(let event): return show(event)
+            }
+        }
+
+        /// The objects as they are now; printed if asked for.
+        private mutating func begin(_ open: OpenBucket) async -> Bool {
+            guard let all: [String] = try? await open.bucket.keys() else { return false }
+            for key: String in all where keys.isEmpty || keys.contains(key) {
+                guard let object: JSONObject = try? await open.bucket.get(key) else { continue }
+                if !keys.isEmpty || all.count <= WatchView.rememberedMax { before[key] = object }
+                guard isRepeating else { continue }
+                let row: JSONObject = ["event": "present", "key": .string(key), "object": .object(object)]
+                guard emit(row, ["= \(key)  " + Screen.line(.object(object), columns: columns - key.count - 5)]) else {
+                    return false
+                }
+            }
+            return true
+        }
+
+        /// Objects whose last state is kept so that changes can be shown in words.
+        private static let rememberedMax: Int = 10_000
+        private var columns: Int { max(40, Terminal.columns(Terminal.standardOutput)) }
+
+        private mutating func show(_ event: BucketEvent) -> Bool {
+            switch event {
+            case .changed(let change):
+                guard keys.isEmpty || keys.contains(change.key) else { return true }
+                defer {
+                    if before[change.key] != nil || before.count < WatchView.rememberedMax {
+                        before[change.key] = change.object
+                    }
+                }
+                guard isLive else { return true }
+                let row: JSONObject = [
+                    "event": "changed", "key": .string(change.key), "new": .bool(change.isNew),
+                    "object": .object(change.object), "diff": change.diff.json,
+                ]
+                return emit(row, lines(change))
+            case .removed(let removal):
+                guard keys.isEmpty || keys.contains(removal.key) else { return true }
+                before[removal.key] = nil
+                guard isLive else { return true }
+                return emit(["event": "removed", "key": .string(removal.key)], ["- \(removal.key)  removed"])
+            case .overrun(let missed):
+                let row: JSONObject = ["event": "missed", "count": .number(JSONNumber(Int64(missed)))]
+                return emit(row, ["! \(missed) changes came too fast to be shown; 'thicket get' shows how things are"])
+            case .refused, .caughtUp: return true
+            }
+        }
+
+        private func lines(_ change: ObjectChange) -> [String] {
+            guard !change.isNew, let old: JSONObject = before[change.key] else {
+                let mark: String = change.isNew ? "+" : "~"
+                return [
+                    "\(mark) \(change.key)  "
+                        + Screen.line(.object(change.object), columns: columns - change.key.count - 5)
+                ]
+            }
+            // The stream may have left out a state in between: the words are made from what was shown last.
+            let diff: ObjectDiff = JSONDiff.diff(from: old, to: change.object)
+            return ["~ \(change.key)"] + DiffText.lines(diff, from: old, columns: columns - 5).map { "    \($0)" }
+        }
+
+        /// Statuses go to standard error, each once.
+        private mutating func show(_ status: SyncStatus) -> Bool {
+            let text: String
+            switch status {
+            case .connecting: text = "connecting"
+            case .indexing: text = "reading the bucket"
+            case .syncing, .upToDate: text = "connected"
+            case .offline(.unreachable(let reason)): text = "offline (\(reason)); trying again"
+            case .offline(.unauthorized(let reason)):
+                problem = Failure(
+                    "the server no longer accepts the token (\(reason)); 'thicket login' takes a new one", .unauthorized
+                )
+                return false
+            case .offline(.storeFailed(let reason)): text = "the local copy cannot be written (\(reason)); trying again"
+            case .offline(.wrongAccount):
+                problem = Failure(
+                    "the token belongs to another user than the copy kept on this machine; 'thicket login' with --profile "
+                        + "OTHER keeps both apart", .unauthorized)
+                return false
+            case .offline: return true
+            }
+            // Connecting again is told by how it ends.
+            guard !same(text, lastStatus), status != .connecting else { return true }
+            lastStatus = text
+            Terminal.writeError("\(text)\n")
+            return true
+        }
+
+        /// False when nobody reads any more.
+        private func emit(_ row: JSONObject, _ lines: [String]) -> Bool {
+            if isJSON { return Terminal.write(JSONValue.object(row).serializedText + "\n") }
+            let time: String = Clock.timeOfDay()
+            return Terminal.write(lines.enumerated().map { ($0 == 0 ? "\(time) " : "") + $1 + "\n" }.joined())
+        }
+    }
+}
+
+/// The time on the wall.
+enum Clock {
+    /// `17:05:59`, in the user's time zone.
+    static func timeOfDay() -> String {
+        var now: time_t = time(nil)
+        var parts: tm = .init()
+        localtime_r(&now, &parts)
+        return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { ($0 < 10 ? "0" : "") + String($0) }.joined(
+            separator: ":")
+    }
+
+    /// Milliseconds of a clock that never goes back.
+    static func milliseconds() -> Int64 {
+        var now: timespec = .init()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        return Int64(now.tv_sec) * 1_000 + Int64(now.tv_nsec) / 1_000_000
+    }
+
+    /// Nanoseconds since 1970, as file systems count them.
+    static func fileTime() -> Int64 {
+        var now: timespec = .init()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
+    }
+}

@@ -1,0 +1,61 @@
+import ThicketProtocol
+
+/// The way to a value inside an object: `title`, `author.name`, `lines.0`. A `\.` is a dot inside a key.
+struct FieldPath: Equatable, Sendable {
+    let parts: [String]
+
+    /// nil when a part is empty.
+    init?(_ text: String) {
+        var parts: [String] = [""]
+        var isEscaped: Bool = false
+        for scalar: Unicode.Scalar in text.unicodeScalars {
+            if isEscaped {
+                if scalar != ".", scalar != "\\" { parts[parts.count - 1] += "\\" }
+                parts[parts.count - 1].unicodeScalars.append(scalar)
+                isEscaped = false
+            } else if scalar == "\\" {
+                isEscaped = true
+            } else if scalar == "." {
+                parts.append("")
+            } else {
+                parts[parts.count - 1].unicodeScalars.append(scalar)
+            }
+        }
+        if isEscaped { parts[parts.count - 1] += "\\" }
+        guard !parts.contains(where: \.isEmpty) else { return nil }
+        self.parts = parts
+    }
+
+    /// The value there; nil when there is none. Elements of lists are named by their number from 0.
+    func value(in object: JSONObject) -> JSONValue? {
+        var value: JSONValue = .object(object)
+        for part: String in parts {
+            let next: JSONValue?
+            if case .array = value { next = Int(part).flatMap { value[$0] } } else { next = value[part] }
+            guard let next else { return nil }
+            value = next
+        }
+        return value
+    }
+
+    /// The object with another value there; nil when a list or a plain value stands in the way.
+    func replaced(in object: JSONObject, by value: JSONValue) -> JSONObject? {
+        FieldPath.replaced(object, parts[...], value)
+    }
+
+    private static func replaced(
+        _ object: JSONObject, _ parts: ArraySlice<String>, _ value: JSONValue
+    ) -> JSONObject? {
+        guard let first: String = parts.first else { return nil }
+        var result: JSONObject = object
+        if parts.count == 1 {
+            result[first] = value
+            return result
+        }
+        guard let inner: JSONObject = object[first].map(\.objectValue) ?? JSONObject(),
+            let changed: JSONObject = replaced(inner, parts.dropFirst(), value)
+        else { return nil }
+        result[first] = .object(changed)
+        return result
+    }
+}

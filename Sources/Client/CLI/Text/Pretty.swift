@@ -1,0 +1,78 @@
+import ThicketProtocol
+
+/// JSON as a person reads and edits it: two spaces per level, one member a line, a line feed at the end. Numbers stay as
+/// written, keys keep their order.
+enum Pretty {
+    static func bytes(_ value: JSONValue) -> [UInt8] {
+        var writer: JSONWriter = .init()
+        write(value, level: 0, &writer)
+        writer.raw("\n")
+        return writer.bytes
+    }
+
+    static func text(_ value: JSONValue) -> String { String(decoding: bytes(value), as: UTF8.self) }
+
+    private static func write(_ value: JSONValue, level: Int, _ writer: inout JSONWriter) {
+        switch value {
+        case .array(let elements) where !elements.isEmpty:
+            writer.raw("[\n")
+            for (place, element): (Int, JSONValue) in elements.enumerated() {
+                indent(level + 1, &writer)
+                write(element, level: level + 1, &writer)
+                writer.raw(place < elements.count - 1 ? ",\n" : "\n")
+            }
+            indent(level, &writer)
+            writer.raw("]")
+        case .object(let object) where !object.isEmpty:
+            writer.raw("{\n")
+            let pairs: [JSONObject.Pair] = object.pairs
+            for (place, pair): (Int, JSONObject.Pair) in pairs.enumerated() {
+                indent(level + 1, &writer)
+                writer.write(string: pair.key)
+                writer.raw(": ")
+                write(pair.value, level: level + 1, &writer)
+                writer.raw(place < pairs.count - 1 ? ",\n" : "\n")
+            }
+            indent(level, &writer)
+            writer.raw("}")
+        default: writer.write(value)
+        }
+    }
+
+    private static func indent(_ level: Int, _ writer: inout JSONWriter) {
+        writer.bytes.append(contentsOf: repeatElement(0x20, count: 2 * level))
+    }
+}
+
+/// Text from others, for a terminal.
+enum Screen {
+    /// Control characters but tab and line feed become visible: a stored text must not drive the terminal.
+    static func safe(_ text: String) -> String {
+        var result: String = ""
+        for scalar: Unicode.Scalar in text.unicodeScalars {
+            switch scalar.value {
+            case 0x09, 0x0A: result.unicodeScalars.append(scalar)
+            case 0x00..<0x20, 0x7F..<0xA0: result += "\\u{" + String(scalar.value, radix: 16) + "}"
+            // Marks that change the direction of everything behind them.
+            case 0x202A...0x202E, 0x2066...0x2069: result += "\\u{" + String(scalar.value, radix: 16) + "}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    /// One line of at most so many characters, with an ellipsis where something is left out.
+    static func line(_ text: String, columns: Int) -> String {
+        var result: String = ""
+        var count: Int = 0
+        for character: Character in text {
+            guard count < columns else { return String(result.dropLast()) + "…" }
+            result.append(character == "\n" || character == "\t" || character == "\r\n" ? " " : character)
+            count += 1
+        }
+        return safe(result)
+    }
+
+    /// One line of JSON for a person.
+    static func line(_ value: JSONValue, columns: Int) -> String { line(value.serializedText, columns: columns) }
+}

@@ -1,0 +1,131 @@
+import Glibc
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// Runs the commands of `thicket`.
+public enum ThicketCommand {
+    /// Does what the words say and gives the exit code.
+    /// - Parameter words: without the program's name.
+    public static func run(_ words: [String], environment: [String: String]) async -> Int32 {
+        // Writing to a pipe that nobody reads must fail, not end the program half way through its work.
+        _ = signal(SIGPIPE, SIG_IGN)
+        switch ThicketProgram.program.parse(words) {
+        case .print(let text):
+            return Terminal.write(text) ? ExitCode.success.number : ExitCode.failure.number
+        case .refuse(let text):
+            Terminal.writeError(text)
+            return ExitCode.usage.number
+        case .run(let invocation):
+            do throws(Failure) {
+                try await perform(Call(invocation, environment))
+                return ExitCode.success.number
+            } catch {
+                if !error.text.isEmpty { Terminal.writeError("thicket: \(error.text)\n") }
+                return error.code.number
+            }
+        }
+    }
+
+    /// The variables of this process.
+    public static func environment() -> [String: String] {
+        var variables: [String: String] = [:]
+        var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
+        while let entry: UnsafeMutablePointer<CChar> = next.pointee {
+            let parts: [Substring] = String(cString: entry).split(
+                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+            next += 1
+        }
+        return variables
+    }
+
+    private static func perform(_ call: Call) async throws(Failure) {
+        // What is made from here on is for the owner only, but for files that the user asks for by name.
+        switch call.name {
+        case "login": try await LoginCommand.run(call)
+        case "logout": try await LogoutCommand.run(call)
+        case "status": try await StatusCommand.run(call)
+        case "ls": try await ListCommand.run(call)
+        case "get": try await GetCommand.run(call)
+        case "put": try await PutCommand.run(call)
+        case "rm": try await RemoveCommand.run(call)
+        case "edit": try await EditCommand.run(call)
+        case "watch": try await WatchCommand.run(call)
+        case "history": try await HistoryCommand.run(call)
+        case "revert": try await RevertCommand.run(call)
+        case "import": try await ImportCommand.run(call)
+        case "export": try await ExportCommand.run(call)
+        case "mirror": try await MirrorCommand.run(call)
+        case "replay": try await ReplayCommand.run(call)
+        case "jsondiff": try JSONDiffCommand.run(call)
+        case "version": Terminal.write("thicket \(Thicket.version)\n")
+        default: throw Failure("the command '\(call.name)' is declared and not written")
+        }
+    }
+}
+
+/// One call of a command: its words and the environment.
+struct Call: Sendable {
+    let invocation: Invocation
+    let environment: [String: String]
+
+    init(_ invocation: Invocation, _ environment: [String: String]) {
+        self.invocation = invocation
+        self.environment = environment
+    }
+
+    var name: String { invocation.command.name }
+    func flag(_ name: String) -> Bool { invocation.flag(name) }
+    func argument(_ name: String) -> String { invocation.argument(name) ?? "" }
+    func arguments(_ name: String) -> [String] { invocation.arguments(name) }
+    func value(_ name: String) -> String? { invocation.value(name) }
+
+    /// The flag, else the environment's `THICKET_…`; empty counts as not given.
+    func setting(_ name: String) -> String? {
+        for value: String? in [value(name), environment["THICKET_" + name.uppercased()]] {
+            if let value, !value.isEmpty { return value }
+        }
+        return nil
+    }
+
+    /// A whole number in a range.
+    func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) throws(Failure) -> Int {
+        guard let text: String = value(name) else { return standard }
+        guard let number: Int = Int(text), range.contains(number) else {
+            throw Failure(
+                "--\(name) is a whole number of \(range.lowerBound) to \(range.upperBound), not '\(text)'", .usage)
+        }
+        return number
+    }
+
+    /// Longest wait for an answer of the server.
+    func timeout() throws(Failure) -> Duration {
+        guard let text: String = setting("timeout") else { return .seconds(30) }
+        guard let time: Duration = Duration(written: text), time >= .milliseconds(1), time <= .seconds(86_400) else {
+            throw Failure("--timeout is a time such as 500ms, 30s or 5m (a day at most), not '\(text)'", .usage)
+        }
+        return time
+    }
+}
+
+extension Duration {
+    /// Reads `500ms`, `30s`, `5m` or `1h`; without a unit, seconds.
+    init?(written text: String) {
+        let digits: Substring = text.prefix { $0.isASCII && $0.isNumber }
+        guard let number: Int64 = Int64(digits), number <= 100_000_000 else { return nil }
+        switch text.dropFirst(digits.count) {
+        case "ms": self = .milliseconds(number)
+        case "s", "": self = .seconds(number)
+        case "m": self = .seconds(number * 60)
+        case "h": self = .seconds(number * 3_600)
+        default: return nil
+        }
+    }
+
+    /// As a person writes it: `30 s`, `500 ms`.
+    var words: String {
+        let (seconds, attoseconds): (Int64, Int64) = components
+        return attoseconds == 0 ? "\(seconds) s" : "\(seconds * 1_000 + attoseconds / 1_000_000_000_000_000) ms"
+    }
+}

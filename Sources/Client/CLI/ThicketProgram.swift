@@ -1,0 +1,249 @@
+import ThicketClient
+import ThicketCommandLine
+
+/// The declaration of `thicket`: its commands, options, examples and exit codes.
+public enum ThicketProgram {
+    /// The whole program.
+    public static let program: Program = .init(
+        name: "thicket", summary: "notes, lists and settings in sync, from the command line", version: Thicket.version,
+        commands: [
+            login, logout, status, list, get, put, remove, edit, watch, history, revert, importing, exporting, mirror,
+            replay, jsondiff, version,
+        ],
+        footer: footer)
+
+    /// Who talks to which server.
+    private static let accountOptions: [Option] = [
+        .value("profile", "NAME", "the profile to use (THICKET_PROFILE)", defaultText: "default"),
+        .value("server", "URL", "another server than the profile's (THICKET_SERVER)"),
+        .value("app", "APP", "another app (THICKET_APP)"),
+        .value("token", "TOKEN", "another token (THICKET_TOKEN)"),
+        .value("ca", "FILE", "trust these certificates instead of the system's, PEM (THICKET_CA)", completion: .file),
+        .value("proxy", "URL", "go through this proxy: http://…, socks5://… (THICKET_PROXY)"),
+        .value("timeout", "TIME", "longest wait for an answer of the server (THICKET_TIMEOUT)", defaultText: "30s"),
+    ]
+    private static let jsonOption: Option = .flag("json", "print JSON, one object a line")
+    private static let bucketArgument: Argument = .one("BUCKET", "name of the bucket, such as notes")
+    private static let keyArgument: Argument = .one("KEY", "key of the object, such as plan")
+
+    private static func offline(_ text: String) -> Option { .flag("offline", text) }
+
+    // MARK: - Accounts
+
+    static let login: Command = .init(
+        "login", summary: "keep a server, an app and a token on this machine",
+        details: """
+            Tries the token at the server and keeps it in a profile, readable by you alone. The other commands use the
+            profile 'default' unless --profile names another. --server, --app and --token say who you are; what is left
+            out stays as the profile has it.
+            """,
+        options: [.flag("discard", "replace another account under this name, with edits it never sent")]
+            + accountOptions,
+        examples: [
+            Example("thicket login --server https://sync.example.com --app notes --token 0123456789abcdef…", "begin"),
+            Example("thicket login --server http://127.0.0.1:8000 --app notes --token - < token", "token from a file"),
+            Example(
+                "thicket login --profile work --server https://sync.example.org --app notes --token …", "a second one"),
+        ])
+
+    static let logout: Command = .init(
+        "logout", summary: "forget a profile and its copies",
+        details: "Removes the profile and the local copies from this machine. Edits that were never sent hold it up.",
+        options: [.flag("discard", "also when edits were never sent")] + accountOptions,
+        examples: [Example("thicket logout --profile work", "forget one")])
+
+    static let status: Command = .init(
+        "status", summary: "show who is logged in, whether the server answers, and what is not sent yet",
+        options: [jsonOption] + accountOptions,
+        examples: [Example("thicket status", "all of it"), Example("thicket status --json", "for a script")])
+
+    // MARK: - Objects
+
+    static let list: Command = .init(
+        "ls", summary: "list the objects of a bucket with their versions, or the buckets used here",
+        arguments: [.optional("BUCKET", "name of the bucket; without it, the buckets used on this machine")],
+        options: [
+            .flag("long", short: "l", "also sizes and contents"), jsonOption,
+            offline("list the copy kept here, without the server"),
+        ] + accountOptions,
+        examples: [
+            Example("thicket ls", "buckets"), Example("thicket ls notes", "keys and versions"),
+            Example("thicket ls notes --long --json | jq .object.title", "every title"),
+        ])
+
+    static let get: Command = .init(
+        "get", summary: "print an object, an old version of it, or one field",
+        arguments: [bucketArgument, keyArgument],
+        options: [
+            .value("version", "N", "an old version that the server keeps"),
+            .value("path", "A.B", "only this field; a text is printed as it is"),
+            .flag("json", "print compact JSON on one line"), offline("read the copy kept here, without the server"),
+        ] + accountOptions,
+        examples: [
+            Example("thicket get notes plan", "the object"),
+            Example("thicket get notes plan --path author.name", "one field"),
+            Example("thicket get notes plan --version 3", "as it was"),
+        ])
+
+    static let put: Command = .init(
+        "put", summary: "make an object what is given",
+        details: """
+            Replaces the whole object and waits until the server has confirmed it. Only the difference to what was there
+            is sent. An object that is refused stays as it was.
+            """,
+        arguments: [
+            bucketArgument, keyArgument, .one("JSON", "a JSON object, '-' for standard input, or @FILE", .file),
+        ],
+        options: [offline("keep the edit here; it goes out with the next command on the bucket")] + accountOptions,
+        examples: [
+            Example(#"thicket put notes plan '{"title": "Oak", "text": "Plant it."}'"#, "write"),
+            Example("thicket put notes plan @plan.json", "from a file"),
+            Example(
+                "thicket get notes plan | jq '.done = true' | thicket put notes plan -", "change with another program"),
+        ])
+
+    static let remove: Command = .init(
+        "rm", summary: "remove objects",
+        arguments: [bucketArgument, .atLeastOne("KEY", "keys of the objects")],
+        options: [
+            .flag("force", short: "f", "end well when an object is not there"),
+            offline("remove it here; the server hears of it with the next command on the bucket"),
+        ] + accountOptions,
+        examples: [Example("thicket rm notes plan draft", "two objects")])
+
+    static let edit: Command = .init(
+        "edit", summary: "edit an object in your editor and merge what you save",
+        details: """
+            Opens $VISUAL, else $EDITOR, else vi. What others change while you edit is not lost when you save: both edits
+            are merged, texts character by character, and you are told. An object that is not there is begun.
+            """,
+        arguments: [bucketArgument, keyArgument],
+        options: [.value("text", "FIELD", "edit this text alone instead of the object's JSON")] + accountOptions,
+        examples: [
+            Example("thicket edit notes plan", "as JSON"), Example("thicket edit notes plan --text text", "its text"),
+            Example("EDITOR='code --wait' thicket edit notes plan", "with another editor"),
+        ])
+
+    static let watch: Command = .init(
+        "watch", summary: "print changes as they happen, until Ctrl-C",
+        details: """
+            Prints '+' for a new object, '~' for a changed one with what changed in it, '-' for a removed one. How the
+            connection stands is told on standard error. Other commands may be used meanwhile.
+
+            With --json a line is {"event":"changed","key":…,"new":…,"object":…,"diff":…}, {"event":"removed","key":…},
+            {"event":"present","key":…,"object":…} (--all), or {"event":"missed","count":…} for a reader that is too slow.
+            """,
+        arguments: [bucketArgument, .any("KEY", "only these objects")],
+        options: [jsonOption, .flag("all", "begin with the objects that are there")] + accountOptions,
+        examples: [
+            Example("thicket watch notes", "everything"),
+            Example("thicket watch notes --json plan | jq .object.title", "one object, for a script"),
+        ])
+
+    static let history: Command = .init(
+        "history", summary: "list the versions of an object that the server keeps, newest first",
+        arguments: [bucketArgument, keyArgument],
+        options: [
+            .value("limit", "N", "how many versions back to look, 1 to 1000", defaultText: "20"),
+            .flag("diff", "show what each version changed"), jsonOption,
+        ] + accountOptions,
+        examples: [Example("thicket history notes plan --diff", "who changed what, less the who")])
+
+    static let revert: Command = .init(
+        "revert", summary: "make an object what it was in an old version",
+        details: "The old state becomes a new version; nothing of the history is lost.",
+        arguments: [bucketArgument, keyArgument, .one("VERSION", "as listed by 'thicket history'")],
+        options: accountOptions, examples: [Example("thicket revert notes plan 3", "back to version 3")])
+
+    // MARK: - Folders
+
+    private static let fileRules: String = """
+        A file KEY.json is the object KEY; any other text file is an object {"text": …} whose key is the file's name.
+        Characters that keys do not admit are written as in URLs: 'my notes.md' is the object my%20notes.md. Hidden files,
+        subfolders and files that are not UTF-8 are left out.
+        """
+
+    static let importing: Command = .init(
+        "import", summary: "take the files of a folder into a bucket",
+        details: fileRules
+            + "\n\nFiles that cannot be taken are named, the others are taken. Objects without a file stay.",
+        arguments: [bucketArgument, .one("DIR", "the folder", .folder)], options: accountOptions,
+        examples: [Example("thicket import notes ./my-notes", "all files")])
+
+    static let exporting: Command = .init(
+        "export", summary: "write the objects of a bucket into a folder",
+        details: fileRules + "\n\nA file that is there with other content is kept unless --force is given.",
+        arguments: [bucketArgument, .one("DIR", "the folder; made when it is missing", .folder)],
+        options: [
+            .flag("force", short: "f", "replace files that differ"),
+            offline("from the copy kept here, without the server"),
+        ] + accountOptions,
+        examples: [Example("thicket export notes ./backup", "all objects")])
+
+    static let mirror: Command = .init(
+        "mirror", summary: "keep a folder and a bucket the same, both ways",
+        details: fileRules + """
+
+
+            Changes go both ways until Ctrl-C. When a file and its object both changed, texts are merged character by
+            character; a file is never overwritten with something it was not merged with. Deletions go both ways, but
+            what was changed on the other side stays. A file that has nothing in common with the object of its name is
+            renamed. Changes made while no mirror runs, or no server answers, are found and taken later; DIR/.thicket is
+            the mirror's memory.
+            """,
+        arguments: [.one("DIR", "the folder; made when it is missing", .folder), bucketArgument],
+        options: [.flag("once", "bring both to the same state and end")] + accountOptions,
+        examples: [
+            Example("thicket mirror ./my-notes notes", "until Ctrl-C"),
+            Example("thicket mirror ./my-notes notes --once", "from a timer"),
+        ])
+
+    // MARK: - Tools
+
+    static let replay: Command = .init(
+        "replay", summary: "type recorded sessions through real clients and compare every end",
+        details: """
+            TRACE is a recording in the JSON format of the public editing traces, packed with gzip or not. In a recording
+            of several people at once each is a client of its own and --clients does not count; else the clients take
+            turns. Prints edits per second, bytes sent and the final length. The last line is MATCH, or the first
+            difference, and then the exit code is 1.
+            """,
+        arguments: [.atLeastOne("TRACE", "recordings", .file)],
+        options: [
+            .value("clients", "N", "clients that take turns, 1 to 64", defaultText: "2"),
+            .value(
+                "bucket", "NAME", "the bucket to type in; each replay makes an object of its own", defaultText: "replay"
+            ),
+        ] + accountOptions,
+        examples: [
+            Example("thicket replay --clients 4 session.json.gz", "four clients take turns")
+        ])
+
+    static let jsondiff: Command = .init(
+        "jsondiff", summary: "compare, patch and transform JSON objects for other programs",
+        details: """
+            Reads a JSON object a line and answers each with a line:
+            diff       {"source","target"}          {"diff"}
+            apply      {"source","diff"}            {"applied"}
+            transform  {"base","a_diff","b_diff"}   {"transformed","result"}
+            What cannot be done is answered by {"error"}. A diff maps keys to operations, as in a change's 'v'.
+            """,
+        arguments: [.one("VERB", "what to do", .oneOf(["diff", "apply", "transform"]))],
+        options: [.flag("lines", "one JSON object a line, in and out")],
+        examples: [
+            Example(#"echo '{"source":{"a":1},"target":{"a":2}}' | thicket jsondiff diff --lines"#, "one difference")
+        ])
+
+    static let version: Command = .init("version", summary: "print the version")
+
+    private static let footer: String = """
+        Exit codes: \(exitCodes)
+        Who you are: flags over environment (THICKET_SERVER, THICKET_APP, THICKET_TOKEN, THICKET_PROFILE, THICKET_CA,
+        THICKET_PROXY, THICKET_TIMEOUT) over the profile that 'thicket login' keeps in THICKET_HOME (~/.thicket).
+        Begin: thicket login --server http://127.0.0.1:8000 --app notes --token TOKEN
+        """
+
+    private static var exitCodes: String {
+        ExitCode.meanings.map { "\($0.code.number) \($0.meaning)" }.joined(separator: ";\n  ") + "."
+    }
+}

@@ -1,0 +1,222 @@
+internal import CThicketFiles
+import Glibc
+
+/// The file system, for commands. All writes are whole or not at all.
+enum Files {
+    enum Contents: Equatable {
+        case bytes([UInt8])
+        case absent
+        case failed(String)
+    }
+
+    /// What tells that a file was changed: nanoseconds of its last writing and of its last change of any kind, its size
+    /// and its identity.
+    struct Stamp: Sendable, Equatable {
+        let written: Int64
+        let changed: Int64
+        let size: Int64
+        let identity: UInt64
+    }
+
+    static func reason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
+
+    /// A regular file's content.
+    static func read(_ path: String, bytesMax: Int) -> Contents {
+        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(reason()) }
+        defer { close(file) }
+        var status: stat = .init()
+        guard fstat(file, &status) == 0 else { return .failed(reason()) }
+        guard status.st_mode & S_IFMT == S_IFREG else { return .failed("it is no regular file") }
+        return read(file, bytesMax: bytesMax)
+    }
+
+    /// Everything up to the end of an open file or pipe.
+    static func read(_ file: Int32, bytesMax: Int) -> Contents {
+        var bytes: [UInt8] = []
+        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        while true {
+            let count: Int = Glibc.read(file, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return .failed(reason()) }
+            guard count > 0 else { return .bytes(bytes) }
+            bytes += chunk[..<count]
+            guard bytes.count <= bytesMax else { return .failed("it is larger than \(bytesMax) bytes") }
+        }
+    }
+
+    /// nil when there is no regular file.
+    static func stamp(_ path: String) -> Stamp? {
+        var status: stat = .init()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Stamp(
+            written: Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec),
+            changed: Int64(status.st_ctim.tv_sec) * 1_000_000_000 + Int64(status.st_ctim.tv_nsec),
+            size: Int64(status.st_size), identity: UInt64(status.st_ino))
+    }
+
+    static func isFolder(_ path: String) -> Bool {
+        var status: stat = .init()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    /// Names in a folder without `.` and `..`, unsorted; none when it cannot be read. Names that are not UTF-8 are left
+    /// out.
+    static func names(in folder: String) -> [String] {
+        guard let opened: OpaquePointer = opendir(folder) else { return [] }
+        defer { closedir(opened) }
+        var names: [String] = []
+        while let entry: UnsafeMutablePointer<dirent> = readdir(opened) {
+            let name: String? = withUnsafeBytes(of: entry.pointee.d_name) { (bytes: UnsafeRawBufferPointer) in
+                String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if let name, name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    /// Makes a folder for its owner only; one that is there stays as it is.
+    static func makeFolder(_ path: String, mode: mode_t = 0o700) throws(Failure) {
+        guard mkdir(path, mode) != 0 else { return }
+        let problem: Int32 = errno
+        if problem == EEXIST, isFolder(path) { return }
+        throw Failure("cannot make the folder \(path): \(reason(problem))")
+    }
+
+    /// Puts a file in the place of another in one step; it is on the disk when this returns.
+    static func replace(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(Failure) {
+        let temporary: String = try writeTemporary(beside: path, bytes, mode: mode)
+        guard rename(temporary, path) == 0 else {
+            let problem: Int32 = errno
+            unlink(temporary)
+            throw Failure("cannot write \(path): \(reason(problem))")
+        }
+    }
+
+    /// Prefix of files that are being written; whoever reads folders passes over them.
+    static let temporaryPrefix: String = ".thicket-"
+
+    /// Writes a file with a free name in the same folder.
+    static func writeTemporary(beside path: String, _ bytes: [UInt8], mode: mode_t) throws(Failure) -> String {
+        let folder: Substring = path.lastIndex(of: "/").map { path[...$0] } ?? ""
+        var template: [CChar] = Array("\(folder)\(temporaryPrefix)XXXXXX".utf8CString)
+        let file: Int32 = mkstemp(&template)
+        guard file >= 0 else { throw Failure("cannot write beside \(path): \(reason())") }
+        _ = fcntl(file, F_SETFD, FD_CLOEXEC)
+        let temporary: String = String(
+            decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        fchmod(file, mode)
+        var sent: Int = 0
+        var problem: Int32 = 0
+        while sent < bytes.count, problem == 0 {
+            let count: Int = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
+                all.baseAddress.map { write(file, $0 + sent, all.count - sent) } ?? 0
+            }
+            if count < 0, errno != EINTR { problem = errno }
+            if count > 0 { sent += count }
+        }
+        if problem == 0, fsync(file) != 0 { problem = errno }
+        if close(file) != 0, problem == 0 { problem = errno }
+        guard problem == 0 else {
+            unlink(temporary)
+            throw Failure("cannot write \(path): \(reason(problem))")
+        }
+        return temporary
+    }
+
+    /// Removes a folder with everything in it; symbolic links are removed, not followed.
+    static func removeTree(_ path: String) throws(Failure) {
+        var status: stat = .init()
+        guard lstat(path, &status) == 0 else { return }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            for name: String in names(in: path) { try removeTree(path + "/" + name) }
+            guard rmdir(path) == 0 else { throw Failure("cannot remove \(path): \(reason())") }
+        } else if unlink(path) != 0 {
+            throw Failure("cannot remove \(path): \(reason())")
+        }
+    }
+
+    // MARK: - Files that others may change at any moment
+
+    /// How a guarded step ended.
+    enum Guarded: Equatable {
+        case done
+        /// The file is not as expected; nothing was changed.
+        case changedMeanwhile
+    }
+
+    /// Puts `bytes` in the place of a file that holds `expected` (nil: no file is there).
+    ///
+    /// The two change places in one step and the old one is looked at afterwards, so that no writing in between is
+    /// lost. Where the file system cannot do that, the file is looked at right before.
+    static func replace(
+        _ path: String, expecting expected: [UInt8]?, _ bytes: [UInt8], bytesMax: Int
+    ) throws(Failure) -> Guarded {
+        guard read(path, bytesMax: bytesMax) == (expected.map(Contents.bytes) ?? .absent) else {
+            return .changedMeanwhile
+        }
+        var status: stat = .init()
+        let mode: mode_t = stat(path, &status) == 0 ? status.st_mode & 0o777 : 0o644
+        let temporary: String = try writeTemporary(beside: path, bytes, mode: mode)
+        guard let expected else {
+            let problem: Int32 = renameNew(temporary, path)
+            if problem != 0 { unlink(temporary) }
+            if problem == EEXIST { return .changedMeanwhile }
+            guard problem == 0 else { throw Failure("cannot write \(path): \(reason(problem))") }
+            return .done
+        }
+        let problem: Int32 = thicket_rename_exchange(temporary, path)
+        if problem == 0 {
+            if read(temporary, bytesMax: bytesMax) == .bytes(expected) {
+                unlink(temporary)
+                return .done
+            }
+            // Somebody wrote in between: back with it.
+            guard thicket_rename_exchange(temporary, path) == 0 else {
+                throw Failure("\(path) was changed while it was written; your version is in \(temporary)")
+            }
+            unlink(temporary)
+            return .changedMeanwhile
+        }
+        if problem == ENOENT {
+            unlink(temporary)
+            return .changedMeanwhile
+        }
+        guard rename(temporary, path) == 0 else {
+            let problem: Int32 = errno
+            unlink(temporary)
+            throw Failure("cannot write \(path): \(reason(problem))")
+        }
+        return .done
+    }
+
+    /// Removes a file that holds `expected`.
+    static func remove(_ path: String, expecting expected: [UInt8], bytesMax: Int) throws(Failure) -> Guarded {
+        let aside: String = try writeTemporary(beside: path, [], mode: 0o600)
+        guard rename(path, aside) == 0 else {
+            let problem: Int32 = errno
+            unlink(aside)
+            if problem == ENOENT { return .changedMeanwhile }
+            throw Failure("cannot remove \(path): \(reason(problem))")
+        }
+        if read(aside, bytesMax: bytesMax) == .bytes(expected) {
+            unlink(aside)
+            return .done
+        }
+        let problem: Int32 = renameNew(aside, path)
+        guard problem == 0 else {
+            throw Failure("\(path) was changed while it was removed; one version is in \(aside): \(reason(problem))")
+        }
+        return .changedMeanwhile
+    }
+
+    /// Gives a file another name, if that is free. 0, or an errno.
+    static func renameNew(_ from: String, _ to: String) -> Int32 {
+        let problem: Int32 = thicket_rename_new(from, to)
+        guard problem == EINVAL || problem == ENOSYS else { return problem }
+        // A file system without this call: a second name, then away with the first.
+        guard link(from, to) == 0 else { return errno }
+        unlink(from)
+        return 0
+    }
+}

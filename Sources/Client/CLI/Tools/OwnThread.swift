@@ -1,0 +1,33 @@
+import Glibc
+
+/// Runs what blocks (waiting for a child, for a signal) on a thread of its own: on the shared pool, which has as many
+/// threads as the machine has cores, it would stall strangers.
+func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { (continuation: CheckedContinuation<Value, Never>) in
+        startThread { continuation.resume(returning: body()) }
+    }
+}
+
+/// Starts a thread that ends with `body`.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+    let held: UnsafeMutableRawPointer = Unmanaged.passRetained(ThreadBody(body)).toOpaque()
+    var thread: pthread_t = .init()
+    guard pthread_create(&thread, nil, threadMain, held) == 0 else {
+        // No more threads: better here than not at all.
+        Unmanaged<ThreadBody>.fromOpaque(held).takeRetainedValue().run()
+        return
+    }
+    pthread_detach(thread)
+}
+
+private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+/// A named function, not a closure: a closure would inherit the isolation of wherever it was written.
+private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context else { return nil }
+    Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
+    return nil
+}

@@ -1,0 +1,108 @@
+import Synchronization
+import ThicketClient
+import ThicketCommandLine
+import ThicketReplay
+
+/// `thicket replay`: types recorded sessions through real clients and a server, and compares every end.
+enum ReplayCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let account: Account = try Account(call)
+        let clients: Int = try call.number("clients", in: 1...64, default: 2)
+        var difference: String?
+        for path: String in call.arguments("TRACE") {
+            difference = try await replay(path, account, clients, call)
+            guard difference == nil else { break }
+        }
+        guard let difference else {
+            Terminal.write("MATCH\n")
+            return
+        }
+        Terminal.write("\(difference)\n")
+        throw Failure("", .failure)
+    }
+
+    /// A trace as JSON, packed with gzip or not.
+    private static func read(_ path: String) throws -> Trace {
+        let bytes: [UInt8] = try Inputs.bytes(Files.read(path, bytesMax: Gzip.unpackedBytesMax), path)
+        return try Trace(json: bytes.starts(with: [0x1F, 0x8B]) ? try Gzip.unpack(bytes) : bytes)
+    }
+
+    /// The first difference, if there is one.
+    private static func replay(
+        _ path: String, _ account: Account, _ clients: Int, _ call: Call
+    ) async throws(Failure) -> String? {
+        let trace: Trace
+        let replay: Replay
+        let observer: ReplayObserver
+        do {
+            trace = try read(path)
+            var options: Replay.Options = Replay.Options(
+                server: account.profile.server, app: account.profile.app, token: account.profile.token,
+                key: "replay-\(Clock.fileTime())")
+            options.bucket = call.value("bucket") ?? "replay"
+            options.clients = clients
+            options.session = account.sessionOptions(isOnline: true)
+            options.patience = account.timeout
+            observer = ReplayObserver(label: "typing", total: trace.transactions.count)
+            replay = try Replay(trace, options: options, observer: observer)
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure("\(path): \(error)", .usage)
+        }
+        if trace.isConcurrent, call.value("clients") != nil {
+            Terminal.writeError(
+                "\(path) was typed by \(trace.agentCount) people at once: each is a client, --clients is ignored\n")
+        }
+        let report: Replay.Report
+        do {
+            report = try await replay.run()
+        } catch let error as ClientError {
+            observer.finish()
+            throw Failure("\(path)", error)
+        } catch {
+            observer.finish()
+            throw Failure("\(path): \(error)", .offline)
+        }
+        observer.finish()
+        let rate: Int = report.seconds > 0 ? Int(Double(report.edits) / report.seconds) : report.edits
+        let seconds: String = "\(Int(report.seconds)).\(Int(report.seconds * 10) % 10)"
+        Terminal.write(
+            "\(path): \(report.edits) edits by \(replay.clientCount) clients in \(seconds) s, \(rate) edits/s, "
+                + "\(report.bytesSent) bytes sent, final length \(report.length) characters\n")
+        return report.difference.map { "\(path): \($0)" }
+    }
+}
+
+/// Draws how far the typing is.
+private final class ReplayObserver: Replay.Observer {
+    private struct State {
+        var bar: ProgressBar?
+        var done: Int = 0
+    }
+
+    // The bar is used inside the lock only.
+    private let state: Mutex<State>
+
+    init(label: String, total: Int) {
+        state = Mutex(State(bar: ProgressBar(label, total: total)))
+    }
+
+    func opened(_ sessions: [Session]) async {}
+    func blocked(client: Int) async {}
+    func ending() async {}
+
+    func typed(client: Int, count: Int, inserted: String) async {
+        state.withLock { state in
+            state.done += 1
+            state.bar?.update(state.done)
+        }
+    }
+
+    func finish() {
+        state.withLock { state in
+            state.bar?.finish()
+            state.bar = nil
+        }
+    }
+}

@@ -1,0 +1,5 @@
+// The thicket program.
+import Glibc
+import ThicketCLI
+
+exit(await ThicketCommand.run(Array(CommandLine.arguments.dropFirst()), environment: ThicketCommand.environment()))

@@ -1,0 +1,129 @@
+import Glibc
+import Testing
+import ThicketProcesses
+
+/// Who is logged in, what is not permitted, and servers that are not there.
+@Suite("thicket: accounts")
+struct AccountCommandTests {
+    @Test("login keeps a profile for its owner's eyes; status tells of it; logout forgets it")
+    func profile() throws {
+        let bench: CommandBench = try .init()
+        #expect(try bench.run(["ls", "notes"]).code == 6)
+        let login: ChildProcess.Outcome = try bench.run(
+            ["login", "--server", bench.address, "--app", "notes", "--token", "-"], input: bench.token + "\n")
+        #expect(login.code == 0 && login.output.contains("as ann@example.com"), "\(login)")
+        #expect(!login.output.contains(bench.token))
+        var status: stat = .init()
+        #expect(stat(bench.path("home/profiles/default/profile.json"), &status) == 0 && status.st_mode & 0o777 == 0o600)
+        #expect(stat(bench.path("home/profiles/default"), &status) == 0 && status.st_mode & 0o777 == 0o700)
+        let told: String = try bench.good(["status"])
+        #expect(told.contains("online") && told.contains("ann@example.com") && !told.contains(bench.token))
+        #expect(try bench.good(["status", "--json"]).contains(#""online":true"#))
+        try bench.good(["logout"])
+        #expect(!bench.exists("home/profiles/default"))
+        #expect(try bench.run(["logout"]).code == 3)
+        #expect(try bench.run(["status"]).code == 6)
+    }
+
+    @Test("profiles stand beside each other, and settings go before them")
+    func profiles() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        let bob: String = try bench.token(user: "bob@example.com")
+        try bench.good(["login", "--profile", "bob", "--server", bench.address, "--app", "notes", "--token", bob])
+        try bench.good(["put", "notes", "k", #"{"of":"ann"}"#])
+        #expect(try bench.run(["get", "notes", "k", "--profile", "bob"]).code == 3)
+        try bench.good(["put", "notes", "k", #"{"of":"bob"}"#], variables: ["THICKET_PROFILE": "bob"])
+        #expect(try bench.good(["get", "notes", "k", "--path", "of"]) == "ann\n")
+        #expect(try bench.good(["get", "notes", "k", "--path", "of", "--token", bob]) == "bob\n")
+        let nobody: [String: String] = [
+            "HOME": "", "THICKET_HOME": "", "THICKET_SERVER": bench.address, "THICKET_APP": "notes",
+            "THICKET_TOKEN": bob,
+        ]
+        #expect(try bench.good(["get", "notes", "k", "--path", "of"], variables: nobody) == "bob\n")
+    }
+
+    @Test("a token that is not accepted ends with 6 and keeps nothing")
+    func wrongToken() throws {
+        let bench: CommandBench = try .init()
+        let words: [String] = ["--server", bench.address, "--app", "notes", "--token", "nonsense"]
+        let login: ChildProcess.Outcome = try bench.run(["login"] + words)
+        #expect(login.code == 6 && login.errors.contains("does not accept this token"), "\(login)")
+        #expect(!bench.exists("home/profiles"))
+        #expect(try bench.run(["get", "notes", "k"] + words).code == 6)
+    }
+
+    @Test("a token that may only read reads; its change is refused with 6 and leaves no trace")
+    func readOnly() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["put", "notes", "k", #"{"a":1}"#])
+        try bench.login(home: "reader", token: try bench.token(readOnly: true))
+        for words: [String] in [["put", "notes", "k", #"{"a":2}"#], ["rm", "notes", "k"]] {
+            let outcome: ChildProcess.Outcome = try bench.run(words, home: "reader")
+            #expect(outcome.code == 6 && outcome.errors.contains("reading only"), "\(outcome)")
+        }
+        #expect(try bench.good(["get", "notes", "k", "--json"], home: "reader") == #"{"a":1}"# + "\n")
+        #expect(try bench.good(["ls", "notes", "--offline"], home: "reader") == "k  v1\n")
+    }
+
+    @Test("an object that is too large is refused with 4, and stays as it was")
+    func tooLarge() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["put", "notes", "k", #"{"a":1}"#])
+        let large: String = #"{"a":""# + String(repeating: "x", count: 2 << 20) + #""}"#
+        try bench.write("large.json", large)
+        let outcome: ChildProcess.Outcome = try bench.run(["put", "notes", "k", "@" + bench.path("large.json")])
+        #expect(
+            outcome.code == 4 && outcome.errors.contains("413"), "\(outcome.code ?? -1) \(outcome.errors.prefix(400))")
+        #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":1}"# + "\n")
+    }
+
+    @Test("without a server commands end with 5 at once; --offline works on the copy and sends later")
+    func offline() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["put", "notes", "k", #"{"a":1}"#])
+        try bench.stopServer()
+        for words: [String] in [
+            ["get", "notes", "k"], ["put", "notes", "k", "{}"], ["ls", "notes"], ["watch", "notes"],
+        ] {
+            let outcome: ChildProcess.Outcome = try bench.run(words)
+            #expect(outcome.code == 5 && outcome.errors.contains("cannot be reached"), "\(words) \(outcome)")
+        }
+        #expect(try bench.good(["get", "notes", "k", "--offline", "--json"]) == #"{"a":1}"# + "\n")
+        try bench.good(["put", "notes", "k", #"{"a":2}"#, "--offline"])
+        let status: ChildProcess.Outcome = try bench.run(["status"])
+        #expect(status.code == 5 && status.output.contains("1 not sent"), "\(status)")
+        let logout: ChildProcess.Outcome = try bench.run(["logout"])
+        #expect(logout.code == 1 && logout.errors.contains("never sent"))
+        try bench.startServer()
+        try bench.login(home: "other")
+        #expect(try bench.good(["get", "notes", "k", "--json"], home: "other") == #"{"a":1}"# + "\n")
+        try bench.good(["ls", "notes"])
+        #expect(try bench.good(["get", "notes", "k", "--json"], home: "other") == #"{"a":2}"# + "\n")
+        #expect(try bench.good(["status"]).contains("not sent") == false)
+    }
+
+    @Test("two commands work on one bucket at once; only what needs the copy itself is refused with 7")
+    func together() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["put", "notes", "k", #"{"a":1}"#])
+        // An editor that waits for a file holds the copy open.
+        try bench.write("editor", "#!/bin/sh\necho open > '\(bench.path("pipe"))'\nread x < '\(bench.path("pipe"))'\n")
+        mkfifo(bench.path("pipe"), 0o600)
+        let edit: ChildProcess = try .init(
+            [Programs.thicket, "edit", "notes", "k"],
+            variables: ["THICKET_HOME": bench.path("home"), "VISUAL": "", "EDITOR": bench.path("editor")])
+        #expect(bench.read("pipe") == "open\n")
+        #expect(try bench.run(["get", "notes", "k", "--offline"]).code == 7)
+        #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":1}"# + "\n")
+        #expect(try bench.good(["put", "notes", "k", #"{"a":2}"#]).contains("version 2"))
+        #expect(try bench.good(["status"]).contains("used by another command"))
+        try bench.write("pipe", "go\n")
+        let outcome: ChildProcess.Outcome = try edit.finish()
+        #expect(outcome.code == 0 && outcome.output.contains("nothing changed"), "\(outcome)")
+    }
+}

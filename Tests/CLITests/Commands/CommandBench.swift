@@ -1,0 +1,79 @@
+import Glibc
+import Testing
+import ThicketProcesses
+
+/// A real server, and the real `thicket` with homes of its own.
+final class CommandBench {
+    let place: TemporaryFolder = .init("cli")
+    private(set) var server: Daemon
+    let token: String
+
+    init() throws {
+        mkdir(place.path + "/data", 0o700)
+        token = try Daemon.token(place.path + "/data", app: "notes", user: "ann@example.com")
+        server = try Daemon(folder: place.path + "/data")
+    }
+
+    var address: String { "http://127.0.0.1:\(server.port)" }
+    func path(_ name: String) -> String { place.path + "/" + name }
+
+    func stopServer() throws { try server.kill() }
+    /// Starts it again on the same port.
+    func startServer() throws { server = try Daemon(folder: place.path + "/data", port: server.port) }
+
+    func token(user: String = "ann@example.com", readOnly: Bool = false) throws -> String {
+        try Daemon.token(place.path + "/data", app: "notes", user: user, readOnly: readOnly)
+    }
+
+    private func variables(_ home: String, _ more: [String: String]) -> [String: String] {
+        ["THICKET_HOME": path(home), "SWIFT_BACKTRACE": "enable=no", "VISUAL": ""].merging(more) { $1 }
+    }
+
+    /// Runs `thicket` to its end.
+    @discardableResult
+    func run(
+        _ words: [String], home: String = "home", input: String = "", variables more: [String: String] = [:]
+    ) throws -> ChildProcess.Outcome {
+        try ChildProcess.run([Programs.thicket] + words, input: input, variables: variables(home, more))
+    }
+
+    /// Runs it and expects it to end well; gives its output.
+    @discardableResult
+    func good(_ words: [String], home: String = "home", variables more: [String: String] = [:]) throws -> String {
+        let outcome: ChildProcess.Outcome = try run(words, home: home, variables: more)
+        guard outcome.code == 0 else {
+            throw ProcessError("thicket \(words.joined(separator: " ")) ended with \(outcome): \(outcome.errors)")
+        }
+        return outcome.output
+    }
+
+    /// Starts it.
+    func start(_ words: [String], home: String = "home") throws -> ChildProcess {
+        try ChildProcess([Programs.thicket] + words, variables: variables(home, [:]))
+    }
+
+    func login(home: String = "home", token: String? = nil) throws {
+        try good(
+            ["login", "--server", address, "--app", "notes", "--token", token ?? self.token], home: home)
+    }
+
+    // MARK: - Files
+
+    func write(_ name: String, _ text: String) throws {
+        let file: Int32 = open(path(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o755)
+        guard file >= 0 else { throw ProcessError("cannot write \(name)") }
+        defer { close(file) }
+        _ = Glibc.write(file, text, text.utf8.count)
+    }
+
+    func read(_ name: String) -> String? {
+        let file: Int32 = open(path(name), O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        let count: Int = Glibc.read(file, &bytes, bytes.count)
+        return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
+    }
+
+    func exists(_ name: String) -> Bool { access(path(name), F_OK) == 0 }
+}

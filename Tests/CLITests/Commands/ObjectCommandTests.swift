@@ -1,0 +1,188 @@
+import Glibc
+import Testing
+import ThicketProcesses
+
+/// The commands about single objects, as processes against a real server.
+@Suite("thicket: objects")
+struct ObjectCommandTests {
+    @Test("what one profile puts another gets; rm, history and revert do what they say")
+    func life() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.login(home: "other")
+        #expect(
+            try bench.good(["put", "notes", "plan", #"{"title":"Oak","n":1.50}"#]) == "notes/plan is at version 1\n")
+        #expect(
+            try bench.good(["get", "notes", "plan", "--json"], home: "other") == #"{"title":"Oak","n":1.50}"# + "\n")
+        #expect(try bench.good(["get", "notes", "plan", "--path", "title"], home: "other") == "Oak\n")
+        try bench.good(["put", "notes", "plan", #"{"title":"Elm"}"#], home: "other")
+        #expect(try bench.good(["ls", "notes"]) == "plan  v2\n")
+        let history: String = try bench.good(["history", "notes", "plan", "--json"])
+        #expect(
+            history == #"{"version":2,"object":{"title":"Elm"}}"# + "\n"
+                + #"{"version":1,"object":{"title":"Oak","n":1.50}}"# + "\n")
+        #expect(try bench.good(["history", "notes", "plan", "--diff"]).contains("    - n\n"))
+        #expect(try bench.good(["get", "notes", "plan", "--version", "1", "--path", "n"]) == "1.50\n")
+        #expect(try bench.good(["revert", "notes", "plan", "1"]).contains("version 3"))
+        #expect(try bench.good(["get", "notes", "plan", "--path", "title"], home: "other") == "Oak\n")
+        try bench.good(["rm", "notes", "plan"], home: "other")
+        #expect(try bench.run(["get", "notes", "plan"]).code == 3)
+        #expect(try bench.run(["rm", "notes", "plan"]).code == 3)
+        #expect(try bench.run(["rm", "--force", "notes", "plan"]).code == 0)
+        #expect(try bench.good(["ls"]) == "notes\n")
+    }
+
+    @Test("an object comes from the command line, from a file and from standard input")
+    func sources() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.write("o.json", "{\n \"from\": \"file\" }\n")
+        try bench.good(["put", "notes", "f", "@" + bench.path("o.json")])
+        #expect(try bench.run(["put", "notes", "s", "-"], input: #"{"from":"pipe"}"#).code == 0)
+        #expect(try bench.good(["get", "notes", "f", "--path", "from"]) == "file\n")
+        #expect(try bench.good(["get", "notes", "s", "--path", "from"]) == "pipe\n")
+        #expect(try bench.run(["put", "notes", "s", "@" + bench.path("none")]).code == 3)
+        #expect(try bench.good(["put", "notes", "f", #"{"from":"file"}"#]).contains("is so already"))
+    }
+
+    @Test(
+        "what cannot be used ends with 2 and a reason",
+        arguments: [
+            (["put", "notes", "k", "{"], "it ends too early"), (["put", "notes", "k", "[1]"], "not an object"),
+            (["put", "notes", "a b", "{}"], "is no key"), (["get", "no/tes", "k"], "is no bucket name"),
+            (["get", "notes", "k", "--version", "x"], "a version is a number"),
+            (["get", "notes", "k", "--path", "a..b"], "--path"), (["ls", "notes", "--timeout", "soon"], "--timeout"),
+            (["ls", "--profile", "../x"], "no profile name"), (["frobnicate"], "there is no command"),
+            (["history", "notes", "k", "--limit", "0"], "--limit"),
+        ] as [([String], String)])
+    func unusable(words: [String], reason: String) throws {
+        let variables: [String: String] = [
+            "THICKET_HOME": "/nonexistent", "THICKET_SERVER": "http://127.0.0.1:1", "THICKET_APP": "notes",
+            "THICKET_TOKEN": "t",
+        ]
+        let outcome: ChildProcess.Outcome = try ChildProcess.run([Programs.thicket] + words, variables: variables)
+        #expect(outcome.code == 2 && outcome.errors.contains(reason), "\(outcome)")
+    }
+
+    @Test("the editor's save is merged with what came meanwhile, and told")
+    func editing() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.login(home: "other")
+        try bench.good(["put", "notes", "plan", #"{"text":"one two three","n":1}"#])
+        // The editor changes one word; meanwhile somebody else changes another.
+        try bench.write(
+            "editor",
+            """
+            #!/bin/sh
+            THICKET_HOME='\(bench.path("other"))' '\(Programs.thicket)' put notes plan '{"text":"one two THREE","n":2}' || exit 9
+            sed 's/one/ONE/' "$1" > "$1.new" && mv "$1.new" "$1"
+            """)
+        let outcome: ChildProcess.Outcome = try bench.run(
+            ["edit", "notes", "plan"], variables: ["EDITOR": bench.path("editor")])
+        #expect(outcome.code == 0 && outcome.errors.contains("both edits are in"), "\(outcome)")
+        #expect(try bench.good(["get", "notes", "plan", "--json"]) == #"{"text":"ONE two THREE","n":2}"# + "\n")
+    }
+
+    @Test("one text is edited alone, a new object is begun, and nothing is saved when nothing changed")
+    func editingText() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        let append: [String: String] = ["EDITOR": "sh -c 'echo more >> \"$1\"' x"]
+        try bench.good(["edit", "notes", "fresh.md", "--text", "text"], variables: append)
+        #expect(try bench.good(["get", "notes", "fresh.md", "--json"]) == #"{"text":"more"}"# + "\n")
+        let same: String = try bench.good(["edit", "notes", "fresh.md"], variables: ["EDITOR": "true"])
+        #expect(same == "notes/fresh.md: nothing changed\n")
+        #expect(try bench.good(["ls", "notes"]) == "fresh.md  v1\n")
+    }
+
+    @Test("what the user wrote is kept when it cannot be saved, and named")
+    func editingBroken() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["put", "notes", "plan", #"{"n":1}"#])
+        let outcome: ChildProcess.Outcome = try bench.run(
+            ["edit", "notes", "plan"], variables: ["EDITOR": "sh -c 'echo \"{ half\" > \"$1\"' x"])
+        #expect(outcome.code == 1 && outcome.errors.contains("is not JSON"), "\(outcome)")
+        let kept: String = try #require(
+            outcome.errors.split(separator: "\n").last?.split(separator: " ").last.map(String.init))
+        #expect(kept.hasSuffix("/plan.json") && access(kept, F_OK) == 0)
+        unlink(kept)
+        rmdir(String(kept.dropLast("/plan.json".count)))
+        let failing: ChildProcess.Outcome = try bench.run(["edit", "notes", "plan"], variables: ["EDITOR": "false"])
+        #expect(failing.code == 1 && failing.errors.contains("ended with code 1"))
+        let missing: ChildProcess.Outcome = try bench.run(
+            ["edit", "notes", "plan"], variables: ["EDITOR": "no-such-editor"])
+        #expect(missing.code == 1 && missing.errors.contains("set EDITOR"))
+    }
+
+    @Test("watch tells what others do, as JSON and in words, beside other commands, and ends with 0 on Ctrl-C")
+    func watching() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.login(home: "other")
+        try bench.good(["put", "notes", "plan", #"{"title":"Oak"}"#])
+        let lines: ChildProcess = try bench.start(["watch", "notes", "--json"])
+        let words: ChildProcess = try bench.start(["watch", "notes", "plan", "--all"], home: "other")
+        try lines.wait(for: "watching notes")
+        try words.wait(for: "= plan")
+        try bench.good(["put", "notes", "plan", #"{"title":"Elm"}"#])
+        try bench.good(["put", "notes", "new", #"{"a":1}"#], home: "other")
+        try bench.good(["rm", "notes", "new"], home: "other")
+        try lines.wait(for: #"{"event":"removed","key":"new"}"#)
+        try words.wait(for: "{+Elm+}")
+        lines.signal(SIGINT)
+        words.signal(SIGTERM)
+        let outcome: ChildProcess.Outcome = try lines.finish()
+        #expect(outcome.code == 0)
+        let told: [String] = outcome.output.split(separator: "\n").map(String.init)
+        #expect(
+            told == [
+                #"{"event":"changed","key":"plan","new":false,"object":{"title":"Elm"},"diff":{"title":{"o":"d","v":"-3\t+Elm"}}}"#,
+                #"{"event":"changed","key":"new","new":true,"object":{"a":1},"diff":{"a":{"o":"+","v":1}}}"#,
+                #"{"event":"removed","key":"new"}"#,
+            ])
+        #expect(try words.finish().code == 0)
+    }
+
+    @Test("watch outlives a server that goes away and comes back")
+    func reconnecting() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        let watch: ChildProcess = try bench.start(["watch", "notes", "--json"])
+        try watch.wait(for: "watching notes")
+        try bench.stopServer()
+        try watch.wait(for: "offline (")
+        try bench.startServer()
+        try bench.good(["put", "notes", "late", #"{"a":1}"#])
+        try watch.wait(for: #""key":"late""#)
+        watch.signal(SIGINT)
+        #expect(try watch.finish().code == 0)
+    }
+
+    @Test("jsondiff answers line by line, and goes on after a line it cannot read")
+    func jsondiff() throws {
+        let input: String = #"{"source":{"a":1},"target":{"a":2}}"# + "\n\nnonsense\n" + #"{"source":{},"target":{}}"#
+        let outcome: ChildProcess.Outcome = try ChildProcess.run(
+            [Programs.thicket, "jsondiff", "diff", "--lines"], input: input)
+        let lines: [Substring] = outcome.output.split(separator: "\n")
+        #expect(outcome.code == 0 && lines.count == 3)
+        #expect(lines.first == #"{"diff":{"a":{"o":"r","v":2}}}"# && lines.last == #"{"diff":{}}"#)
+        #expect(lines[1].hasPrefix(#"{"error":"#))
+        #expect(try ChildProcess.run([Programs.thicket, "jsondiff", "diff"]).code == 2)
+    }
+
+    @Test("the completion scripts are taken by their shells", arguments: ["bash", "zsh", "fish"])
+    func completion(shell: String) throws {
+        let outcome: ChildProcess.Outcome = try ChildProcess.run([Programs.thicket, "completion", shell])
+        #expect(outcome.code == 0 && outcome.output.contains("mirror"))
+        guard let program: String = ["/bin/", "/usr/bin/"].map({ $0 + shell }).first(where: { access($0, X_OK) == 0 })
+        else { return }
+        let folder: TemporaryFolder = .init("completion")
+        let file: Int32 = open(folder.path + "/script", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        _ = write(file, outcome.output, outcome.output.utf8.count)
+        close(file)
+        let checked: ChildProcess.Outcome = try ChildProcess.run([program, "-n", folder.path + "/script"])
+        #expect(checked.code == 0, "\(checked.errors)")
+    }
+}

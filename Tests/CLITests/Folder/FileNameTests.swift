@@ -1,0 +1,104 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketCLI
+
+@Suite("File names and keys")
+struct FileNameTests {
+    @Test(
+        "a file belongs to a key and back",
+        arguments: [
+            ("plan.json", "plan", .json), ("plan.md", "plan.md", .text), ("plan", "plan", .text),
+            ("my notes.txt", "my%20notes.txt", .text), ("100%.txt", "100%25.txt", .text),
+            ("Übersicht.json", "%C3%9Cbersicht", .json), ("a.json.json", "a.json", .json),
+            ("user@example.com", "user@example.com", .text), ("=", "%3D", .text), ("a=b.txt", "a%3Db.txt", .text),
+            ("=a%2Fb.json", "a%2Fb", .json), ("=100%", "100%", .text), ("=.hidden", ".hidden", .text),
+            ("=..", "..", .text),
+        ] as [(String, String, FileKind)])
+    func pairs(name: String, key: String, kind: FileKind) throws {
+        let file: FileName = try FileName(file: name)
+        #expect(file.key == key && file.kind == kind)
+        // The other way gives the plain name of the key, which belongs to the same key.
+        let back: FileName = try FileName(key: key, kind: kind)
+        #expect(try FileName(file: back.name).key == key)
+    }
+
+    @Test(
+        "keys that no file name could give stand as they are behind an equals sign",
+        arguments: [
+            ("a%2Fb", "=a%2Fb"), ("100%", "=100%"), (".hidden", "=.hidden"), ("..", "=.."), (".", "=."),
+            ("%00", "=%00"), ("%41", "=%41"), ("%c3%9c", "=%c3%9c"), ("%FF", "=%FF"), ("%3Dx", "=%3Dx"),
+            ("%7E", "=%7E"), ("x%7E", "=x%7E"), ("a.tmp", "=a.tmp"), ("plan", "plan"), ("a%20b", "a b"),
+        ] as [(String, String)])
+    func unusual(key: String, name: String) throws {
+        let file: FileName = try FileName(key: key, kind: .text)
+        #expect(file.name == name)
+        #expect(try FileName(file: file.name) == file)
+    }
+
+    @Test("a text whose key ends as JSON files do becomes a JSON file")
+    func jsonEnding() throws {
+        let file: FileName = try FileName(key: "a.json", kind: .text)
+        #expect(file.name == "a.json.json" && file.kind == .json)
+        #expect(try FileName(file: file.name).key == "a.json")
+    }
+
+    @Test(
+        "hidden and temporary files belong to nothing",
+        arguments: [".git", ".thicket", ".plan.swp", "plan~", "#plan#", "4913", "x.swp", "x.tmp", "x.part", ""])
+    func passedOver(name: String) {
+        #expect(throws: FileName.Problem.passedOver) { try FileName(file: name) }
+    }
+
+    @Test("names whose keys would be too long are told")
+    func long() throws {
+        #expect(throws: FileName.Problem.keyTooLong) { try FileName(file: String(repeating: "ä", count: 100)) }
+        #expect(throws: FileName.Problem.keyTooLong) {
+            try FileName(key: String(repeating: "k", count: 249), kind: .text)
+        }
+        #expect(try FileName(key: String(repeating: "k", count: 248), kind: .json).name.utf8.count == 253)
+    }
+
+    @Test("any key becomes a file name that gives the key again", arguments: [UInt64(1), 2])
+    func keys(seed: UInt64) throws {
+        var random: SeededRandom = .init(seed: seed)
+        let letters: [Character] = Array("ab.%@_-2F0Ej~=C39c".filter { $0 != "~" && $0 != "=" })
+        for _ in 0..<4_000 {
+            let key: String = String(
+                (0..<Int.random(in: 1...12, using: &random)).compactMap { _ in letters.randomElement(using: &random) })
+            for kind: FileKind in [.json, .text] {
+                let file: FileName = try FileName(key: key, kind: kind)
+                let back: FileName = try FileName(file: file.name)
+                #expect(back.key == key && back.kind == file.kind, "seed \(seed), key \(key) as \(file.name)")
+            }
+        }
+    }
+
+    @Test("different file names have different keys", arguments: [UInt64(3), 4])
+    func names(seed: UInt64) throws {
+        var random: SeededRandom = .init(seed: seed)
+        let letters: [Character] = Array("ab.% =2F0EäC3D%")
+        var known: [String: String] = [:]
+        for _ in 0..<6_000 {
+            let name: String = String(
+                (0..<Int.random(in: 1...6, using: &random)).compactMap { _ in letters.randomElement(using: &random) })
+            guard let file: FileName = try? FileName(file: name), file.kind == .text else { continue }
+            #expect((try? EntityKey(file.key)) != nil, "\(name)")
+            let other: String = known[file.key] ?? name
+            #expect(other.utf8.elementsEqual(name.utf8), "seed \(seed): \(name) and \(other) are both \(file.key)")
+            known[file.key] = name
+        }
+    }
+
+    @Test("of two files of one object one is taken and the other named")
+    func scan() {
+        let scan: FolderScan = .init(["plan.json", "plan", "sub", ".x", "b.md"], isFolder: { $0 == "sub" })
+        #expect(scan.sorted.map(\.name) == ["b.md", "plan"])
+        #expect(scan.problems.map(\.name) == ["plan.json", "sub"])
+        let preferring: FolderScan = .init(
+            ["plan.json", "plan"], isFolder: { _ in false }, preferred: { _ in "plan.json" })
+        #expect(preferring.sorted.map(\.name) == ["plan.json"])
+        #expect(preferring.problems.map(\.name) == ["plan"])
+    }
+}

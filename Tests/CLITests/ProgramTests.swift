@@ -1,0 +1,121 @@
+import Testing
+import ThicketCommandLine
+
+@testable import ThicketCLI
+
+/// The declaration of the program, and what it says about itself.
+@Suite("thicket: declaration")
+struct ProgramTests {
+    private static let commands: [Command] = ThicketProgram.program.commands
+
+    @Test(
+        "every command but version has an example, and every example is a call that can be run",
+        arguments: commands.map(\.name))
+    func examples(name: String) throws {
+        let command: Command = try #require(ProgramTests.commands.first { $0.name == name })
+        #expect(!command.examples.isEmpty || name == "version")
+        for example: Example in command.examples {
+            let calls: [[String]] = ShellWords.calls(of: "thicket", in: example.line)
+            #expect(!calls.isEmpty, "no call in: \(example.line)")
+            for words: [String] in calls {
+                guard case .run = ThicketProgram.program.parse(words) else {
+                    Issue.record("cannot be run: \(example.line)")
+                    continue
+                }
+            }
+        }
+    }
+
+    @Test("every command that talks to a server can be told which", arguments: commands.map(\.name))
+    func overrides(name: String) throws {
+        guard name != "jsondiff", name != "version" else { return }
+        let command: Command = try #require(ProgramTests.commands.first { $0.name == name })
+        let options: Set<String> = Set(command.options.map(\.name))
+        #expect(options.isSuperset(of: ["server", "app", "token", "profile", "ca", "proxy", "timeout"]))
+    }
+
+    @Test("the help tells every exit code once")
+    func exitCodes() {
+        let help: String = ThicketProgram.program.help()
+        for (code, meaning) in ExitCode.meanings {
+            #expect(help.contains("\(code.number) \(meaning)"), "\(code.number)")
+        }
+        #expect(Set(ExitCode.meanings.map(\.code)).count == ExitCode.meanings.count)
+        #expect(ExitCode.meanings.map(\.code.number) == Array(0...7))
+    }
+
+    @Test(
+        "words that cannot be used are refused, and the message names them",
+        arguments: [
+            (["put", "notes"], "KEY is missing"),
+            (["get", "notes", "plan", "--verson", "3"], "did you mean --version?"),
+            (["histroy"], "did you mean 'history'?"), (["ls", "a", "b"], "'b' is one word too many"),
+            (["get", "notes", "plan", "--version"], "--version needs a value"), (["rm", "notes"], "KEY is missing"),
+        ] as [([String], String)])
+    func refused(words: [String], message: String) {
+        guard case .refuse(let text) = ThicketProgram.program.parse(words) else {
+            Issue.record("\(words) was not refused")
+            return
+        }
+        #expect(text.contains(message), "\(text)")
+    }
+
+    @Test(
+        "times are read with their units",
+        arguments: [
+            ("30s", .seconds(30)), ("500ms", .milliseconds(500)), ("2m", .seconds(120)), ("1h", .seconds(3_600)),
+            ("7", .seconds(7)), ("", nil), ("s", nil), ("-1s", nil), ("1d", nil), ("1.5s", nil),
+            ("999999999999999999999s", nil),
+        ] as [(String, Duration?)])
+    func times(text: String, expected: Duration?) {
+        #expect(Duration(written: text) == expected)
+    }
+
+    @Test("flags win over the environment, and an empty variable counts as none")
+    func settings() throws {
+        func call(_ words: [String], _ environment: [String: String]) throws -> Call {
+            guard case .run(let invocation) = ThicketProgram.program.parse(words) else { throw Unusable() }
+            return Call(invocation, environment)
+        }
+        let environment: [String: String] = ["THICKET_SERVER": "http://e", "THICKET_APP": ""]
+        #expect(try call(["ls", "--server", "http://f"], environment).setting("server") == "http://f")
+        #expect(try call(["ls"], environment).setting("server") == "http://e")
+        #expect(try call(["ls"], environment).setting("app") == nil)
+        #expect(throws: Failure.self) { try call(["ls", "--timeout", "soon"], [:]).timeout() }
+    }
+
+    private struct Unusable: Error {}
+}
+
+/// The calls of a program in a line of shell, roughly: quotes, pipes, redirections, assignments.
+private enum ShellWords {
+    static func calls(of program: String, in line: String) -> [[String]] {
+        var calls: [[String]] = []
+        for part: [String] in words(line).split(separator: "|").map(Array.init) {
+            guard let start: Int = part.firstIndex(of: program) else { continue }
+            calls.append(Array(part[(start + 1)...].prefix { $0 != "<" && $0 != ">" }))
+        }
+        return calls
+    }
+
+    private static func words(_ line: String) -> [String] {
+        var words: [String] = []
+        var word: String?
+        var quote: Character?
+        for letter: Character in line {
+            if let open: Character = quote {
+                if letter == open { quote = nil } else { word = (word ?? "") + String(letter) }
+            } else if letter == "'" || letter == "\"" {
+                quote = letter
+                word = word ?? ""
+            } else if letter == " " {
+                if let done: String = word { words.append(done) }
+                word = nil
+            } else {
+                word = (word ?? "") + String(letter)
+            }
+        }
+        if let done: String = word { words.append(done) }
+        return words
+    }
+}

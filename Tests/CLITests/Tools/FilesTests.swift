@@ -1,0 +1,83 @@
+import Glibc
+import Testing
+import ThicketProcesses
+
+@testable import ThicketCLI
+
+/// Steps on files that others may change at any moment, on the real file system.
+@Suite("Files")
+struct FilesTests {
+    private let folder: TemporaryFolder = .init("files")
+    private func path(_ name: String) -> String { folder.path + "/" + name }
+    private func write(_ name: String, _ text: String) throws {
+        try Files.replace(path(name), Array(text.utf8), mode: 0o640)
+    }
+    private func text(_ name: String) -> String? {
+        guard case .bytes(let bytes) = Files.read(path(name), bytesMax: 1 << 20) else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+    private func replace(_ name: String, expecting: String?, _ text: String) throws -> Files.Guarded {
+        try Files.replace(
+            path(name), expecting: expecting.map { Array($0.utf8) }, Array(text.utf8), bytesMax: 1 << 20)
+    }
+
+    @Test("a file is replaced only while it holds what is expected")
+    func replacing() throws {
+        #expect(try replace("a", expecting: nil, "one") == .done)
+        #expect(try replace("a", expecting: nil, "two") == .changedMeanwhile)
+        #expect(try replace("a", expecting: "other", "two") == .changedMeanwhile)
+        #expect(text("a") == "one")
+        #expect(try replace("a", expecting: "one", "two") == .done)
+        #expect(text("a") == "two")
+        #expect(try replace("gone", expecting: "one", "two") == .changedMeanwhile)
+        #expect(Files.names(in: folder.path) == ["a"])
+    }
+
+    @Test("the permissions of a replaced file stay")
+    func mode() throws {
+        try write("a", "one")
+        #expect(try replace("a", expecting: "one", "two") == .done)
+        var status: stat = .init()
+        #expect(stat(path("a"), &status) == 0 && status.st_mode & 0o777 == 0o640)
+    }
+
+    @Test("a file is removed only while it holds what is expected")
+    func removing() throws {
+        try write("a", "one")
+        #expect(try Files.remove(path("a"), expecting: Array("two".utf8), bytesMax: 1 << 20) == .changedMeanwhile)
+        #expect(text("a") == "one")
+        #expect(try Files.remove(path("a"), expecting: Array("one".utf8), bytesMax: 1 << 20) == .done)
+        #expect(try Files.remove(path("a"), expecting: Array("one".utf8), bytesMax: 1 << 20) == .changedMeanwhile)
+        #expect(Files.names(in: folder.path).isEmpty)
+    }
+
+    @Test("a name that is taken is not taken again")
+    func renaming() throws {
+        try write("a", "one")
+        try write("b", "two")
+        #expect(Files.renameNew(path("a"), path("b")) == EEXIST)
+        #expect(Files.renameNew(path("a"), path("c")) == 0)
+        #expect(text("b") == "two" && text("c") == "one" && text("a") == nil)
+    }
+
+    @Test("what is no regular file is not read, and what is too large neither")
+    func reading() throws {
+        mkdir(path("d"), 0o700)
+        mkfifo(path("f"), 0o600)
+        try write("a", "12345")
+        #expect(Files.read(path("d"), bytesMax: 10) == .failed("it is no regular file"))
+        #expect(Files.read(path("f"), bytesMax: 10) == .failed("it is no regular file"))
+        #expect(Files.read(path("a"), bytesMax: 4) == .failed("it is larger than 4 bytes"))
+        #expect(Files.read(path("none"), bytesMax: 4) == .absent)
+    }
+
+    @Test("a tree is removed without following links")
+    func tree() throws {
+        mkdir(path("t"), 0o700)
+        try write("t/x", "1")
+        try write("kept", "1")
+        symlink(path("kept"), path("t/link"))
+        try Files.removeTree(path("t"))
+        #expect(Files.names(in: folder.path) == ["kept"])
+    }
+}
