@@ -23,6 +23,8 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     /// Sleeps, on the thread, until the wake descriptor is readable or something else happens.
     private var sleep: ((_ wake: Int32, _ milliseconds: Int32) -> Void)?
 
+    private static let stackBytes: Int = 16 << 20
+
     /// - Throws: `limit` when the system gives no pipe or no thread.
     package init() throws(ClientError) {
         var ends: [Int32] = [-1, -1]
@@ -36,7 +38,12 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         pipeEnds = (ends[0], ends[1])
         var thread: pthread_t = pthread_t()
         let held: UnsafeMutableRawPointer = Unmanaged.passRetained(self).toOpaque()
-        let result: Int32 = pthread_create(&thread, nil, engineLoopMain, held)
+        // Merging follows the nesting of objects, which is deep for whoever wants to see it.
+        var attributes: pthread_attr_t = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        pthread_attr_setstacksize(&attributes, Self.stackBytes)
+        let result: Int32 = pthread_create(&thread, &attributes, engineLoopMain, held)
+        pthread_attr_destroy(&attributes)
         guard result == 0 else {
             Unmanaged<EngineLoop>.fromOpaque(held).release()
             throw ClientError(.limit, "the system gives no more threads (errno \(result))")

@@ -18,6 +18,26 @@ package struct LocalBatch: Sendable {
     package var isEmpty: Bool { entities.isEmpty && buckets.isEmpty }
 }
 
+/// An object with something unconfirmed, in short.
+package struct EditedKey: Sendable, Equatable {
+    package let key: EntityKey
+    package let hasEdits: Bool
+    package let isRefused: Bool
+    package let isStale: Bool
+
+    package init(key: EntityKey, hasEdits: Bool, isRefused: Bool, isStale: Bool) {
+        self.key = key
+        self.hasEdits = hasEdits
+        self.isRefused = isRefused
+        self.isStale = isStale
+    }
+
+    package init(_ key: EntityKey, _ edits: EditState) {
+        self.init(
+            key: key, hasEdits: edits.hasEdits, isRefused: edits.refusal != nil, isStale: edits.wanted != nil)
+    }
+}
+
 /// Where a client keeps what must survive: ghosts, unconfirmed edits, positions. One process at a time.
 ///
 /// Calls are synchronous and come from one thread. An error means that nothing of the call took effect.
@@ -33,8 +53,8 @@ package protocol LocalStore: AnyObject {
     func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord?
     /// Keys of objects the app sees, in byte order, behind `after`, at most `limit`.
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey]
-    /// Keys whose `edits` are not empty, in byte order.
-    func editedKeys(_ bucket: BucketName) throws(ClientError) -> [EntityKey]
+    /// Objects whose `edits` are not empty, in byte order of their keys.
+    func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey]
     /// Keys of objects the server had, which the walk has not met.
     func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey]
     /// Keys and versions of objects the server has, in byte order, at most `limit`.

@@ -29,7 +29,11 @@ package final class MemoryLocalStore: LocalStore {
         guard let after else { return Array(keys.prefix(limit)) }
         return Array(keys.drop { !(after < $0) }.prefix(limit))
     }
-    package func editedKeys(_ bucket: BucketName) -> [EntityKey] { keys(bucket) { !$0.edits.isEmpty } }
+    package func edited(_ bucket: BucketName) -> [EditedKey] {
+        keys(bucket) { !$0.edits.isEmpty }.compactMap { key in
+            entities[bucket]?[key].map { EditedKey(key, $0.edits) }
+        }
+    }
     package func keysUnseen(_ bucket: BucketName, walk: Int64) -> [EntityKey] {
         keys(bucket) { $0.ghost.object != nil && $0.walk != walk }
     }

@@ -212,10 +212,23 @@ package final class SQLiteLocalStore: LocalStore {
         return try keys(query) { $0.bind(1, row).bind(2, after?.text ?? "").bind(3, Int64(limit)) }
     }
 
-    package func editedKeys(_ bucket: BucketName) throws(ClientError) -> [EntityKey] {
+    package func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] {
         guard let row: Int64 = bucketRows[bucket] else { return [] }
-        let query: String = "SELECT key FROM edit JOIN entity ON entity.id = edit.id WHERE bucket = ?1 ORDER BY key"
-        return try keys(query) { $0.bind(1, row) }
+        return try sql { (database) throws(SQLiteError) in
+            var found: [EditedKey] = []
+            let query: String = """
+                SELECT key, ccid IS NOT NULL OR later IS NOT NULL, refusal IS NOT NULL, wanted IS NOT NULL
+                FROM edit JOIN entity ON entity.id = edit.id WHERE bucket = ?1 ORDER BY key
+                """
+            let rows: Statement = try database.statement(query).bind(1, row)
+            defer { rows.reset() }
+            while try rows.step() {
+                guard let key: EntityKey = try? EntityKey(rows.text(0)) else { continue }
+                let flags: [Bool] = (1...3).map { rows.integer($0) != 0 }
+                found.append(EditedKey(key: key, hasEdits: flags[0], isRefused: flags[1], isStale: flags[2]))
+            }
+            return found
+        }
     }
 
     package func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {

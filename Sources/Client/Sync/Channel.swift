@@ -62,7 +62,8 @@ struct Channel {
     var reloads: [EntityKey: Int64] = [:]
     /// Objects to ask for when there is room.
     var reloadQueue: KeyQueue = KeyQueue()
-    /// Pending changes from before this connection, or refused by 500 or 503: to be sent again as they are.
+    /// Objects with edits from before this connection, and changes refused by 500 or 503: what is pending there goes
+    /// again as it was.
     var resend: KeyQueue = KeyQueue()
     /// Objects with edits that are not yet a change.
     var ready: KeyQueue = KeyQueue()
@@ -84,10 +85,10 @@ struct Channel {
     init(record: BucketRecord) { self.record = record }
 
     /// Keeps the sets of keys in step with an object's edits.
-    mutating func note(_ key: EntityKey, _ edits: EditState) {
-        if edits.hasEdits { edited.insert(key) } else { edited.remove(key) }
-        if edits.refusal != nil { refused.insert(key) } else { refused.remove(key) }
-        if edits.wanted != nil { stale.insert(key) } else { stale.remove(key) }
+    mutating func note(_ object: EditedKey) {
+        if object.hasEdits { edited.insert(object.key) } else { edited.remove(object.key) }
+        if object.isRefused { refused.insert(object.key) } else { refused.remove(object.key) }
+        if object.isStale { stale.insert(object.key) } else { stale.remove(object.key) }
     }
 
     mutating func disconnected() {

@@ -23,11 +23,7 @@ extension SyncMachine {
         channels[number].disconnected()
         channels[number].phase = .opening
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
-        for key: EntityKey in channels[number].edited.sorted() {
-            let edits: EditState = try entity(number, key).record.edits
-            if edits.pending != nil { channels[number].resend.append(key) }
-            if edits.pending == nil, edits.refusal == nil { channels[number].ready.append(key) }
-        }
+        for key: EntityKey in channels[number].edited.sorted() { channels[number].resend.append(key) }
         for key: EntityKey in channels[number].stale.sorted() { channels[number].reloadQueue.append(key) }
         if channels[number].record.changeVersion == nil, channels[number].record.walk == nil { beginWalk(number) }
         let command: String

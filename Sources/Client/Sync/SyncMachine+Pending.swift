@@ -32,9 +32,11 @@ extension SyncMachine {
         launch(number, key, bytes)
     }
 
-    /// Sends a pending change again as it was.
+    /// Sends a pending change again as it was; an edit that is not yet a change becomes one.
     mutating func resend(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        guard let pending: PendingChange = try entity(number, key).record.edits.pending else { return }
+        guard let pending: PendingChange = try entity(number, key).record.edits.pending else {
+            return try sendNew(number, key)
+        }
         launch(number, key, pending.bytes)
     }
 

@@ -39,6 +39,8 @@ package struct SyncMachine {
     var channelNumbers: [BucketName: Int] = [:]
     var backoff: Backoff = Backoff(
         shortest: SyncLimits.backoffMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
+    private var storeBackoff: Backoff = Backoff(
+        shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     var lastSent: Int64 = 0
     var lastReceived: Int64 = 0
     var heartbeat: Int64 = 0
@@ -129,6 +131,7 @@ package struct SyncMachine {
         }
         for number: Int in touchedChannels { batch.buckets.append(channels[number].record) }
         try store.commit(batch)
+        storeBackoff.reset()
         touched.removeAll(keepingCapacity: true)
         touchedChannels.removeAll(keepingCapacity: true)
         if cache.count > SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
@@ -150,7 +153,7 @@ package struct SyncMachine {
         var undone: [SyncAction] = []
         if link == .open || isConnecting { undone.append(.disconnect) }
         let reason: OfflineReason = .storeFailed(error.detail)
-        link = .waiting(until: now + backoff.next(random.next()), reason)
+        link = .waiting(until: now + storeBackoff.next(random.next()), reason)
         for number: Int in channels.indices { channels[number].disconnected() }
         if let records: [BucketRecord] = try? store.buckets() {
             for number: Int in channels.indices {
@@ -167,12 +170,10 @@ package struct SyncMachine {
 
     private func readEdited(_ channel: inout Channel) throws(ClientError) {
         (channel.edited, channel.refused, channel.stale) = ([], [], [])
-        for key: EntityKey in try store.editedKeys(channel.record.name) {
-            let address: EntityAddress = EntityAddress(bucket: channel.record.name, key: key)
-            guard let edits: EditState = try store.entity(address)?.edits else { continue }
-            channel.note(key, edits)
-        }
+        for object: EditedKey in try store.edited(channel.record.name) { channel.note(object) }
     }
+
+    private var isFirstAttempt: Bool { backoff.failures == 0 && storeBackoff.failures == 0 }
 
     var isConnecting: Bool {
         if case .connecting = link { return true }
@@ -209,7 +210,7 @@ package struct SyncMachine {
         cache[address] = entity
         touched[address, default: []].formUnion(parts)
         guard parts.contains(.edits) else { return }
-        channels[number].note(key, entity.record.edits)
+        channels[number].note(EditedKey(key, entity.record.edits))
     }
 
     func address(_ number: Int, _ key: EntityKey) -> EntityAddress {
@@ -260,7 +261,7 @@ package struct SyncMachine {
     private func currentStatus() -> SyncStatus {
         switch link {
         case .parked(let reason): return .offline(reason)
-        case .waiting(_, let reason): return backoff.failures == 0 ? .connecting : .offline(reason)
+        case .waiting(_, let reason): return isFirstAttempt ? .connecting : .offline(reason)
         case .connecting: return backoff.failures <= 1 ? .connecting : status
         case .open: break
         }

@@ -131,7 +131,11 @@ struct LocalStoreTests {
         let store: any LocalStore = test.store
         #expect(try store.liveKeys(test.bucket, after: nil, limit: 10).map(\.text) == ["B", "a", "b", "c"])
         #expect(try store.liveKeys(test.bucket, after: EntityKey("a"), limit: 1).map(\.text) == ["b"])
-        #expect(try store.editedKeys(test.bucket).map(\.text) == ["a", "c"])
+        let expected: [EditedKey] = [
+            EditedKey(key: try EntityKey("a"), hasEdits: true, isRefused: false, isStale: false),
+            EditedKey(key: try EntityKey("c"), hasEdits: false, isRefused: false, isStale: true),
+        ]
+        #expect(try store.edited(test.bucket) == expected)
         #expect(try store.keysUnseen(test.bucket, walk: 2).map(\.text) == ["B", "b"])
         let versions: [(key: EntityKey, version: Version)] = try store.versions(test.bucket, limit: 2)
         #expect(versions.map(\.key.text) == ["B", "b"])

@@ -167,12 +167,12 @@ struct Simulation {
     }
 
     /// Everything heals and everybody gets to the end. False: somebody does not.
-    mutating func settle() -> Bool {
+    mutating func settle(rounds: Int = 20_000) -> Bool {
         server.refusal = nil
         for one: (connection: Int, text: [UInt8]) in late { serve(one.connection, one.text) }
         late = []
         for index: Int in clients.indices { clients[index].store.failsNextCommit = false }
-        for _: Int in 0..<20_000 {
+        for _: Int in 0..<rounds {
             now += 50
             for index: Int in clients.indices {
                 if clients[index].isConnecting { accept(index) }
@@ -185,13 +185,23 @@ struct Simulation {
         return false
     }
 
+    /// A message is damaged on its way: one byte is another, or the end is missing.
+    mutating func damage(_ index: Int) {
+        guard !clients[index].down.isEmpty else { return }
+        let which: Int = below(clients[index].down.count)
+        var text: [UInt8] = clients[index].down[which]
+        guard !text.isEmpty else { return }
+        if chance(20) { text.removeLast(below(text.count)) } else { text[below(text.count)] = UInt8(below(256)) }
+        clients[index].down[which] = text
+    }
+
     /// What every client still has to do, for the one who searches a fault.
     var picture: String {
         var lines: [String] = []
         for (index, client): (Int, Client) in clients.enumerated() where !client.machine.isSynced(bucket) {
             let record: BucketRecord? = client.store.buckets().first
             lines.append("client \(index): \(client.machine.status), \(record.map { "\($0)" } ?? "")")
-            for key: EntityKey in client.store.editedKeys(bucket) {
+            for key: EntityKey in client.store.edited(bucket).map(\.key) {
                 let kept: EntityRecord? = client.store.entity(EntityAddress(bucket: bucket, key: key))
                 lines.append("  \(key): ghost \(kept?.ghost.version ?? -1), there: \(kept?.ghost.object != nil)")
                 if let edits: EditState = kept?.edits {

@@ -45,6 +45,29 @@ struct SyncMachineRandomTests {
         try check(&world, seed)
     }
 
+    @Test("a server that says nonsense is survived", arguments: Seeds.list(40))
+    func nonsense(seed: Int) throws {
+        var world: Simulation = try Simulation(clients: 2, seed: UInt64(seed) &+ 77)
+        for _: Int in 0..<1_000 {
+            try world.step { world, index in try world.editAnything(index, "doc\(world.below(4))") }
+            if world.chance(10) { world.damage(world.below(2)) }
+        }
+        // What was damaged without being noticed may differ; but everybody still works.
+        for index: Int in world.clients.indices {
+            let key: EntityKey = try EntityKey("after")
+            let isKept: Bool = try world.act(index) {
+                [bucket = world.bucket, now = world.now] (machine) throws(ClientError) in
+                try machine.set(bucket, key, to: ["by": .number(JSONNumber(Int64(index)))], now: now)
+            }
+            _ = world.settle(rounds: 2_000)
+            // It believes a damaged name of its user, and then keeps the user's objects from the real one.
+            if case .offline(.wrongAccount) = world.clients[index].machine.status { continue }
+            let status: SyncStatus = world.clients[index].machine.status
+            #expect(
+                !isKept || world.server.buckets["notes"]?.entities["after"]?.object != nil, "seed \(seed): \(status)")
+        }
+    }
+
     private func check(_ world: inout Simulation, _ seed: Int) throws {
         let isSettled: Bool = world.settle()
         #expect(isSettled, "seed \(seed): somebody never gets to the end\(isSettled ? "" : world.picture)")
