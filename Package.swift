@@ -55,6 +55,13 @@ let package = Package(
             "thicket-bench", "Bench",
             ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CThicketNet"]),
 
+        // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.
+        library(
+            "ThicketSimulation", "Sources/Simulation",
+            ["ThicketServer", "ThicketClient", "ThicketProtocol", "ThicketCrypto"]),
+        program("thicket-soak", "Sources/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
+        tests("SimulationTests", ["ThicketSimulation"]),
+
         library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"], exclude: ["TestServer"]),
         library(
             "ThicketTestServer", "Tests/Support/TestServer", ["ThicketServer", "ThicketProtocol", "ThicketCrypto"]),

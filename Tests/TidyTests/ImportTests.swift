@@ -41,6 +41,8 @@ struct ImportTests {
                 "Darwin",
             ]
         ),
+        ("Sources/Simulation", ["ThicketProtocol", "ThicketCrypto", "ThicketServer", "ThicketClient"]),
+        ("Sources/Soak", ["ThicketSimulation", "ThicketCommandLine", "Glibc"]),
         (
             "Sources/Replay",
             ["ThicketProtocol", "ThicketCrypto", "ThicketClient", "CZlib", "FoundationEssentials", "Glibc", "Darwin"]

@@ -1,0 +1,89 @@
+import Synchronization
+
+/// Plays one seed after the other, on all cores, for a while.
+public enum Campaign {
+    /// What came of it.
+    public struct Report: Sendable {
+        /// Seeds played.
+        public private(set) var runs: Int = 0
+        /// Those that went wrong, as they came.
+        public private(set) var failures: [SimulationResult] = []
+        public private(set) var events: Int = 0
+        public private(set) var virtualSeconds: Int64 = 0
+        private var tally: Tally = Tally()
+
+        mutating func add(_ result: SimulationResult) {
+            runs += 1
+            events += result.events
+            virtualSeconds += result.virtualSeconds
+            tally.add(result.tally)
+            if !result.problems.isEmpty { failures.append(result) }
+        }
+
+        /// One paragraph for people.
+        public var summary: String {
+            let refusals: String = tally.refusals.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+                .joined(separator: ", ")
+            return """
+                \(runs) seeds, \(events) events, \(virtualSeconds / 3_600) h of virtual time, \(failures.count) failed.
+                \(tally.edits) edits, \(tally.applied) changes applied, refusals \(refusals).
+                \(tally.serverCrashes) ends of the server, \(tally.commitFaults) refused commits, \(tally.clientCrashes) \
+                ends of clients, \(tally.cuts) cut connections, \(tally.walks) index walks, \(tally.logCuts) cuts of logs.
+                """
+        }
+    }
+
+    /// Failures after which nobody needs more of them.
+    private static let failuresMax: Int = 10
+
+    /// - Parameters:
+    ///   - seconds: wall time after which no other seed is begun.
+    ///   - tasks: seeds played at once.
+    ///   - tell: called with each failure as it comes.
+    public static func run(
+        firstSeed: UInt64, seconds: Double, tasks: Int, tell: @escaping @Sendable (SimulationResult) -> Void
+    ) async -> Report {
+        let end: ContinuousClock.Instant = .now + .milliseconds(Int64(seconds * 1_000))
+        let progress: Progress = Progress(firstSeed)
+        await withTaskGroup(of: Void.self) { group in
+            for _: Int in 0..<max(1, tasks) {
+                group.addTask {
+                    while ContinuousClock.now < end, let seed: UInt64 = progress.next() {
+                        let result: SimulationResult = Simulation.run(seed: seed)
+                        progress.add(result)
+                        if !result.problems.isEmpty { tell(result) }
+                    }
+                }
+            }
+        }
+        return progress.report
+    }
+
+    /// What the tasks share.
+    private final class Progress: Sendable {
+        private let state: Mutex<(next: UInt64, report: Report)>
+
+        init(_ first: UInt64) { state = Mutex((first, Report())) }
+
+        var report: Report { state.withLock { $0.report } }
+
+        /// nil: there are failures enough.
+        func next() -> UInt64? {
+            state.withLock { state in
+                guard state.report.failures.count < failuresMax else { return nil }
+                defer { state.next &+= 1 }
+                return state.next
+            }
+        }
+
+        func add(_ result: SimulationResult) { state.withLock { $0.report.add(result) } }
+    }
+}
+
+extension SimulationResult {
+    /// What failed, and the one command that plays it again.
+    public var failureText: String {
+        let lines: String = problems.prefix(5).joined(separator: "\n    ")
+        return "seed \(seed) failed; replay it with: ./dev soak --seed \(seed) --verbose\n    \(lines)"
+    }
+}

@@ -1,0 +1,108 @@
+import ThicketProtocol
+import ThicketServer
+
+/// A second account of what the store holds, made by replaying its log as it grows: each row must follow from the ones
+/// before it.
+final class Ledger {
+    /// One bucket, replayed.
+    struct Mirror {
+        var head: GlobalID = 0
+        /// The row before each row of the bucket; 0 before the first.
+        var previous: [GlobalID: GlobalID] = [:]
+        var changeIDs: [String: GlobalID] = [:]
+        var entities: [EntityKey: Entity] = [:]
+    }
+
+    struct Entity {
+        var version: Version = 0
+        /// nil: removed.
+        var object: JSONObject?
+        /// By version; a removal is absent.
+        var history: [Version: JSONObject] = [:]
+    }
+
+    private(set) var mirrors: [BucketName: Mirror] = [:]
+    private let names: WorldNames
+
+    init(_ names: WorldNames) { self.names = names }
+
+    func mirror(_ bucket: BucketName) -> Mirror { mirrors[bucket] ?? Mirror() }
+
+    /// Reads what the log has more than when it was last looked at.
+    func observe(_ server: SimulatedServer) {
+        guard !server.store.isDown else { return }
+        do {
+            let reader: any StoreReader = try server.store.makeReader()
+            for bucket: BucketName in names.buckets {
+                guard let record: BucketRecord = try reader.bucket(names.id(bucket)) else {
+                    if mirrors[bucket] != nil { server.world.problem("the bucket \(bucket.text) is gone") }
+                    continue
+                }
+                try observe(bucket, record, reader, server.world)
+            }
+        } catch {
+            server.world.problem("the log cannot be read: \(error)")
+        }
+    }
+
+    private func observe(
+        _ bucket: BucketName, _ record: BucketRecord, _ reader: any StoreReader, _ world: World
+    ) throws(StoreError) {
+        var mirror: Mirror = mirror(bucket)
+        if record.head < mirror.head { world.problem("durable changes of \(bucket.text) are gone") }
+        while mirror.head < record.head {
+            let page: ChangePage? = try reader.changes(
+                in: record.row, after: mirror.head, upTo: record.head, limit: 1_000, byteLimit: 1 << 20)
+            guard let page: ChangePage, !page.changes.isEmpty else {
+                world.problem("the log of \(bucket.text) ends at \(mirror.head), its head is \(record.head)")
+                break
+            }
+            for row: ChangeRecord in page.changes {
+                if let flaw: String = mirror.take(row) { world.problem("change \(row.gid): \(flaw)") }
+                world.tally.applied += 1
+            }
+        }
+        mirrors[bucket] = mirror
+    }
+}
+
+extension Ledger.Mirror {
+    /// Replays one row.
+    /// - Returns: what is wrong with it.
+    fileprivate mutating func take(_ row: ChangeRecord) -> String? {
+        guard row.gid > head, row.previousOfBucket == head else {
+            return "it follows \(row.previousOfBucket), the bucket stood at \(head)"
+        }
+        previous[row.gid] = head
+        head = row.gid
+        guard changeIDs.updateValue(row.gid, forKey: row.changeID.text) == nil else {
+            return "its ccid was applied before"
+        }
+        var entity: Ledger.Entity = entities[row.key] ?? Ledger.Entity()
+        guard row.endVersion == entity.version + 1 else {
+            return "version \(row.endVersion) of \(row.key.text) after \(entity.version)"
+        }
+        if let source: Version = row.sourceVersion, source != entity.version || entity.object == nil {
+            return "sv \(source) of \(row.key.text), which stood at \(entity.version)"
+        }
+        entity.version = row.endVersion
+        switch row.kind {
+        case .remove:
+            guard entity.object != nil else { return "a removal of \(row.key.text), which was not there" }
+            entity.object = nil
+        case .modify:
+            guard let value: JSONValue = try? JSONValue(parsing: row.diff),
+                let diff: ObjectDiff = try? ObjectDiff(value)
+            else { return "its diff cannot be read" }
+            let base: JSONObject = row.sourceVersion == nil ? JSONObject() : entity.object ?? JSONObject()
+            guard let object: JSONObject = try? JSONDiff.apply(diff, to: base) else { return "its diff does not fit" }
+            if let keyframe: [UInt8] = row.keyframe, keyframe != JSONValue.object(object).serialized() {
+                return "its keyframe is not what its diff makes"
+            }
+            entity.object = object
+            entity.history[row.endVersion] = object
+        }
+        entities[row.key] = entity
+        return nil
+    }
+}

@@ -1,0 +1,340 @@
+import ThicketProtocol
+
+/// One bucket of a `LegacyClient`.
+final class LegacyChannel {
+    /// What is known of one object.
+    private struct Object {
+        var ghost: JSONObject?
+        var version: Version = 0
+        var local: JSONObject?
+        var pending: ChangeRequest?
+        /// Not sent until the ghost moves or somebody edits.
+        var rests: Bool = false
+        /// The next change carries the whole object.
+        var sendsWhole: Bool = false
+        /// Asked for with `e`.
+        var wanted: Version?
+
+        var isDirty: Bool { local != ghost }
+    }
+
+    private enum Phase { case closed, opening, walking, catchingUp, live }
+
+    private unowned let client: LegacyClient
+    private var world: World { client.world }
+    private let number: ChannelNumber
+    let bucket: BucketName
+    private var phase: Phase = .closed
+    private var objects: [EntityKey: Object] = [:]
+    private var position: String?
+    private var walk: (current: String?, seen: Set<EntityKey>) = (nil, [])
+    private var changes: Int = 0
+    private var emptying: ChangeRequest?
+    private var life: Int = 0
+
+    init(_ client: LegacyClient, _ number: Int, _ bucket: BucketName) {
+        self.client = client
+        self.number = ChannelNumber(number)
+        self.bucket = bucket
+    }
+
+    var isSynced: Bool {
+        phase == .live && emptying == nil
+            && objects.values.allSatisfy { $0.pending == nil && $0.wanted == nil && (!$0.isDirty || $0.rests) }
+    }
+
+    func local(_ key: EntityKey) -> JSONObject? { objects[key]?.local }
+
+    // MARK: - Asking
+
+    private func send(_ request: ChannelRequest) { client.send(.channel(number, request)) }
+
+    private var name: String { "legacy-\(client.number)" }
+
+    func open() {
+        life += 1
+        phase = .opening
+        var hello: InitRequest = InitRequest()
+        hello.clientID = name
+        hello.api = "1.1"
+        hello.token = world.names.token
+        hello.appID = world.names.app.text
+        hello.name = bucket.text
+        hello.library = client.habit == .asksAfterIndex ? "ios" : "other"
+        hello.version = "1"
+        send(.initialize(hello))
+    }
+
+    func closed() {
+        life += 1
+        phase = .closed
+        for key: EntityKey in objects.keys { objects[key]?.wanted = nil }
+    }
+
+    private func beginWalk() {
+        phase = .walking
+        walk = (nil, [])
+        send(.index(IndexRequest(wantsData: true, limit: 2 + client.number % 3)))
+    }
+
+    private func ask(_ key: EntityKey, _ version: Version) {
+        guard objects[key]?.wanted ?? 0 < version else { return }
+        objects[key, default: Object()].wanted = version
+        send(.entity(key: key.text, version: version))
+    }
+
+    // MARK: - Answers
+
+    func received(_ reply: ServerReply) {
+        switch reply {
+        case .authorized:
+            if let position: String {
+                phase = .catchingUp
+                send(.changesSince(position))
+            } else {
+                beginWalk()
+            }
+        case .authFailed(let code, let message):
+            if code < 500 { world.problem("legacy \(client.number): \(message)") }
+            let life: Int = life
+            world.after(5_000_000) { [self] in if self.life == life { client.startAgain() } }
+        case .index(let page): received(page)
+        case .changes(let events):
+            for event: ChangeEvent in events { received(event) }
+            guard phase == .catchingUp else { return }
+            phase = .live
+            sendAgain()
+        case .changeVersionUnknown: if phase != .walking { beginWalk() }
+        case .entity(let reply): received(reply)
+        case .authExpired, .indexRequest, .notUnderstood, .options, .unknown: break
+        }
+    }
+
+    private func received(_ page: IndexPage) {
+        guard phase == .walking else { return }
+        if walk.current == nil { walk.current = page.current.text }
+        for entry: IndexPage.Entry in page.entries {
+            walk.seen.insert(entry.key)
+            guard let object: JSONObject = entry.data?.object else { continue }
+            if entry.version > objects[entry.key]?.version ?? 0 { adopt(entry.key, entry.version, object) }
+        }
+        if let mark: String = page.mark {
+            return send(.index(IndexRequest(wantsData: true, mark: mark, limit: 2 + client.number % 3)))
+        }
+        for key: EntityKey in objects.keys.sorted() where !walk.seen.contains(key) {
+            if objects[key]?.ghost != nil { adopt(key, objects[key]?.version ?? 0, nil) }
+        }
+        position = walk.current
+        if client.habit == .asksAfterIndex {
+            phase = .catchingUp
+            send(.changesSince(position ?? ""))
+        } else {
+            phase = .live
+            sendAgain()
+        }
+    }
+
+    private func received(_ reply: EntityReply) {
+        guard let key: EntityKey = try? EntityKey(reply.key), let wanted: Version = objects[key]?.wanted,
+            reply.version >= wanted
+        else { return }
+        objects[key]?.wanted = nil
+        guard let object: JSONObject = reply.data?.object else {
+            // Removed since, or not kept.
+            if phase == .live { beginWalk() }
+            return
+        }
+        if reply.version > objects[key]?.version ?? 0 { adopt(key, reply.version, object) }
+        pump(key)
+    }
+
+    /// The ghost becomes another one; local edits are carried over the difference.
+    private func adopt(_ key: EntityKey, _ version: Version, _ ghost: JSONObject?) {
+        var object: Object = objects[key] ?? Object()
+        if object.isDirty, let local: JSONObject = object.local, let new: JSONObject = ghost {
+            let base: JSONObject = object.ghost ?? JSONObject()
+            let theirs: ObjectDiff = JSONDiff.diff(from: base, to: new)
+            object.local = Self.carried(local, base: base, over: theirs, to: new)
+        } else if !object.isDirty || object.local == nil {
+            object.local = ghost
+        }
+        object.ghost = ghost
+        object.version = version
+        object.rests = false
+        objects[key] = object
+    }
+
+    private static func carried(
+        _ local: JSONObject, base: JSONObject, over theirs: ObjectDiff, to new: JSONObject
+    ) -> JSONObject {
+        let mine: ObjectDiff = JSONDiff.diff(from: base, to: local)
+        let carried: ObjectDiff? = try? JSONDiff.transform(mine, over: theirs, base: base, rule: .reference)
+        return carried.flatMap { try? JSONDiff.apply($0, to: new) } ?? new
+    }
+
+    private func received(_ event: ChangeEvent) {
+        switch event {
+        case .applied(let change):
+            applied(change)
+            // During a walk the position to keep is that of its first page.
+            if phase != .walking { position = change.cv.text }
+            if phase == .live { pump(change.key) }
+        case .refused(let refusal):
+            if let sent: ChangeRequest = emptying, refusal.ccids.contains(sent.ccid) { return answeredEmpty(refusal) }
+            guard let key: EntityKey = try? EntityKey(refusal.key), let sent: ChangeRequest = objects[key]?.pending,
+                refusal.ccids.contains(sent.ccid)
+            else { return }
+            refused(key, refusal.error)
+        }
+    }
+
+    private func applied(_ change: AppliedChange) {
+        if let sent: ChangeRequest = emptying, change.ccids.contains(sent.ccid) { emptying = nil }
+        var object: Object = objects[change.key] ?? Object()
+        let isMine: Bool = object.pending.map { change.ccids.contains($0.ccid) } ?? false
+        if isMine { object.pending = nil }
+        objects[change.key] = object
+        guard change.ev > object.version else { return }
+        if change.operation == .remove {
+            if !object.isDirty || isMine { object.local = nil }
+            object.ghost = nil
+            object.version = change.ev
+            object.rests = false
+            objects[change.key] = object
+            return
+        }
+        let isNew: Bool = (change.sv ?? 0) == 0
+        let base: JSONObject? = isNew ? JSONObject() : object.version == change.sv ? object.ghost : nil
+        guard let base: JSONObject, let value: JSONValue = change.diff?.value,
+            let diff: ObjectDiff = try? ObjectDiff(value),
+            let next: JSONObject = try? JSONDiff.apply(diff, to: base)
+        else { return ask(change.key, change.ev) }
+        if !isMine {
+            if object.isDirty, let local: JSONObject = object.local {
+                object.local = Self.carried(local, base: base, over: diff, to: next)
+            } else if !object.isDirty {
+                object.local = next
+            }
+        }
+        object.ghost = next
+        object.version = change.ev
+        object.rests = false
+        objects[change.key] = object
+    }
+
+    private func refused(_ key: EntityKey, _ code: Int) {
+        guard var object: Object = objects[key] else { return }
+        let sent: ChangeRequest? = object.pending
+        object.pending = nil
+        switch ErrorCode(rawValue: code) {
+        case .serverError, .unavailable:
+            object.pending = sent
+            objects[key] = object
+            let life: Int = life
+            world.after(world.random.between(500_000, 3_000_000)) { [self] in
+                guard self.life == life, phase == .live, let again: ChangeRequest = objects[key]?.pending,
+                    again.ccid == sent?.ccid
+                else { return }
+                send(.change(again))
+            }
+            return
+        case .duplicateChange, .emptyChange:
+            object.rests = true
+        case .notFound:
+            // Gone at the server: what is left here makes it anew.
+            object.ghost = nil
+            if sent?.operation == .remove { object.local = nil }
+        case .badVersion, .invalidDiff:
+            object.sendsWhole = true
+            if phase == .live, code == ErrorCode.badVersion.rawValue {
+                objects[key] = object
+                return beginWalk()
+            }
+        default:
+            object.local = object.ghost
+        }
+        objects[key] = object
+        if code == ErrorCode.duplicateChange.rawValue, phase == .live { return beginWalk() }
+        if phase == .live { pump(key) }
+    }
+
+    // MARK: - Sending
+
+    /// What was in flight goes again as it was, then what has changed since.
+    private func sendAgain() {
+        if let emptying: ChangeRequest { send(.change(emptying)) }
+        for key: EntityKey in objects.keys.sorted() {
+            if let pending: ChangeRequest = objects[key]?.pending { send(.change(pending)) } else { pump(key) }
+        }
+    }
+
+    func edit(_ key: EntityKey, to next: JSONObject?) {
+        objects[key, default: Object()].local = next
+        objects[key]?.rests = false
+        world.tally.edits += 1
+        if phase == .live { pump(key) }
+    }
+
+    private func pump(_ key: EntityKey) {
+        guard var object: Object = objects[key], object.pending == nil, object.wanted == nil, object.isDirty,
+            !object.rests
+        else { return }
+        changes += 1
+        var change: ChangeRequest = ChangeRequest(
+            key: key.text, ccid: "\(name)-\(bucket.text)-\(changes)",
+            operation: object.local == nil ? .remove : .modify)
+        if let local: JSONObject = object.local {
+            let diff: ObjectDiff = JSONDiff.diff(from: object.ghost ?? JSONObject(), to: local)
+            change.diff = .value(diff.json)
+            if object.ghost != nil { change.sv = object.version }
+            if object.sendsWhole { change.object = .object(local) }
+        }
+        object.sendsWhole = false
+        object.pending = change
+        objects[key] = object
+        send(.change(change))
+    }
+
+    /// Removes everything in the bucket.
+    func empty() {
+        guard phase == .live, emptying == nil else { return }
+        changes += 1
+        let change: ChangeRequest = ChangeRequest(
+            key: bucket.text, ccid: "\(name)-\(bucket.text)-\(changes)", operation: .empty)
+        emptying = change
+        send(.change(change))
+    }
+
+    private func answeredEmpty(_ refusal: RefusedChange) {
+        let sent: ChangeRequest? = emptying
+        guard refusal.error >= 500 else {
+            emptying = nil
+            return
+        }
+        let life: Int = life
+        world.after(world.random.between(500_000, 3_000_000)) { [self] in
+            guard self.life == life, phase == .live, let sent, emptying?.ccid == sent.ccid else { return }
+            send(.change(sent))
+        }
+    }
+
+    // MARK: - At rest
+
+    func compare(_ objects: [EntityKey: (version: Version, body: [UInt8])]) {
+        let mine: [EntityKey] = self.objects.filter { $0.value.ghost != nil }.keys.sorted()
+        guard mine == objects.keys.sorted() else {
+            return world.problem(
+                "legacy \(client.number) has \(mine.map(\.text)), the server \(objects.keys.sorted().map(\.text))")
+        }
+        for key: EntityKey in mine {
+            guard let object: Object = self.objects[key], let (version, body): (Version, [UInt8]) = objects[key] else {
+                continue
+            }
+            guard object.version == version, object.ghost.map({ JSONValue.object($0).serialized() }) == body else {
+                world.problem(
+                    "legacy \(client.number): ghost of \(key.text).\(object.version) differs from .\(version)")
+                continue
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import ThicketProtocol
+
+/// A client as the older libraries are: one change in flight per object, the same ccid when it is sent again, local edits
+/// found by comparing with the ghost and rebased by the reference's rules. It keeps everything while the network comes
+/// and goes; its program is never killed.
+final class LegacyClient: Peer {
+    /// How this one differs from others of its age.
+    enum Habit: Int {
+        /// Asks `cv` after each index, as iOS does.
+        case asksAfterIndex = 0
+        /// Goes on from the index.
+        case goesOn
+    }
+
+    let habit: Habit
+    private var channels: [LegacyChannel] = []
+    private var beat: Int64 = 0
+    private var lastHeard: Int64 = 0
+    private var life: Int = 0
+    private var attempts: Int = 0
+
+    override init(_ world: World, _ number: Int) {
+        habit = Habit(rawValue: number % 2) ?? .goesOn
+        super.init(world, number)
+        channels = world.names.buckets.enumerated().map { LegacyChannel(self, $0.offset, $0.element) }
+    }
+
+    var isSynced: Bool { channels.allSatisfy(\.isSynced) && (link?.isQuiet ?? false) }
+
+    func begin() {
+        connect()
+        actLater()
+    }
+
+    private func actLater() {
+        let pace: Int64 = world.scenario.pace
+        world.after(world.random.between(pace / 10, pace * 3)) { [self] in
+            guard !world.isCalm else { return }
+            act()
+            actLater()
+        }
+    }
+
+    private func act() {
+        let isNotes: Bool = world.random.chance(500)
+        let channel: LegacyChannel = channels[isNotes ? 0 : 1]
+        if !isNotes, world.random.chance(15) { return channel.empty() }
+        guard let key: EntityKey = try? EntityKey(isNotes ? "old" : "thing\(world.random.below(5))") else { return }
+        if !isNotes, world.random.chance(100) { return channel.edit(key, to: nil) }
+        channel.edit(key, to: world.model.scribbled(channel.local(key) ?? JSONObject(), &world.random))
+    }
+
+    // MARK: - Connection
+
+    private func connect() {
+        life += 1
+        world.note("legacy connects", number)
+        let life: Int = life
+        dial()
+        world.after(30_000_000) { [self] in
+            if self.life == life, lastHeard < world.now - 29_000_000 { lose() }
+        }
+    }
+
+    private func lose() {
+        hangUp()
+        comeBack()
+    }
+
+    private func comeBack() {
+        life += 1
+        let life: Int = life
+        for channel: LegacyChannel in channels { channel.closed() }
+        attempts += 1
+        let pause: Int64 = min(8_000_000, 200_000 << Int64(min(attempts, 6)))
+        world.after(world.random.between(pause / 2, pause)) { [self] in if self.life == life { connect() } }
+    }
+
+    override func linkOpened() {
+        lastHeard = world.now
+        for channel: LegacyChannel in channels { channel.open() }
+        keepAlive(life)
+    }
+
+    private func keepAlive(_ life: Int) {
+        world.after(20_000_000) { [self] in
+            guard self.life == life, link != nil else { return }
+            guard lastHeard > world.now - 45_000_000 else { return lose() }
+            send(.heartbeat(beat))
+            keepAlive(life)
+        }
+    }
+
+    override func linkReceived(_ text: [UInt8]) {
+        world.note("legacy <", number, text)
+        lastHeard = world.now
+        guard let message: ServerMessage = try? ServerMessage(parsing: text) else {
+            return world.problem("legacy \(number): a message cannot be read")
+        }
+        switch message {
+        case .heartbeat(let count): beat = count &+ 1
+        case .log: break
+        case .channel(let number, let reply):
+            guard Int(number) < channels.count else { return }
+            attempts = 0
+            channels[Int(number)].received(reply)
+        }
+    }
+
+    override func linkClosed(code: UInt16?, _ detail: String) {
+        world.note("legacy lost", number)
+        comeBack()
+    }
+
+    /// The server does not open a bucket, or does not answer: begin anew.
+    func startAgain() { if link != nil { lose() } }
+
+    func send(_ message: ClientMessage) { link?.send(message.encoded()) }
+
+    func compare(_ bucket: BucketName, _ objects: [EntityKey: (version: Version, body: [UInt8])]) {
+        channels.first { $0.bucket == bucket }?.compare(objects)
+    }
+}

@@ -1,0 +1,204 @@
+import ThicketProtocol
+import ThicketServer
+
+/// One who connects to the server.
+class Peer {
+    unowned let world: World
+    let number: Int
+    /// The connection as this side sees it.
+    final var link: Link?
+    /// Microseconds; until then nothing passes, as if the cable was out.
+    final var unreachableUntil: Int64 = 0
+
+    init(_ world: World, _ number: Int) {
+        self.world = world
+        self.number = number
+    }
+
+    func linkOpened() {}
+    func linkReceived(_ text: [UInt8]) {}
+    func linkClosed(code: UInt16?, _ detail: String) {}
+    /// Everything is well again: whoever was away comes back.
+    func heal() { unreachableUntil = 0 }
+
+    final func dial() {
+        let link: Link = Link(self)
+        self.link = link
+        link.dial()
+    }
+
+    final func hangUp() {
+        let old: Link? = link
+        link = nil
+        old?.leave()
+    }
+}
+
+/// One connection: two ordered ways whose ends may be of different opinions about whether it stands.
+final class Link {
+    private enum Item {
+        case opened
+        case text([UInt8])
+        case closed(UInt16?, String)
+    }
+
+    private struct Way {
+        /// The last message that was sent arrives then; none overtakes it.
+        var freeAt: Int64 = 0
+        var inFlight: Int = 0
+        /// Of what is in flight, this many arrive; nil: all.
+        var allowance: Int?
+
+        mutating func cut(_ random: inout SimulationRandom) {
+            allowance = min(allowance ?? .max, random.below(inFlight + 1))
+        }
+    }
+
+    /// Microseconds in which a server notices that a client is gone without a word.
+    private static let idle: ClosedRange<Int64> = 60_000_000...120_000_000
+
+    unowned let world: World
+    let peer: Peer
+    let serial: Int
+    /// The server's name of it; nil before and after.
+    var id: ConnectionID?
+    /// What the server sent on it, checked.
+    let watch: Watch
+    /// The server reads nothing more for now.
+    var isPaused: Bool = false
+    private var held: [[UInt8]] = []
+    private var up: Way = Way()
+    private var down: Way = Way()
+
+    init(_ peer: Peer) {
+        world = peer.world
+        self.peer = peer
+        world.lastConnection += 1
+        serial = world.lastConnection
+        watch = Watch(world, serial)
+    }
+
+    var isQuiet: Bool { up.inFlight == 0 && down.inFlight == 0 && held.isEmpty }
+
+    private func arrival(_ way: Way) -> Int64 {
+        var time: Int64 = world.now + world.random.delay(200, world.scenario.latency)
+        if peer.unreachableUntil > time { time = peer.unreachableUntil + world.random.delay(200, 200_000) }
+        return max(time, way.freeAt)
+    }
+
+    // MARK: - Beginning
+
+    func dial() {
+        // A first packet that is lost for good: the caller's own patience has to end.
+        if world.befalls(world.scenario.cuts / 4) { return }
+        world.agenda.at(arrival(up)) { [self] in
+            guard peer.link === self else { return }
+            guard world.server.accept(self) else {
+                return world.after(world.random.delay(200, world.scenario.latency)) { [self] in
+                    guard peer.link === self else { return }
+                    peer.link = nil
+                    peer.linkClosed(code: nil, "refused")
+                }
+            }
+            sendDown(.opened)
+        }
+    }
+
+    // MARK: - Messages
+
+    /// From the client.
+    func send(_ text: [UInt8]) {
+        guard up.allowance == nil else { return }
+        up.freeAt = arrival(up)
+        up.inFlight += 1
+        world.agenda.at(up.freeAt) { [self] in
+            up.inFlight -= 1
+            if let allowance: Int = up.allowance {
+                guard allowance > 0 else { return }
+                up.allowance = allowance - 1
+            }
+            if isPaused { held.append(text) } else { world.server.received(self, text) }
+        }
+    }
+
+    /// The server reads again.
+    func resume() {
+        isPaused = false
+        while !isPaused, !held.isEmpty { world.server.received(self, held.removeFirst()) }
+    }
+
+    /// From the server.
+    func answer(_ text: [UInt8]) { sendDown(.text(text)) }
+
+    /// The server ends it behind what it has sent.
+    func close(_ code: UInt16, _ reason: String) {
+        id = nil
+        sendDown(.closed(code, reason))
+    }
+
+    private func sendDown(_ item: Item) {
+        guard down.allowance == nil else { return }
+        down.freeAt = arrival(down)
+        down.inFlight += 1
+        world.agenda.at(down.freeAt) { [self] in
+            down.inFlight -= 1
+            if let allowance: Int = down.allowance {
+                guard allowance > 0 else { return }
+                down.allowance = allowance - 1
+            }
+            guard peer.link === self else { return }
+            switch item {
+            case .opened: peer.linkOpened()
+            case .text(let text): peer.linkReceived(text)
+            case .closed(let code, let detail):
+                peer.link = nil
+                peer.linkClosed(code: code, detail)
+            }
+        }
+    }
+
+    // MARK: - Ends
+
+    /// The network loses it: some of what is in flight arrives, and each side finds out in its own time.
+    func cut() {
+        world.note("cut", serial)
+        world.tally.cuts += 1
+        up.cut(&world.random)
+        down.cut(&world.random)
+        if world.random.chance(700) { tellClient(within: 3_000_000) }
+        tellServer(within: world.random.chance(700) ? 0...3_000_000 : Self.idle)
+    }
+
+    /// The client ends it.
+    func leave() {
+        let isClean: Bool = up.allowance == nil && !world.befalls(100)
+        if !isClean { up.cut(&world.random) }
+        let last: Int64 = max(up.freeAt - world.now, 0)
+        tellServer(within: isClean ? (last + 1)...(last + 100_000) : Self.idle)
+    }
+
+    /// The server's process is gone.
+    func serverDied() {
+        id = nil
+        held = []
+        up.allowance = 0
+        down.cut(&world.random)
+        if world.random.chance(850) { tellClient(within: 2_000_000) }
+    }
+
+    private func tellClient(within most: Int64) {
+        let least: Int64 = max(down.freeAt - world.now, 0) + 1
+        world.after(least + world.random.between(0, most)) { [self] in
+            guard peer.link === self else { return }
+            peer.link = nil
+            peer.linkClosed(code: nil, "the connection was lost")
+        }
+    }
+
+    private func tellServer(within time: ClosedRange<Int64>) {
+        world.after(world.random.between(time.lowerBound, time.upperBound)) { [self] in
+            held = []
+            world.server.lost(self)
+        }
+    }
+}

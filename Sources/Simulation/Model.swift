@@ -1,0 +1,41 @@
+import ThicketProtocol
+
+/// What people did and what of it must be there at the end.
+struct Model {
+    var markers: MarkerSource = MarkerSource()
+    private(set) var texts: [EntityKey: TypedText] = [:]
+    /// All increments together.
+    var sum: Int64 = 0
+
+    mutating func typed(_ key: EntityKey, _ scalars: [Unicode.Scalar]) {
+        texts[key, default: TypedText()].type(scalars)
+    }
+
+    mutating func deleted(_ key: EntityKey, _ scalars: ArraySlice<Unicode.Scalar>) {
+        texts[key, default: TypedText()].delete(scalars)
+    }
+
+    /// Any other object an app may make of this one.
+    mutating func scribbled(_ object: JSONObject, _ random: inout SimulationRandom) -> JSONObject {
+        var next: JSONObject = object
+        switch random.below(9) {
+        case 0: next["n"] = .number(JSONNumber(Int64(random.below(5))))
+        case 1:
+            next["o"] = .object([
+                "a": .number(JSONNumber(Int64(random.below(3)))), "b\(random.below(3))": .string("\(random.below(9))"),
+            ])
+        case 2: next["l"] = .array((0..<random.below(4)).map { .number(JSONNumber(Int64($0 + random.below(3)))) })
+        case 3: next["t"] = nil
+        case 4: next["t"] = .string("text \(random.below(1_000)) 🙂é")
+        case 5:
+            let text: [UInt16] = Array((next["t"]?.stringValue ?? "").utf16)
+            next["t"] = .string(String(decoding: text.dropLast(random.below(max(1, text.count))), as: UTF16.self))
+        case 6: next["n"] = nil
+        case 7: next["tags"] = .array((0..<random.below(3)).map { .string("tag\($0 + random.below(4))") })
+        default:
+            let marker: String = markers.next().map { String(Character($0)) } ?? ""
+            next["t"] = .string((next["t"]?.stringValue ?? "") + marker)
+        }
+        return next
+    }
+}

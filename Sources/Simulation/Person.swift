@@ -1,0 +1,160 @@
+import ThicketClient
+import ThicketProtocol
+
+/// Somebody who uses one client: types, counts, makes and removes things, walks out of reach.
+final class Person {
+    private unowned let client: SimulatedClient
+    private let world: World
+    private var caret: [EntityKey: Int] = [:]
+
+    init(_ client: SimulatedClient) {
+        self.client = client
+        world = client.world
+    }
+
+    func begin() {
+        let pace: Int64 = world.scenario.pace
+        world.after(world.random.between(pace / 10, pace * 2)) { [self] in
+            guard !world.isCalm else { return }
+            act()
+            begin()
+        }
+    }
+
+    private func act() {
+        switch world.random.below(100) {
+        case 0..<55: burst()
+        case 55..<65: count()
+        case 65..<68: fill()
+        case 68..<71: rest()
+        default: scribble()
+        }
+    }
+
+    /// Out of reach by choice.
+    private func rest() {
+        let now: Int64 = world.milliseconds
+        client.turn { (machine) in machine.goOffline(now: now) }
+        world.after(world.random.delay(100_000, 30_000_000)) { [self] in
+            let now: Int64 = world.milliseconds
+            client.turn { (machine) in machine.goOnline(now: now) }
+        }
+    }
+
+    // MARK: - Typing
+
+    private func burst() {
+        guard let key: EntityKey = try? EntityKey("doc\(world.random.below(world.scenario.texts))") else { return }
+        type(key)
+        for number: Int in 0..<world.random.below(4) {
+            world.after(Int64(number + 1) * world.random.between(5_000, 80_000)) { [self] in
+                if !world.isCalm { type(key) }
+            }
+        }
+    }
+
+    private func type(_ key: EntityKey) {
+        guard let marker: Unicode.Scalar = world.model.markers.next() else { return }
+        let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
+        guard let text: String = client.object(bucket, key)?["t"]?.stringValue else {
+            // Two creations of one object: the later wins. So one makes it, and the others type when they see it.
+            guard client.number == 0 else { return }
+            let isDone: Bool = client.turn { (machine) throws(ClientError) in
+                try machine.set(bucket, key, to: ["t": .string(String(Character(marker)))], now: now)
+            }
+            if isDone { world.model.typed(key, [marker]) }
+            return
+        }
+        if world.scenario.deletes, world.random.chance(250), delete(key, text) { return }
+        let scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
+        var place: Int = min(caret[key] ?? scalars.count, scalars.count)
+        if world.random.chance(200) { place = world.random.below(scalars.count + 1) }
+        let before: Int = scalars[..<place].reduce(0) { $0 + UTF16.width($1) }
+        let delta: TextDelta = Self.delta(
+            length: text.utf16.count, at: before, deleting: 0, inserting: Array(String(Character(marker)).utf16))
+        guard edit(bucket, key, delta) else { return }
+        caret[key] = place + 1
+        world.model.typed(key, [marker])
+    }
+
+    private func delete(_ key: EntityKey, _ text: String) -> Bool {
+        let scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
+        guard scalars.count > 4 else { return false }
+        let start: Int = world.random.below(scalars.count)
+        let end: Int = min(scalars.count, start + 1 + world.random.below(4))
+        let before: Int = scalars[..<start].reduce(0) { $0 + UTF16.width($1) }
+        let length: Int = scalars[start..<end].reduce(0) { $0 + UTF16.width($1) }
+        let delta: TextDelta = Self.delta(length: text.utf16.count, at: before, deleting: length, inserting: [])
+        if edit(world.names.notes, key, delta) { world.model.deleted(key, scalars[start..<end]) }
+        return true
+    }
+
+    private static func delta(length: Int, at place: Int, deleting: Int, inserting: [UInt16]) -> TextDelta {
+        var delta: TextDelta = TextDelta()
+        delta.retain(place)
+        delta.delete(deleting)
+        delta.insert(inserting)
+        delta.retain(length - place - deleting)
+        return delta
+    }
+
+    private func edit(_ bucket: BucketName, _ key: EntityKey, _ delta: TextDelta) -> Bool {
+        change(bucket, key, ObjectDiff([(key: "t", operation: .text(delta))]))
+    }
+
+    private func change(_ bucket: BucketName, _ key: EntityKey, _ diff: ObjectDiff) -> Bool {
+        let now: Int64 = world.milliseconds
+        world.tally.edits += 1
+        return client.turn { (machine) throws(ClientError) in try machine.edit(bucket, key, by: diff, now: now) }
+    }
+
+    // MARK: - Counting
+
+    private func count() {
+        guard let key: EntityKey = try? EntityKey("count") else { return }
+        let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
+        guard client.object(bucket, key) != nil else {
+            guard client.number == 0 else { return }
+            client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: ["n": 0], now: now) }
+            return
+        }
+        let step: Int64 = world.random.between(1, 9)
+        let diff: ObjectDiff = ObjectDiff([(key: "n", operation: .increment(JSONNumber(step)))])
+        if change(bucket, key, diff) { world.model.sum += step }
+    }
+
+    // MARK: - Near the limit of an object's size
+
+    private func fill() {
+        guard let key: EntityKey = try? EntityKey("big") else { return }
+        let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
+        let filling: JSONValue = .string(String(repeating: "x", count: 500 + world.random.below(4_000)))
+        var object: JSONObject = client.object(bucket, key) ?? JSONObject()
+        object["f\(world.random.below(8))"] = filling
+        let full: JSONObject = object
+        client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: full, now: now) }
+    }
+
+    /// Makes an object small that the server refused.
+    func mend() {
+        guard let key: EntityKey = try? EntityKey("big") else { return }
+        let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
+        guard client.refusal(bucket, key) != nil else { return }
+        client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: ["f0": "small"], now: now) }
+    }
+
+    // MARK: - Anything
+
+    private func scribble() {
+        guard let key: EntityKey = try? EntityKey("thing\(world.random.below(5))") else { return }
+        let (bucket, now): (BucketName, Int64) = (world.names.scratch, world.milliseconds)
+        world.tally.edits += 1
+        let object: JSONObject? = client.object(bucket, key)
+        if object != nil, world.random.chance(120) {
+            client.turn { (machine) throws(ClientError) in try machine.remove(bucket, key, now: now) }
+            return
+        }
+        let next: JSONObject = world.model.scribbled(object ?? JSONObject(), &world.random)
+        client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: next, now: now) }
+    }
+}

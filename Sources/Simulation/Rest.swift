@@ -1,0 +1,122 @@
+import ThicketClient
+import ThicketProtocol
+import ThicketServer
+
+/// Waits until nothing moves any more and looks at what everybody holds then.
+struct Rest {
+    /// Microseconds of virtual time in which everybody has to get to the end.
+    private static let patience: Int64 = 1_800_000_000
+    /// Microseconds of watching that nothing but heartbeats is sent afterwards.
+    private static let silence: Int64 = 200_000_000
+    /// Microseconds between two looks.
+    private static let look: Int64 = 1_000_000
+
+    private let world: World
+
+    init(_ world: World) { self.world = world }
+
+    func check() {
+        guard settle("after the storm") else { return }
+        world.play(until: world.now + Self.silence)
+        guard world.problems.isEmpty else { return }
+        if world.lastWork > world.now - Self.silence + 60_000_000 {
+            return world.problem("somebody goes on sending when all is said")
+        }
+        compare()
+        guard world.problems.isEmpty else { return }
+        do {
+            _ = try world.addFreshClient()
+        } catch {
+            return world.problem("a new client does not start: \(error)")
+        }
+        if settle("with a new client") { compare() }
+    }
+
+    /// - Returns: whether everybody got to the end.
+    private func settle(_ when: String) -> Bool {
+        let end: Int64 = world.now + Self.patience
+        while world.now < end {
+            world.play(until: world.now + Self.look)
+            guard world.problems.isEmpty else { return false }
+            for client: SimulatedClient in world.people { client.person.mend() }
+            let isDone: Bool =
+                world.server.isQuiet && world.people.allSatisfy(\.isSynced) && world.legacies.allSatisfy(\.isSynced)
+            if isDone { return true }
+        }
+        let late: [String] =
+            world.people.filter { !$0.isSynced }.map { "client \($0.number) (\($0.machine.status))" }
+            + world.legacies.filter { !$0.isSynced }.map { "legacy \($0.number)" }
+        world.problem("\(when): not at rest after \(Self.patience / 60_000_000) minutes: \(late)")
+        return false
+    }
+
+    // MARK: - Comparing
+
+    private func compare() {
+        do {
+            let reader: any StoreReader = try world.server.store.makeReader()
+            for bucket: BucketName in world.names.buckets { try compare(bucket, reader) }
+        } catch {
+            world.problem("the store cannot be read: \(error)")
+        }
+        compareModel()
+    }
+
+    private func compare(_ bucket: BucketName, _ reader: any StoreReader) throws(StoreError) {
+        let mirror: Ledger.Mirror = world.ledger.mirror(bucket)
+        var objects: [EntityKey: (version: Version, body: [UInt8])] = [:]
+        if let record = try reader.bucket(world.names.id(bucket)) {
+            for key: EntityKey in try reader.liveKeys(in: record.row, after: nil, limit: 100_000) {
+                guard let head: EntityHead = try reader.head(of: key, in: record.row), let body: [UInt8] = head.body
+                else { return world.problem("the store has no body of \(key.text)") }
+                objects[key] = (head.record.version, body)
+            }
+        }
+        for (key, entity): (EntityKey, Ledger.Entity) in mirror.entities.sorted(by: { $0.key < $1.key }) {
+            let body: [UInt8]? = entity.object.map { JSONValue.object($0).serialized() }
+            if objects[key]?.body != body { world.problem("the store's \(key.text) is not what its log makes") }
+        }
+        for client: SimulatedClient in world.people { compare(client, bucket, objects) }
+        for legacy: LegacyClient in world.legacies { legacy.compare(bucket, objects) }
+    }
+
+    private func compare(
+        _ client: SimulatedClient, _ bucket: BucketName, _ objects: [EntityKey: (version: Version, body: [UInt8])]
+    ) {
+        let who: String = "client \(client.number)"
+        let keys: [EntityKey] = (try? client.machine.keys(bucket, after: nil, limit: 100_000)) ?? []
+        if keys != objects.keys.sorted() {
+            return world.problem("\(who) has \(keys.map(\.text)), the server \(objects.keys.sorted().map(\.text))")
+        }
+        let (edited, refused): (Int, Int) = client.machine.unconfirmed(bucket)
+        if edited + refused > 0 { world.problem("\(who) still has \(edited) unconfirmed objects in \(bucket.text)") }
+        for key: EntityKey in keys {
+            guard let (version, body): (Version, [UInt8]) = objects[key] else { continue }
+            let ghost: Ghost? = client.ghost(bucket, key)
+            let local: [UInt8]? = client.object(bucket, key).map { JSONValue.object($0).serialized() }
+            if ghost?.object.map({ JSONValue.object($0).serialized() }) != body {
+                let mine: String = ghost?.object.map { JSONValue.object($0).serializedText } ?? "nothing"
+                world.problem("\(who): ghost of \(key.text): \(mine), server: \(String(decoding: body, as: UTF8.self))")
+            }
+            if ghost?.version != version {
+                world.problem("\(who): ghost of \(key.text) at \(ghost?.version ?? 0), the server at \(version)")
+            }
+            if local != body { world.problem("\(who): \(key.text) as the app sees it is not the server's") }
+            if client.display(bucket, key) != client.object(bucket, key) {
+                world.problem("\(who): an editor that follows the events shows another \(key.text)")
+            }
+        }
+    }
+
+    private func compareModel() {
+        let mirror: Ledger.Mirror = world.ledger.mirror(world.names.notes)
+        for (key, typed): (EntityKey, TypedText) in world.model.texts.sorted(by: { $0.key < $1.key }) {
+            let text: String = mirror.entities[key]?.object?["t"]?.stringValue ?? ""
+            if let flaw: String = typed.flaw(in: text, forgivesReturns: world.scenario.retention != nil) {
+                world.problem("\(key.text): \(flaw)")
+            }
+        }
+        let sum: Int64 = mirror.entities.first { $0.key.text == "count" }?.value.object?["n"]?.intValue ?? 0
+        if sum != world.model.sum { world.problem("counted \(world.model.sum), the server holds \(sum)") }
+    }
+}

@@ -1,0 +1,105 @@
+import ThicketServer
+
+/// What one seed plays: who takes part, what they do, what goes wrong, how tight the bounds are.
+struct Scenario: Sendable {
+    let seed: UInt64
+    /// Clients of ours, and clients that keep the older libraries' rules.
+    var clients: Int
+    var legacies: Int
+    /// Microseconds until everything heals.
+    var duration: Int64
+    /// Microseconds between two acts of one person, about.
+    var pace: Int64
+    /// Index of the client whose token may only read until the end; nil: none.
+    var reader: Int?
+    /// Objects everybody types into, in the bucket in which nothing is removed.
+    var texts: Int
+    /// Whether characters are deleted, too.
+    var deletes: Bool
+
+    /// In 1,000 of what each is about.
+    var serverCrashes: Int
+    var commitFaults: Int
+    var slowReads: Int
+    var clientCrashes: Int
+    var storeFaults: Int
+    var cuts: Int
+    var partitions: Int
+    /// Microseconds of the longest way of a message.
+    var latency: Int64
+
+    var limits: ServerLimits
+    var shard: ShardSettings
+    /// nil: the log is never cut.
+    var retention: RetentionSettings?
+
+    init(seed: UInt64) {
+        self.seed = seed
+        var random: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ce7_a210)
+        clients = 1 + random.below(4)
+        legacies = random.chance(350) ? 1 + random.below(2) : 0
+        duration = random.between(30, 240) * 1_000_000
+        pace = random.between(100, 3_000) * 1_000
+        reader = random.chance(150) && clients > 1 ? 1 : nil
+        texts = 1 + random.below(3)
+        deletes = random.chance(500)
+        // One quarter of the seeds goes well, so that the rules are met there, too.
+        let isRough: Bool = random.chance(750)
+        func rate(_ most: Int, _ random: inout SimulationRandom) -> Int {
+            isRough && random.chance(600) ? random.below(most + 1) : 0
+        }
+        serverCrashes = rate(60, &random)
+        commitFaults = rate(60, &random)
+        slowReads = rate(200, &random)
+        clientCrashes = rate(15, &random)
+        storeFaults = rate(15, &random)
+        cuts = rate(150, &random)
+        partitions = rate(80, &random)
+        latency = random.between(2, random.chance(500) ? 40 : 2_000) * 1_000
+        limits = Self.limits(&random)
+        shard = Self.shard(&random)
+        retention = random.chance(400) ? Self.retention(&random) : nil
+    }
+
+    private static func limits(_ random: inout SimulationRandom) -> ServerLimits {
+        var limits: ServerLimits = ServerLimits()
+        if random.chance(500) { limits.tailChangesMax = random.below(12) }
+        if random.chance(300) { limits.tailBytesMax = random.below(4_000) }
+        if random.chance(200) { limits.tailBytesTotalMax = random.below(8_000) }
+        if random.chance(500) { limits.catchUpPageChanges = 1 + random.below(8) }
+        if random.chance(200) { limits.catchUpPageBytes = 1 + random.below(2_000) }
+        if random.chance(200) { limits.readsPerConnectionMax = 2 + random.below(8) }
+        if random.chance(150) { limits.changesQueuedMax = 1 + random.below(8) }
+        if random.chance(100) { limits.messagesPerSecond = 5 + random.below(50) }
+        if limits.messagesPerSecond < 100 { limits.messagesBurst = 20 + random.below(50) }
+        return limits
+    }
+
+    private static func shard(_ random: inout SimulationRandom) -> ShardSettings {
+        var settings: ShardSettings = ShardSettings()
+        settings.documentBytesMax = 24_000
+        if random.chance(400) { settings.groupChangesMax = 1 + random.below(4) }
+        if random.chance(300) { settings.entityCacheBytes = random.below(6_000) }
+        if random.chance(200) { settings.bucketCacheBytes = random.below(4_000) }
+        if random.chance(400) { settings.recentChangesMax = random.below(6) }
+        if random.chance(200) { settings.recentBytesMax = random.below(2_000) }
+        if random.chance(150) { settings.rebaseChangesMax = 1 + random.below(30) }
+        settings.emptyObjectsPerGroup = 1 + random.below(8)
+        if random.chance(500) {
+            settings.keyframes.diffsMin = 1 + random.below(8)
+            settings.keyframes.diffsMax = settings.keyframes.diffsMin + random.below(30)
+        }
+        return settings
+    }
+
+    private static func retention(_ random: inout SimulationRandom) -> RetentionSettings {
+        var settings: RetentionSettings = RetentionSettings()
+        settings.logAgeMin = random.between(0, 20_000)
+        settings.logChangesMin = random.below(30)
+        settings.versionsNewest = random.between(1, 10)
+        settings.versionsSparse = random.between(0, 4)
+        settings.rowsPerBatch = 1 + random.below(20)
+        settings.sweepInterval = random.between(500, 20_000)
+        return settings
+    }
+}

@@ -1,0 +1,202 @@
+import ThicketClient
+import ThicketProtocol
+
+/// A client of ours: the real machine over a store in memory. The program can be killed between any two turns, and
+/// between what a turn keeps and what it sends.
+final class SimulatedClient: Peer {
+    let store: MemoryLocalStore = MemoryLocalStore()
+    private(set) var machine: SyncMachine
+    private var inbox: [[UInt8]] = []
+    private var isDraining: Bool = false
+    private var alarm: Int = 0
+    /// What an editor that follows only the events shows.
+    private var shown: [BucketName: [EntityKey: JSONObject]] = [:]
+    private(set) lazy var person: Person = Person(self)
+
+    init(joining world: World, as number: Int) throws {
+        machine = try Self.machine(world, number, store)
+        super.init(world, number)
+    }
+
+    private static func machine(_ world: World, _ number: Int, _ store: MemoryLocalStore) throws -> SyncMachine {
+        let token: String = number == world.scenario.reader && !world.isCalm ? world.names.readToken : world.names.token
+        var options: SyncOptions = SyncOptions(app: world.names.app, token: token)
+        options.indexPageObjects = 1 + number % 3
+        if number == 2 { options.changesInFlightMax = 1 }
+        return try SyncMachine(options: options, store: store, random: world.random.split())
+    }
+
+    func begin() {
+        for bucket: BucketName in world.names.buckets {
+            let now: Int64 = world.milliseconds
+            _ = turn { (machine) throws(ClientError) in try machine.open(bucket, now: now) }
+        }
+        wake()
+        person.begin()
+    }
+
+    var isSynced: Bool {
+        world.names.buckets.allSatisfy { machine.isSynced($0) } && (link?.isQuiet ?? false) && inbox.isEmpty
+    }
+
+    // MARK: - Turns
+
+    /// One call of the machine, with whatever may go wrong around it.
+    /// - Returns: whether it happened for good.
+    @discardableResult
+    func turn(_ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]) -> Bool {
+        let dies: Bool = world.befalls(world.scenario.clientCrashes)
+        store.failsNextCommit = world.befalls(world.scenario.storeFaults) || (dies && world.random.chance(500))
+        defer { store.failsNextCommit = false }
+        do {
+            let actions: [SyncAction] = try body(&machine)
+            if dies { die() } else { perform(actions) }
+            return true
+        } catch {
+            store.failsNextCommit = false
+            guard error.code == .store else {
+                world.problem("client \(number): \(error)")
+                return false
+            }
+            if dies { return diesTooLate() }
+            look()
+            perform(machine.tick(now: world.milliseconds))
+            return false
+        }
+    }
+
+    private func diesTooLate() -> Bool {
+        die()
+        return false
+    }
+
+    private func perform(_ actions: [SyncAction]) {
+        for action: SyncAction in actions {
+            switch action {
+            case .connect:
+                world.note("client connects", number)
+                hangUp()
+                dial()
+            case .disconnect:
+                world.note("client disconnects", number)
+                inbox = []
+                hangUp()
+            case .send(let text): link?.send(text)
+            case .event(let bucket, let event): follow(bucket, event)
+            case .status, .fetched: break
+            }
+        }
+        arm()
+    }
+
+    /// Wakes the machine at its deadline.
+    private func arm() {
+        alarm += 1
+        let alarm: Int = alarm
+        guard let deadline: Int64 = machine.deadline else { return }
+        world.agenda.at(max(deadline * 1_000, world.now + 1_000)) { [self] in
+            if self.alarm == alarm { wake() }
+        }
+    }
+
+    private func wake() {
+        let now: Int64 = world.milliseconds
+        turn { (machine) in machine.tick(now: now) }
+    }
+
+    /// The program is killed and starts again with what its store holds.
+    private func die() {
+        world.note("client dies", number)
+        world.tally.clientCrashes += 1
+        store.failsNextCommit = false
+        inbox = []
+        alarm += 1
+        hangUp()
+        do {
+            machine = try Self.machine(world, number, store)
+        } catch {
+            return world.problem("client \(number) does not start again: \(error)")
+        }
+        look()
+        world.after(world.random.delay(10_000, 5_000_000)) { [self] in wake() }
+    }
+
+    // MARK: - Connection
+
+    override func linkOpened() {
+        world.note("client connected", number)
+        let now: Int64 = world.milliseconds
+        turn { (machine) in machine.opened(now: now) }
+    }
+
+    override func linkReceived(_ text: [UInt8]) {
+        world.note("client <", number, text)
+        inbox.append(text)
+        guard !isDraining else { return }
+        isDraining = true
+        world.after(world.random.delay(0, 30_000)) { [self] in
+            isDraining = false
+            drain()
+        }
+    }
+
+    private func drain() {
+        guard !inbox.isEmpty else { return }
+        let texts: [[UInt8]] = inbox
+        inbox = []
+        let now: Int64 = world.milliseconds
+        turn { (machine) in machine.received(texts, now: now) }
+    }
+
+    override func linkClosed(code: UInt16?, _ detail: String) {
+        world.note("client lost", number, Array(detail.utf8))
+        drain()
+        let now: Int64 = world.milliseconds
+        guard link == nil else { return }
+        turn { (machine) in machine.closed(LinkClosure(code: code, detail: detail), now: now) }
+    }
+
+    override func heal() {
+        super.heal()
+        let (now, token): (Int64, String) = (world.milliseconds, world.names.token)
+        if number == world.scenario.reader { turn { (machine) in machine.setToken(token, now: now) } }
+        turn { (machine) in machine.goOnline(now: now) }
+    }
+
+    // MARK: - Following
+
+    private func look() {
+        shown = [:]
+        for bucket: BucketName in world.names.buckets {
+            for key: EntityKey in (try? machine.keys(bucket, after: nil, limit: 10_000)) ?? [] {
+                shown[bucket, default: [:]][key] = (try? machine.object(bucket, key)) ?? nil
+            }
+        }
+    }
+
+    /// An editor applies the differences it is told, and must end up with what the machine holds.
+    private func follow(_ bucket: BucketName, _ event: BucketEvent) {
+        switch event {
+        case .changed(let change):
+            guard let key: EntityKey = try? EntityKey(change.key) else { return }
+            let before: JSONObject = shown[bucket]?[key] ?? JSONObject()
+            if (try? JSONDiff.apply(change.diff, to: before)) != change.object {
+                world.problem("client \(number): the difference told for \(key.text) does not lead to the object")
+            }
+            shown[bucket, default: [:]][key] = change.object
+        case .removed(let removal):
+            guard let key: EntityKey = try? EntityKey(removal.key) else { return }
+            shown[bucket]?[key] = nil
+        case .refused, .caughtUp, .overrun: break
+        }
+    }
+
+    /// What an editor shows under a key.
+    func display(_ bucket: BucketName, _ key: EntityKey) -> JSONObject? { shown[bucket]?[key] }
+
+    func object(_ bucket: BucketName, _ key: EntityKey) -> JSONObject? { (try? machine.object(bucket, key)) ?? nil }
+
+    func ghost(_ bucket: BucketName, _ key: EntityKey) -> Ghost? { try? machine.ghost(bucket, key) }
+
+    func refusal(_ bucket: BucketName, _ key: EntityKey) -> Int? { (try? machine.standing(bucket, key))?.refusal }
+}

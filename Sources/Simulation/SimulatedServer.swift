@@ -1,0 +1,309 @@
+import Synchronization
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+
+/// The real hub, shard and readers over a store in memory, with delays where threads pass work to each other, and with
+/// an end at any moment: what is not in the store is then gone.
+final class SimulatedServer {
+    /// One life of the process.
+    private final class Life {
+        let hub: Hub
+        let core: ShardCore
+        let readers: [ReadExecutor]
+        let keeper: (any StoreKeeper)?
+        var links: [ConnectionID: Link] = [:]
+        var slots: Set<Int32> = []
+        var queue: [ShardRequest] = []
+        var isShardAwake: Bool = false
+        var isTicking: Bool = false
+        /// Outcomes reach the loop in order.
+        var outcomesAt: Int64 = 0
+        var reads: Int = 0
+
+        init(hub: Hub, core: ShardCore, readers: [ReadExecutor], keeper: (any StoreKeeper)?) {
+            self.hub = hub
+            self.core = core
+            self.readers = readers
+            self.keeper = keeper
+        }
+    }
+
+    unowned let world: World
+    let store: MemoryStore
+    let codec: ChangeVersionCodec
+    private let faults: CommitFaults
+    private var life: Life?
+    private var serial: UInt32 = 0
+    /// 2023-11-14: the server's clock of days at the beginning.
+    private static let epochMilliseconds: Int64 = 1_700_000_000_000
+
+    init(_ world: World) {
+        self.world = world
+        let faults: CommitFaults = CommitFaults(world.random.split(), perMille: world.scenario.commitFaults)
+        self.faults = faults
+        store = MemoryStore(identity: .seeded(world.scenario.seed), faults: { faults.next($0) })
+        codec = ChangeVersionCodec(store.identity)
+        let names: WorldNames = world.names
+        store.addApp(names.app)
+        for (token, isReadOnly): (String, Bool) in [(names.token, false), (names.readToken, true)] {
+            store.addGrant(
+                TokenGrant(app: names.app, user: names.user, isReadOnly: isReadOnly),
+                tokenHash: Hash.sha256(Array(token.utf8)))
+        }
+    }
+
+    var isUp: Bool { life != nil }
+    /// Nothing is under way.
+    var isQuiet: Bool {
+        guard let life: Life else { return false }
+        return life.queue.isEmpty && !life.core.hasBacklog && life.hub.readCount == 0 && life.hub.changeCount == 0
+    }
+
+    private var instant: HubInstant {
+        HubInstant(monotonic: 1_000_000_000 + world.now * 1_000, unix: Self.epochMilliseconds + world.milliseconds)
+    }
+
+    // MARK: - Life and death
+
+    func start() {
+        store.restart()
+        world.note("server starts", 0)
+        do {
+            let writer: any StoreWriter = try store.makeWriter()
+            var readers: [ReadExecutor] = []
+            for _: Int in 0..<2 {
+                readers.append(
+                    ReadExecutor(reader: try store.makeReader(), codec: codec, limits: world.scenario.limits))
+            }
+            let keeper: (any StoreKeeper)? = try world.scenario.retention.map { settings throws(StoreError) in
+                try store.makeKeeper(settings)
+            }
+            let hub: Hub = Hub(limits: world.scenario.limits, codec: codec, metrics: Metrics())
+            let life: Life = Life(
+                hub: hub, core: ShardCore(store: writer, settings: world.scenario.shard), readers: readers,
+                keeper: keeper)
+            self.life = life
+            if keeper != nil { scheduleKeeper(life) }
+        } catch {
+            world.problem("the store does not open again: \(error)")
+        }
+        world.ledger.observe(self)
+    }
+
+    /// The process is killed.
+    func crash() {
+        guard let life: Life else { return }
+        world.note("server dies", 0)
+        world.tally.serverCrashes += 1
+        self.life = nil
+        store.crash()
+        // By number: the order of a dictionary is no part of a seed.
+        for link: Link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        let pause: Int64 = world.random.delay(50_000, 10_000_000)
+        world.after(pause) { [self] in if self.life == nil { start() } }
+    }
+
+    func heal() {
+        faults.end()
+        if life == nil { start() }
+    }
+
+    // MARK: - Connections
+
+    /// - Returns: false when nobody listens.
+    func accept(_ link: Link) -> Bool {
+        guard let life: Life else { return false }
+        serial += 1
+        var slot: Int32 = 0
+        while life.slots.contains(slot) { slot += 1 }
+        life.slots.insert(slot)
+        let id: ConnectionID = ConnectionID(slot: slot, serial: serial)
+        link.id = id
+        life.links[id] = link
+        life.hub.opened(id, app: world.names.app.text)
+        perform(life)
+        return true
+    }
+
+    func received(_ link: Link, _ text: [UInt8]) {
+        guard let life: Life, let id: ConnectionID = link.id, life.links[id] === link else { return }
+        world.note("server <", link.serial, text)
+        world.tally.messages += 1
+        link.watch.asked(text, codec, self)
+        life.hub.received(id, text, now: instant)
+        perform(life)
+    }
+
+    /// The server notices that a client is gone.
+    func lost(_ link: Link) {
+        guard let life: Life, let id: ConnectionID = link.id, life.links[id] === link else { return }
+        world.note("server lost", link.serial)
+        forget(link, id, life)
+        life.hub.closed(id)
+        perform(life)
+    }
+
+    private func forget(_ link: Link, _ id: ConnectionID, _ life: Life) {
+        life.links[id] = nil
+        life.slots.remove(id.slot)
+        link.id = nil
+    }
+
+    private func perform(_ life: Life) {
+        for action: HubAction in life.hub.takeActions() {
+            switch action {
+            case .send(let id, let frame):
+                guard let link: Link = life.links[id] else { continue }
+                let text: [UInt8] = Self.payload(frame)
+                world.note("server >", link.serial, text)
+                link.watch.told(text, codec, world.ledger)
+                link.answer(text)
+            case .close(let id, let code, let reason):
+                guard let link: Link = life.links[id] else { continue }
+                world.note("server closes", link.serial, Array(reason.utf8))
+                forget(link, id, life)
+                life.hub.closed(id)
+                link.close(code.rawValue, reason)
+            case .pause(let id): life.links[id]?.isPaused = true
+            case .resume(let id):
+                guard let link: Link = life.links[id] else { continue }
+                world.after(0) { link.resume() }
+            case .submit(let request):
+                life.queue.append(request)
+                wakeShard(life)
+            case .read(let request): read(request, life)
+            case .readWhenDrained(let request): read(request, life)
+            case .tell: continue
+            }
+        }
+        if life.hub.needsTick, !life.isTicking { scheduleTick(life) }
+    }
+
+    /// What a server's text frame carries.
+    private static func payload(_ frame: SharedFrame) -> [UInt8] {
+        let bytes: [UInt8] = frame.bytes
+        let head: Int = bytes[1] == 127 ? 10 : bytes[1] == 126 ? 4 : 2
+        return Array(bytes[head...])
+    }
+
+    // MARK: - The other threads
+
+    private func scheduleTick(_ life: Life) {
+        life.isTicking = true
+        world.after(100_000) { [self] in
+            guard self.life === life else { return }
+            life.isTicking = false
+            life.hub.tick(instant)
+            perform(life)
+        }
+    }
+
+    /// A reader looks at one moment and its answer reaches the loop at another.
+    private func read(_ request: ReadRequest, _ life: Life) {
+        let slow: Bool = world.befalls(world.scenario.slowReads)
+        let lookAt: Int64 = world.random.delay(50, slow ? 3_000_000 : 20_000)
+        let travel: Int64 = world.random.delay(20, slow ? 2_000_000 : 5_000)
+        life.reads += 1
+        let reader: ReadExecutor = life.readers[life.reads % life.readers.count]
+        world.after(lookAt) { [self] in
+            guard self.life === life else { return }
+            let answer: ReadAnswer = reader.answer(request)
+            world.after(travel) { [self] in
+                guard self.life === life else { return }
+                life.hub.answered(request, answer, now: instant)
+                perform(life)
+            }
+        }
+    }
+
+    private func wakeShard(_ life: Life) {
+        guard !life.isShardAwake else { return }
+        life.isShardAwake = true
+        world.after(world.random.delay(50, world.isCalm ? 5_000 : 300_000)) { [self] in
+            guard self.life === life else { return }
+            life.isShardAwake = false
+            decide(life)
+        }
+    }
+
+    /// The cycle of the shard's thread: take what has queued, commit when full and at the end.
+    private func decide(_ life: Life) {
+        let count: Int = world.random.chance(700) ? life.queue.count : world.random.below(life.queue.count + 1)
+        var requests: Int = 0
+        for request: ShardRequest in life.queue.prefix(count) {
+            life.core.receive(request)
+            requests += 1
+            guard life.core.isFull else { continue }
+            guard commit(life, requests) else { return }
+            requests = 0
+        }
+        life.queue.removeFirst(count)
+        if requests > 0 || life.core.hasBacklog {
+            guard commit(life, requests) else { return }
+        }
+        if !life.queue.isEmpty || life.core.hasBacklog { wakeShard(life) }
+    }
+
+    /// - Returns: false when the process died of it.
+    private func commit(_ life: Life, _ requests: Int) -> Bool {
+        let outcome: CommitOutcome = life.core.commit()
+        world.ledger.observe(self)
+        if outcome.failure != nil { world.tally.commitFaults += 1 }
+        guard !store.isDown else {
+            crash()
+            return false
+        }
+        world.note("commit", outcome.appliedCount)
+        let travel: Int64 = world.random.delay(20, world.isCalm ? 2_000 : 100_000)
+        life.outcomesAt = max(life.outcomesAt, world.now + travel)
+        world.agenda.at(life.outcomesAt) { [self] in
+            guard self.life === life else { return }
+            life.hub.committed(outcome, requests: requests, now: instant)
+            perform(life)
+        }
+        return true
+    }
+
+    private func scheduleKeeper(_ life: Life) {
+        world.after(world.random.between(100_000, 2_000_000)) { [self] in
+            guard self.life === life, let keeper: any StoreKeeper = life.keeper else { return }
+            keep(life, keeper)
+            if store.isDown { crash() } else { scheduleKeeper(life) }
+        }
+    }
+
+    private func keep(_ life: Life, _ keeper: any StoreKeeper) {
+        do {
+            guard let batch: MaintenanceBatch = try keeper.nextBatch(now: instant.unix) else { return }
+            _ = try life.core.apply(batch)
+            world.tally.logCuts += 1
+            world.note("log cut", 0)
+        } catch {
+            // A fault of the plan: the next look tries again.
+            if error.kind == .corrupt { world.problem("the keeper cannot read the log: \(error)") }
+        }
+    }
+}
+
+/// Decides the fate of commits.
+private final class CommitFaults: Sendable {
+    private let state: Mutex<(random: SimulationRandom, perMille: Int)>
+
+    init(_ random: SimulationRandom, perMille: Int) { state = Mutex((random, perMille)) }
+
+    func end() { state.withLock { $0.perMille = 0 } }
+
+    func next(_ point: CommitPoint) -> CommitFault {
+        state.withLock { state in
+            guard state.perMille > 0, state.random.chance(state.perMille) else { return .none }
+            switch state.random.below(5) {
+            case 0: return .crashBefore
+            case 1: return .crashAfter
+            case 2: return .fail(StoreError(.io, "a simulated disk"))
+            case 3: return point.changes > 0 ? .fail(StoreError(.constraint, "a simulated row")) : .none
+            default: return .fail(StoreError(.full, "a simulated disk"))
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import ThicketProtocol
+import ThicketServer
+
+/// Reads along on one connection, at the server's end: what the rules promise a client holds for every message.
+final class Watch {
+    private struct Channel {
+        let bucket: BucketName
+        /// The last change that was sent.
+        var last: GlobalID?
+        /// Positions the channel was promised the changes after, and how often.
+        var starts: [GlobalID: Int] = [:]
+        /// Changes that await their answer: ccid by key.
+        var flights: [String: String] = [:]
+    }
+
+    private unowned let world: World
+    private let link: Int
+    private var channels: [ChannelNumber: Channel] = [:]
+
+    init(_ world: World, _ link: Int) {
+        self.world = world
+        self.link = link
+    }
+
+    // MARK: - What the client says
+
+    func asked(_ text: [UInt8], _ codec: ChangeVersionCodec, _ server: SimulatedServer) {
+        guard let message: ClientMessage = try? ClientMessage(parsing: text) else {
+            return world.problem("link \(link): a client sent what cannot be read")
+        }
+        guard case .channel(let number, let request) = message else { return }
+        world.lastWork = world.now
+        if case .initialize(let hello) = request {
+            guard let bucket: BucketName = try? BucketName(hello.name ?? "") else { return }
+            channels[number] = Channel(bucket: bucket)
+            if let first: ChannelRequest = hello.firstRequest { asked(first, number, codec) }
+        } else {
+            asked(request, number, codec)
+        }
+    }
+
+    private func asked(_ request: ChannelRequest, _ number: ChannelNumber, _ codec: ChangeVersionCodec) {
+        guard let channel: Channel = channels[number] else { return }
+        switch request {
+        case .changesSince(let position):
+            if let gid: GlobalID = codec.decode(position, tag: tag(channel.bucket, codec)) {
+                channels[number]?.starts[gid, default: 0] += 1
+            }
+        case .index: world.tally.walks += 1
+        case .change(let change):
+            // A catch-up may come in several messages; a change sent again after the first of them may be known by the
+            // next. The server answers it 409.
+            let known: [String: GlobalID] = world.ledger.mirror(channel.bucket).changeIDs
+            if let before: String = channel.flights[change.key], known[before] == nil {
+                world.problem("link \(link): \(change.key) is in flight as \(before), and \(change.ccid) was sent")
+            }
+            channels[number]?.flights[change.key] = change.ccid
+        default: break
+        }
+    }
+
+    // MARK: - What the server says
+
+    func told(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
+        let message: ServerMessage
+        do {
+            message = try ServerMessage(parsing: text)
+        } catch {
+            return world.problem("link \(link): the server sent what cannot be read: \(error)")
+        }
+        guard case .channel(let number, let reply) = message, let channel: Channel = channels[number] else { return }
+        let mirror: Ledger.Mirror = ledger.mirror(channel.bucket)
+        switch reply {
+        case .changes(let events):
+            for event: ChangeEvent in events { told(event, number, mirror, codec) }
+        case .index(let page):
+            if let gid: GlobalID = codec.decode(page.current.text, tag: tag(channel.bucket, codec)) {
+                // At the end of a walk the server goes on from here by itself, and the client asks for the same.
+                channels[number]?.starts[gid] = max(1, channel.starts[gid] ?? 0)
+            } else {
+                world.problem("link \(link): an index stands nowhere")
+            }
+            for entry: IndexPage.Entry in page.entries {
+                check(entry.key, entry.version, entry.data, mirror, "the index")
+            }
+        case .entity(let reply):
+            guard let key: EntityKey = try? EntityKey(reply.key), let data: JSONFragment = reply.data else { return }
+            check(key, reply.version, data, mirror, "e")
+        default: break
+        }
+    }
+
+    private func check(
+        _ key: EntityKey, _ version: Version, _ data: JSONFragment?, _ mirror: Ledger.Mirror, _ place: String
+    ) {
+        guard let known: JSONObject = mirror.entities[key]?.history[version] else {
+            return world.problem("link \(link): \(place) tells \(key.text).\(version), which never was")
+        }
+        guard let data, data.bytes != JSONValue.object(known).serialized() else { return }
+        world.problem("link \(link): \(place) tells another \(key.text).\(version) than the log makes")
+    }
+
+    private func told(
+        _ event: ChangeEvent, _ number: ChannelNumber, _ mirror: Ledger.Mirror, _ codec: ChangeVersionCodec
+    ) {
+        switch event {
+        case .applied(let change):
+            guard let channel: Channel = channels[number] else { return }
+            // The last removal of an EMPTY is its acknowledgement; it was asked for under the bucket's name.
+            for changeID: String in change.ccids {
+                land(change.key.text, changeID, number)
+                land(channel.bucket.text, changeID, number)
+            }
+            let gid: GlobalID? = codec.decode(change.cv.text, tag: tag(channel.bucket, codec))
+            guard let gid: GlobalID, let before: GlobalID = mirror.previous[gid] else {
+                return world.problem("link \(link): a change of \(change.key.text) was sent that is not durable")
+            }
+            if change.ccids.contains(where: { mirror.changeIDs[$0] != gid }) {
+                world.problem("link \(link): change \(gid) was sent under another ccid than its own")
+            }
+            follow(gid, after: before, number, channel)
+        case .refused(let refusal):
+            for changeID: String in refusal.ccids { land(refusal.key, changeID, number) }
+            world.tally.refusals[refusal.error, default: 0] += 1
+            guard refusal.error == ErrorCode.duplicateChange.rawValue else { return }
+            if refusal.ccids.contains(where: { mirror.changeIDs[$0] == nil }) {
+                world.problem("link \(link): 409 for a change of \(refusal.key) that was never applied")
+            }
+        }
+    }
+
+    /// Each change once, none left out, in order.
+    private func follow(_ gid: GlobalID, after before: GlobalID, _ number: ChannelNumber, _ channel: Channel) {
+        if channel.last != before {
+            if let count: Int = channel.starts[before] {
+                channels[number]?.starts[before] = count > 1 ? count - 1 : nil
+            } else if let last: GlobalID = channel.last {
+                let what: String = gid <= last ? "doubled" : "changes are missing before it"
+                world.problem("link \(link), channel \(number): change \(gid) after \(last): \(what)")
+            }
+        }
+        channels[number]?.last = gid
+    }
+
+    private func land(_ key: String, _ changeID: String, _ number: ChannelNumber) {
+        if channels[number]?.flights[key] == changeID { channels[number]?.flights[key] = nil }
+    }
+
+    private func tag(_ bucket: BucketName, _ codec: ChangeVersionCodec) -> UInt32 {
+        codec.tag(of: world.names.id(bucket))
+    }
+}

@@ -1,0 +1,36 @@
+import Glibc
+import Testing
+import ThicketSimulation
+
+@Suite("Simulation of server, clients, network and disks from a seed", .serialized)
+struct SimulationTests {
+    /// Wall seconds of fresh seeds; `./dev test` leaves it at 60.
+    private static var seconds: Double { setting("THICKET_SIM_SECONDS").flatMap(Double.init) ?? 60 }
+    /// `./dev test` passes a number made from the commit, so that each commit plays other seeds and the same again.
+    private static var firstSeed: UInt64 { setting("THICKET_SEED").flatMap { UInt64($0) } ?? 1 }
+
+    private static func setting(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    @Test("the same seed gives the same run, event for event", arguments: [UInt64(1), 2, 3])
+    func isDeterministic(seed: UInt64) {
+        let first: SimulationResult = Simulation.run(seed: seed)
+        let second: SimulationResult = Simulation.run(seed: seed)
+        #expect(first.events > 500, "seed \(seed) plays hardly anything")
+        #expect(first.traceHash == second.traceHash, "seed \(seed)")
+        #expect(first.events == second.events, "seed \(seed)")
+        #expect(first.problems == second.problems, "seed \(seed)")
+    }
+
+    @Test("at rest everybody holds the server's objects, and nothing acknowledged or typed is lost")
+    func seeds() async {
+        let first: UInt64 = Self.firstSeed
+        let cores: Int = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        print("simulation: first seed \(first), \(Self.seconds) s")
+        let report: Campaign.Report = await Campaign.run(firstSeed: first, seconds: Self.seconds, tasks: cores) {
+            print($0.failureText)
+        }
+        print(report.summary)
+        #expect(report.runs > 0)
+        for failure: SimulationResult in report.failures { Issue.record("\(failure.failureText)") }
+    }
+}
