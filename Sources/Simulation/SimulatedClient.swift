@@ -9,6 +9,8 @@ final class SimulatedClient: Peer {
     private var inbox: [[UInt8]] = []
     private var isDraining: Bool = false
     private var alarm: Int = 0
+    /// The app has opened its buckets; before, nothing goes wrong.
+    private var isOpen: Bool = false
     /// What an editor that follows only the events shows.
     private var shown: [BucketName: [EntityKey: JSONObject]] = [:]
     private(set) lazy var person: Person = Person(self)
@@ -31,6 +33,7 @@ final class SimulatedClient: Peer {
             let now: Int64 = world.milliseconds
             _ = turn { (machine) throws(ClientError) in try machine.open(bucket, now: now) }
         }
+        isOpen = true
         wake()
         person.begin()
     }
@@ -45,8 +48,9 @@ final class SimulatedClient: Peer {
     /// - Returns: whether it happened for good.
     @discardableResult
     func turn(_ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]) -> Bool {
-        let dies: Bool = world.befalls(world.scenario.clientCrashes)
-        store.failsNextCommit = world.befalls(world.scenario.storeFaults) || (dies && world.random.chance(500))
+        let dies: Bool = isOpen && world.befalls(world.scenario.clientCrashes)
+        store.failsNextCommit =
+            isOpen && (world.befalls(world.scenario.storeFaults) || (dies && world.random.chance(500)))
         defer { store.failsNextCommit = false }
         do {
             let actions: [SyncAction] = try body(&machine)

@@ -16,7 +16,8 @@ final class SimulatedServer {
         var slots: Set<Int32> = []
         var queue: [ShardRequest] = []
         var isShardAwake: Bool = false
-        var isTicking: Bool = false
+        /// When the hub is called next, microseconds.
+        var nextTick: Int64?
         /// Outcomes reach the loop in order.
         var outcomesAt: Int64 = 0
         var reads: Int = 0
@@ -177,7 +178,7 @@ final class SimulatedServer {
             case .tell: continue
             }
         }
-        if life.hub.needsTick, !life.isTicking { scheduleTick(life) }
+        scheduleTick(life)
     }
 
     /// What a server's text frame carries.
@@ -190,10 +191,13 @@ final class SimulatedServer {
     // MARK: - The other threads
 
     private func scheduleTick(_ life: Life) {
-        life.isTicking = true
-        world.after(100_000) { [self] in
-            guard self.life === life else { return }
-            life.isTicking = false
+        guard let pause: Int = life.hub.tickMilliseconds else { return }
+        let time: Int64 = world.now + Int64(pause) * 1_000
+        guard time < life.nextTick ?? .max else { return }
+        life.nextTick = time
+        world.agenda.at(time) { [self] in
+            guard self.life === life, life.nextTick == time else { return }
+            life.nextTick = nil
             life.hub.tick(instant)
             perform(life)
         }

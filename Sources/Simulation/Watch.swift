@@ -51,7 +51,7 @@ final class Watch {
             // A catch-up may come in several messages; a change sent again after the first of them may be known by the
             // next. The server answers it 409.
             let known: [String: GlobalID] = world.ledger.mirror(channel.bucket).changeIDs
-            if let before: String = channel.flights[change.key], known[before] == nil {
+            if let before: String = channel.flights[change.key], known[before] == nil, before != change.ccid {
                 world.problem("link \(link): \(change.key) is in flight as \(before), and \(change.ccid) was sent")
             }
             channels[number]?.flights[change.key] = change.ccid
