@@ -101,7 +101,10 @@ struct Rest {
             if ghost?.version != version {
                 world.problem("\(who): ghost of \(key.text) at \(ghost?.version ?? 0), the server at \(version)")
             }
-            if local != body { world.problem("\(who): \(key.text) as the app sees it is not the server's") }
+            if local != body {
+                let mine: String = local.map { String(decoding: $0, as: UTF8.self) } ?? "nothing"
+                world.problem("\(who): \(key.text): \(mine), server: \(String(decoding: body, as: UTF8.self))")
+            }
             if client.display(bucket, key) != client.object(bucket, key) {
                 world.problem("\(who): an editor that follows the events shows another \(key.text)")
             }

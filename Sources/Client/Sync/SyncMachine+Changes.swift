@@ -148,6 +148,8 @@ extension SyncMachine {
         }
         entity.record.ghost = target
         entity.base = target.object
+        // Equal, but its members may stand in another order than ours.
+        if entity.record.edits.later == nil { entity.local = target.object }
         finish(number, key, &entity, before: before, seen: seen, parts: [.ghost, .edits])
     }
 

@@ -157,8 +157,11 @@ extension SyncMachine {
     // MARK: - Changes since
 
     /// The server does not know our position: read the index.
+    ///
+    /// Also when we are live already: the answer to a change that was in flight may have come first and looked like the
+    /// answer to `cv`, while the server, which did not know that position, tells us nothing but our own changes.
     mutating func positionUnknown(_ number: Int) {
-        guard channels[number].phase == .catchingUp else { return }
+        guard channels[number].phase == .catchingUp || channels[number].phase == .live else { return }
         walkAgain(number)
     }
 

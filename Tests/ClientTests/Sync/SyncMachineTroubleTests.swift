@@ -357,4 +357,39 @@ struct LinkTests {
         #expect(talk.hear(text).isEmpty)
         #expect(try talk.set("a", #"{"n":1}"#).count == 1)
     }
+
+    @Test("a position that the server does not know leads to the index, even when a late answer made us live before")
+    func lateUnknownPosition() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, "{}")])
+        let change: String = try #require(try talk.set("a", #"{"n":1}"#).first)
+        let ccid: String = try #require(
+            try JSONValue(parsing: String(change.dropFirst("0:c:".count)))["ccid"]?.stringValue)
+        let other: String = try #require(try talk.set("b", "{}").first)
+        let known: String = try #require(
+            try JSONValue(parsing: String(other.dropFirst("0:c:".count)))["ccid"]?.stringValue)
+        // 409 leads to the index; the other change is still in flight when that is read.
+        let again: [String] = talk.hear(
+            #"0:c:[{"clientid":"x","id":"b","error":409,"ccids":["\#(known)"]}]"#)
+        #expect(again == ["0:i:1:::200"])
+        #expect(talk.hear(#"0:i:{"current":"cv1","index":[{"id":"a","v":1,"d":{}}]}"#) == ["0:cv:cv1"])
+        let diff: String = #"{"n":{"o":"+","v":1}}"#
+        _ = talk.hear(
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":\#(diff),"sv":1,"ev":2,"ccids":["\#(ccid)"]}]"#)
+        #expect(talk.hear("0:cv:?").contains { $0.hasPrefix("0:i:1:") } || talk.machine.deadline != nil)
+        #expect(!talk.machine.isSynced(talk.notes))
+    }
+
+    @Test("members stand in the server's order once an edit is confirmed")
+    func memberOrder() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live()
+        let change: String = try #require(try talk.set("a", #"{"l":[2],"t":"x"}"#).first)
+        let ccid: String = try #require(
+            try JSONValue(parsing: String(change.dropFirst("0:c:".count)))["ccid"]?.stringValue)
+        let diff: String = #"{"t":{"o":"+","v":"x"},"l":{"o":"+","v":[2]}}"#
+        _ = talk.hear(#"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":\#(diff),"ev":1,"ccids":["\#(ccid)"]}]"#)
+        #expect(try talk.local("a") == #"{"t":"x","l":[2]}"#)
+        #expect(try talk.ghost("a").json == #"{"t":"x","l":[2]}"#)
+    }
 }
