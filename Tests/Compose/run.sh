@@ -19,20 +19,30 @@ echo "first client wrote"
 export HOME=/tmp/second
 mkdir -p $HOME
 thicket login --server "$server" --app "$app" --token "$token"
-thicket get notes plan | grep -q '"title":"Oak"' || fail "the second client does not read what the first wrote"
+[ "$(thicket get notes plan --path title)" = Oak ] || fail "the second client does not read what the first wrote"
 thicket put notes plan '{"title":"Oak","text":"two"}'
 echo "second client read and wrote"
 
 export HOME=/tmp/first
-thicket get notes plan | grep -q '"text":"two"' || fail "the first client does not see the second's edit"
+[ "$(thicket get notes plan --path text)" = two ] || fail "the first client does not see the second's edit"
 thicket history notes plan | grep -q . || fail "no history"
 
 export HOME=/tmp/third
 mkdir -p $HOME
 thicket login --server "$server" --app "$app" --token "$reader"
-thicket get notes plan | grep -q '"text":"two"' || fail "the read-only client does not read"
+[ "$(thicket get notes plan --path text)" = two ] || fail "the read-only client does not read"
 if thicket put notes plan '{"title":"Elm"}' 2>/tmp/refusal; then fail "a read-only token wrote"; fi
 echo "read-only token refused: $(head -n 1 /tmp/refusal)"
+
+cat >/tmp/trace.json <<'EOT'
+{"kind":"concurrent","numAgents":2,"endContent":"Hello, big world","txns":[
+ {"agent":0,"parents":[],"patches":[[0,0,"Hello world"]]},
+ {"agent":0,"parents":[0],"patches":[[5,0,","]]},
+ {"agent":1,"parents":[0],"patches":[[6,0,"big "]]}]}
+EOT
+thicket replay --server "$server" --app "$app" --token "$token" /tmp/trace.json | tail -n 1 | grep -q MATCH \
+    || fail "two clients typing at once do not end in the recorded text"
+echo "two clients typed at once and ended alike"
 
 thicketd check --data /data
 echo "compose check passed"
