@@ -48,7 +48,7 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// What is known about an object besides its content; nil when nothing is.
+    /// What is known about an object besides its content; version 0 when nothing is.
     public func info(_ key: String) async throws(ClientError) -> ObjectInfo {
         let key: EntityKey = try Self.key(key)
         let bucket: BucketName = bucket

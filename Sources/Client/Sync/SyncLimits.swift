@@ -12,6 +12,8 @@ package enum SyncLimits {
     package static let reloadsInFlightMax: Int = 64
     /// Objects kept in memory between turns; they are read again from the store when needed.
     package static let cachedObjectsMax: Int = 512
+    /// Bytes from which on a change may be what made the server close with 1009 (message too big).
+    package static let suspectBytesMin: Int = 64 << 10
     /// Times one edit is sent in another form before the app is told that the server does not take it.
     package static let attemptsMax: Int = 4
     /// Objects named in the answer to the server's `index` request.

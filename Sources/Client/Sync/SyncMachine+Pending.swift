@@ -205,7 +205,7 @@ extension SyncMachine {
             for (key, flight): (EntityKey, Channel.Flight) in channels[number].inFlight
             where flight.bytes > largest?.bytes ?? 0 { largest = (number, key, flight.bytes) }
         }
-        guard let largest else { return }
+        guard let largest, largest.bytes >= SyncLimits.suspectBytesMin else { return }
         try giveUp(largest.number, largest.key, code: ErrorCode.tooLarge.rawValue)
     }
 }

@@ -173,6 +173,28 @@ struct SessionTests {
         #expect(await session.currentStatus == .offline(.closed))
     }
 
+    @Test("a session that nobody holds any more ends by itself and frees its store")
+    func forgotten() async throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let path: String = folder.file("a.db")
+        let open: @Sendable () throws(ClientError) -> any LocalStore = { () throws(ClientError) in
+            try SQLiteLocalStore(path: path)
+        }
+        do {
+            let session: Session = try await server.session(store: open)
+            let notes: Bucket = try await session.bucket("notes")
+            try await notes.set("a", to: ["n": 1])
+        }
+        var again: Session?
+        for _: Int in 0..<500 where again == nil {
+            again = try? await server.session(store: open, startsOnline: false)
+            if again == nil { try await Task.sleep(for: .milliseconds(10)) }
+        }
+        let notes: Bucket = try await #require(again).bucket("notes")
+        #expect(try await notes.get("a") == ["n": 1])
+        await again?.close()
+    }
+
     @Test("a cancelled wait ends")
     func cancelled() async throws {
         let session: Session = try await server.session(startsOnline: false)

@@ -236,7 +236,7 @@ struct RefusalTests {
         var talk: Transcript = try Transcript()
         _ = talk.live()
         _ = try talk.set("small", "{\"n\":1}")
-        _ = try talk.set("large", "{\"t\":\"\(String(repeating: "x", count: 5_000))\"}")
+        _ = try talk.set("large", "{\"t\":\"\(String(repeating: "x", count: 100_000))\"}")
         let told: [SyncAction] = talk.machine.closed(LinkClosure(code: 1009, detail: "too big"), now: talk.now)
         #expect(told.contains { if case .event(_, .refused(let edit)) = $0 { edit.key == "large" } else { false } })
         _ = talk.connect()

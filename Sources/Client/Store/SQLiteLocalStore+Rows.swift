@@ -1,0 +1,135 @@
+import ThicketProtocol
+internal import ThicketSQLite
+
+/// An object's row as it stands, so that decoding may fail in our own way.
+struct EntityRow {
+    let ghost: (version: Int64, object: [UInt8]?)
+    let isLive: Bool
+    let walk: Int64
+    var state: EditState = EditState()
+    let change: (id: String, edit: [UInt8]?, source: Int64?, sent: [UInt8], appliedAt: Int64?, isConfirmed: Bool)?
+    let later: [UInt8]?
+    let held: (version: Int64, object: [UInt8]?)?
+
+    init(_ row: Statement) {
+        ghost = (row.integer(0), row.optionalBytes(3))
+        isLive = row.integer(1) != 0
+        walk = row.integer(2)
+        change =
+            row.isNull(4)
+            ? nil
+            : (
+                row.text(4), row.optionalBytes(5), row.optionalInteger(6), row.bytes(7), row.optionalInteger(8),
+                row.integer(9) != 0
+            )
+        later = row.optionalBytes(10)
+        held = row.optionalInteger(11).map { ($0, row.optionalBytes(12)) }
+        state.wanted = row.optionalInteger(13)
+        state.refusal = row.optionalInteger(14).map(Int.init)
+        state.attempts = Int(row.integer(15))
+        state.sendsWhole = row.integer(16) != 0
+    }
+
+    func record() throws(ClientError) -> EntityRecord {
+        var edits: EditState = state
+        edits.later = try EditCodec.decode(later)
+        if let held { edits.held = Ghost(version: held.version, object: try EditCodec.object(held.object)) }
+        if let change {
+            guard let id: ChangeID = try? ChangeID(change.id) else {
+                throw ClientError(.store, "a change in the local store is damaged")
+            }
+            edits.pending = PendingChange(
+                changeID: id, edit: try EditCodec.decode(change.edit), source: change.source, bytes: change.sent,
+                appliedAt: change.appliedAt, isConfirmed: change.isConfirmed)
+        }
+        let agreed: Ghost = Ghost(version: ghost.version, object: try EditCodec.object(ghost.object))
+        return EntityRecord(ghost: agreed, edits: edits, isLive: isLive, walk: walk)
+    }
+}
+
+/// How records become rows.
+extension SQLiteLocalStore {
+    static func write(_ record: BucketRecord, to database: Database) throws(SQLiteError) -> Int64 {
+        let change: String = """
+            INSERT INTO bucket (name, cv, walks, walk, mark, current, objects_read, objects_total)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            ON CONFLICT (name) DO UPDATE SET cv = ?2, walks = ?3, walk = ?4, mark = ?5, current = ?6, objects_read = ?7,
+                objects_total = ?8
+            RETURNING id
+            """
+        let walk: IndexWalk? = record.walk
+        let statement: Statement = try database.statement(change)
+        statement.bind(1, record.name.text).bind(text: 2, record.changeVersion?.text).bind(3, record.walksStarted)
+        statement.bind(4, walk?.id).bind(text: 5, walk?.mark).bind(text: 6, walk?.current?.text)
+        statement.bind(7, walk?.objectsRead).bind(8, walk?.objectsTotal)
+        guard let id: Int64 = try statement.first({ $0.integer(0) }) else { throw SQLiteError.unknownBucket }
+        return id
+    }
+
+    static func write(
+        _ record: EntityRecord, _ parts: EntityParts, bucket: Int64, key: EntityKey, to database: Database
+    ) throws(SQLiteError) {
+        let change: String = """
+            INSERT INTO entity (bucket, key, version, is_there, is_live, walk) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT (bucket, key) DO UPDATE SET version = ?3, is_there = ?4, is_live = ?5, walk = ?6
+            RETURNING id
+            """
+        let known: String = "SELECT id FROM entity WHERE bucket = ?1 AND key = ?2"
+        var id: Int64?
+        if parts == .edits {
+            id = try database.statement(known).bind(1, bucket).bind(2, key.text).first { $0.integer(0) }
+        }
+        if id == nil {
+            let statement: Statement = try database.statement(change)
+            statement.bind(1, bucket).bind(2, key.text).bind(3, record.ghost.version)
+            statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.walk)
+            id = try statement.first { $0.integer(0) }
+        }
+        guard let id else { throw SQLiteError.unknownBucket }
+        if parts.contains(.ghost) { try write(record.ghost, id, to: database) }
+        if parts.contains(.edits) { try write(record.edits, id, to: database) }
+    }
+
+    static func write(_ ghost: Ghost, _ id: Int64, to database: Database) throws(SQLiteError) {
+        guard let object: JSONObject = ghost.object else {
+            return try database.statement("DELETE FROM ghost WHERE id = ?1").bind(1, id).run()
+        }
+        try database.statement("INSERT OR REPLACE INTO ghost (id, object) VALUES (?1, ?2)")
+            .bind(1, id).bind(2, object.serialized()).run()
+    }
+
+    static func write(_ edits: EditState, _ id: Int64, to database: Database) throws(SQLiteError) {
+        guard !edits.isEmpty else {
+            return try database.statement("DELETE FROM edit WHERE id = ?1").bind(1, id).run()
+        }
+        let statement: Statement = try database.statement(
+            """
+            INSERT OR REPLACE INTO edit (id, ccid, pending, source, sent, applied_at, is_confirmed, later, held_version,
+                held, wanted, refusal, attempts, sends_whole)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+            """)
+        let pending: PendingChange? = edits.pending
+        statement.bind(1, id).bind(text: 2, pending?.changeID.text).bind(3, EditCodec.encode(pending?.edit))
+        statement.bind(4, pending?.source).bind(5, pending?.bytes).bind(6, pending?.appliedAt)
+        statement.bind(7, pending?.isConfirmed == true ? 1 : 0).bind(8, EditCodec.encode(edits.later))
+        statement.bind(9, edits.held?.version).bind(10, edits.held?.object?.serialized())
+        statement.bind(11, edits.wanted).bind(12, edits.refusal.map(Int64.init)).bind(13, Int64(edits.attempts))
+        statement.bind(14, edits.sendsWhole ? 1 : 0)
+        try statement.run()
+    }
+}
+
+extension Statement {
+    /// Binds a text or NULL.
+    @discardableResult
+    fileprivate func bind(text place: Int32, _ value: String?) -> Statement {
+        guard let value else { return bind(place, nil as Int64?) }
+        return bind(place, value)
+    }
+}
+
+extension SQLiteError {
+    /// An object of a bucket that was never kept: the machine keeps the bucket first.
+    static let unknownBucket: SQLiteError = SQLiteError(
+        extended: 1, message: "an object without its bucket")
+}
