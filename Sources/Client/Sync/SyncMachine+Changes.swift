@@ -19,7 +19,10 @@ struct RemoteChange {
 
 /// Changes from the server: our own come back as acknowledgements, others move the ghost under the local edits.
 extension SyncMachine {
-    mutating func applied(_ change: RemoteChange, on number: Int) throws(ClientError) {
+    /// - Parameter movesPosition: everything before this change has reached us.
+    mutating func applied(
+        _ change: RemoteChange, on number: Int, movesPosition: Bool = true
+    ) throws(ClientError) {
         var entity: Entity = try entity(number, change.key)
         if let walk: IndexWalk = channels[number].record.walk, entity.record.walk != walk.id {
             entity.record.walk = walk.id
@@ -34,7 +37,9 @@ extension SyncMachine {
             try foreign(change, entity, on: number)
         }
         // During a walk the position to keep is the one of its first page.
-        guard let position: ChangeVersion = change.position, channels[number].record.walk == nil else { return }
+        guard movesPosition, let position: ChangeVersion = change.position, channels[number].record.walk == nil else {
+            return
+        }
         channels[number].record.changeVersion = position
         touchChannel(number)
     }

@@ -44,16 +44,37 @@ extension SyncMachine {
 
     private mutating func received(_ events: [ChangeEvent], on number: Int) throws(ClientError) {
         guard channels[number].phase != .opening, channels[number].phase != .closed else { return }
+        var isAnswer: Bool = true
+        if channels[number].phase == .catchingUp { isAnswer = try mayAnswerPosition(events, on: number) }
         for event: ChangeEvent in events {
             switch event {
-            case .applied(let change): try applied(read(change), on: number)
+            case .applied(let change): try applied(read(change), on: number, movesPosition: isAnswer)
             case .refused(let refusal):
                 guard let key: EntityKey = try? EntityKey(refusal.key) else { continue }
                 try refused(number, key, code: refusal.error, changeIDs: refusal.ccids)
             }
             guard link == .open else { return }
         }
-        caughtUp(number)
+        if isAnswer { return caughtUp(number) }
+        let asksAgain: Bool = events.contains { if case .applied = $0 { true } else { false } }
+        if asksAgain, let position: ChangeVersion = channels[number].record.changeVersion {
+            send(Messages.onChannel(number, "cv:" + position.text))
+        }
+    }
+
+    /// Whether this can be taken for the answer to our `cv`.
+    ///
+    /// Answers to changes that were on their way when the last connection ended may come before it. Refusals are never
+    /// part of it. Acknowledgements alone may be all of it, or not: were they taken for it, we would go on from their
+    /// position and never hear of what others did before them. So the question is asked again.
+    private mutating func mayAnswerPosition(_ events: [ChangeEvent], on number: Int) throws(ClientError) -> Bool {
+        for event: ChangeEvent in events {
+            guard case .applied(let change) = event else { continue }
+            guard let pending: PendingChange = try entity(number, change.key).record.edits.pending,
+                change.ccids.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
+            else { return true }
+        }
+        return events.isEmpty
     }
 
     private func read(_ change: AppliedChange) -> RemoteChange {
