@@ -5,7 +5,7 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-@Suite("Sessions over real sockets and the real server", .timeLimit(.minutes(2)))
+@Suite("Sessions over real sockets and the real server", .timeLimit(.minutes(5)))
 struct RealServerTests {
     private let store: MemoryStore
     private let server: TestServer
