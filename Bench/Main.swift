@@ -11,6 +11,7 @@ struct Bench {
         ("fanout", "one writer, 1,000 receivers of its bucket", { try fanout(receivers: 1_000, rounds: 200) }),
         ("idle", "10,000 connections with one authorised channel each", { try idle(from: 1_000, to: 10_000) }),
         ("firstsync", "100,000 objects of 300 bytes to a new client", { try await firstSync(objects: 100_000) }),
+        ("traces", "recorded typing sessions, whole, through real clients", { try await traces() }),
     ]
 
     static func main() async {
