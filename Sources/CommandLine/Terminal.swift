@@ -101,6 +101,13 @@ public struct ProgressBar {
         Terminal.write([0x0A], to: descriptor)
     }
 
+    /// Takes the line away again: for work whose result says enough.
+    public mutating func clear() {
+        guard isShown, lastDrawn != nil else { return }
+        Terminal.write(Array("\r\u{1B}[K".utf8), to: descriptor)
+        lastDrawn = nil
+    }
+
     private func draw(_ time: Duration) {
         let line: String = ProgressBar.line(
             label, done: done, total: total, elapsed: time - began, columns: Terminal.columns(descriptor))

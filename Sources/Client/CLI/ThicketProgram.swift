@@ -76,7 +76,7 @@ public enum ThicketProgram {
         arguments: [bucketArgument, keyArgument],
         options: [
             .value("version", "N", "an old version that the server keeps"),
-            .value("path", "A.B", "only this field; a text is printed as it is"),
+            .value("path", "A.B", "only this field; a text is printed as it is, ended by a line feed"),
             .flag("json", "print compact JSON on one line"), offline("read the copy kept here, without the server"),
         ] + accountOptions,
         examples: [

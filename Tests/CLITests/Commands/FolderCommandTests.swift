@@ -49,7 +49,7 @@ struct FolderCommandTests {
         let mirror: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
         try mirror.wait(for: "mirroring")
         #expect(bench.read("m/b.json") == "{\n  \"x\": 1\n}\n")
-        #expect(try bench.good(["get", "docs", "a.txt", "--path", "text"]) == "first\n\n")
+        #expect(try bench.good(["get", "docs", "a.txt", "--path", "text"]) == "first\n")
 
         try bench.write("m/a.txt", "first\nsecond\n")
         try mirror.wait(for: "sent a.txt\nreceived b.json\nsent a.txt")
@@ -91,12 +91,12 @@ struct FolderCommandTests {
         try bench.good(once)
         #expect(bench.read("m/both.txt") == "ONE two THREE\n")
         #expect(try bench.good(["get", "docs", "both.txt", "--json"]) == #"{"text":"ONE two THREE\n","tag":1}"# + "\n")
-        #expect(try bench.good(["get", "docs", "mine.txt", "--path", "text"]) == "mine\n\n")
+        #expect(try bench.good(["get", "docs", "mine.txt", "--path", "text"]) == "mine\n")
         #expect(bench.read("m/theirs.txt") == "theirs\n")
         #expect(try bench.run(["get", "docs", "gone-here.txt"]).code == 3)
         #expect(!bench.exists("m/gone-there.txt"))
         #expect(bench.read("m/fought-1.txt") == "edited there\n")
-        #expect(try bench.good(["get", "docs", "fought-2.txt", "--path", "text"]) == "edited here\n\n")
+        #expect(try bench.good(["get", "docs", "fought-2.txt", "--path", "text"]) == "edited here\n")
         #expect(try bench.good(once).isEmpty)
     }
 
@@ -134,7 +134,7 @@ struct FolderCommandTests {
         again.signal(SIGINT)
         #expect(try again.finish().code == 0)
         try bench.good(["mirror", bench.path("m"), "docs", "--once"])
-        #expect(try bench.good(["get", "docs", "late.txt", "--path", "text"]) == "late\n\n")
+        #expect(try bench.good(["get", "docs", "late.txt", "--path", "text"]) == "late\n")
     }
 
     @Test("what cannot be mirrored is left alone and named, and other folders and users are kept apart")

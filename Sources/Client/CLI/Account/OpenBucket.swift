@@ -167,7 +167,7 @@ struct OpenBucket: Sendable {
 
     /// Waits for sync, as long as something moves; a server that cannot be reached at first is told at once.
     private func synced() async throws(ClientError) {
-        let follower: StatusFollower = StatusFollower(label: "reading \(name)")
+        let follower: StatusFollower = StatusFollower(name: name)
         let result: Result<Void, ClientError> = await withTaskGroup { group in
             group.addTask { await patience(follower) }
             group.addTask { await follower.follow(session) ?? .success(()) }
@@ -199,27 +199,43 @@ struct OpenBucket: Sendable {
 
 /// Watches a session's status while somebody waits: draws the progress, and tells when there is no hope.
 final class StatusFollower: Sendable {
-    private let label: String
-    private let objects: Mutex<Int64> = Mutex(0)
+    /// Unsent edits from which on sending is shown.
+    private static let shownFrom: Int = 50
+    private let name: String
+    private let steps: Mutex<Int64> = Mutex(0)
 
-    init(label: String) { self.label = label }
+    init(name: String) { self.name = name }
 
-    /// Grows while the index is read.
-    var progress: Int64 { objects.withLock { $0 } }
+    /// Grows while something moves: objects are read, or edits confirmed.
+    var progress: Int64 { steps.withLock { $0 } }
 
     /// Ends with an error when the first attempt to connect fails; with nil when the task is cancelled.
     func follow(_ session: Session) async -> Result<Void, ClientError>? {
-        var bar: ProgressBar?
+        var (reading, sending): (ProgressBar?, ProgressBar?)
+        var most: Int = 0
         var wasConnected: Bool = false
-        defer { if var shown: ProgressBar = bar { shown.finish() } }
+        defer {
+            reading?.clear()
+            sending?.clear()
+        }
         for await status: SyncStatus in await session.status {
             switch status {
             case .indexing(let done, let total):
                 wasConnected = true
-                objects.withLock { $0 = max($0 + 1, done) }
-                if bar == nil { bar = ProgressBar(label, total: total.map(Int.init)) }
-                bar?.update(Int(done))
-            case .syncing, .upToDate: wasConnected = true
+                steps.withLock { $0 += 1 }
+                if reading == nil { reading = ProgressBar("reading \(name)", total: total.map(Int.init)) }
+                reading?.update(Int(done))
+            case .syncing(let pending):
+                wasConnected = true
+                steps.withLock { $0 += 1 }
+                most = max(most, pending)
+                if sending == nil, pending >= StatusFollower.shownFrom {
+                    sending = ProgressBar("sending to \(name)", total: pending)
+                }
+                sending?.update(max(0, most - pending))
+            case .upToDate:
+                wasConnected = true
+                sending?.update(most)
             case .offline(.unreachable(let reason)):
                 if !wasConnected { return .failure(ClientError(.network, reason)) }
             case .offline(.storeFailed(let reason)): return .failure(ClientError(.store, reason))

@@ -58,7 +58,6 @@ enum ImportCommand {
     private static func confirm(
         _ files: [FileName], _ open: OpenBucket, _ problems: inout [(name: String, reason: String)]
     ) async throws(Failure) -> Int {
-        var bar: ProgressBar = ProgressBar("importing", total: files.count)
         var refused: Int = 0
         for file: FileName in files {
             do throws(Failure) {
@@ -68,9 +67,7 @@ enum ImportCommand {
                 problems.append((file.name, error.text))
                 refused += 1
             }
-            bar.advance()
         }
-        if !files.isEmpty { bar.finish() }
         return refused
     }
 }

@@ -56,7 +56,9 @@ enum GetCommand {
         }
         let text: String
         if case .string(let string) = value, path != nil, !call.flag("json") {
-            text = Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(string) + "\n" : string + "\n"
+            let shown: String = Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(string) : string
+            // A text that ends a line already is written byte by byte.
+            text = shown.utf8.last == 0x0A ? shown : shown + "\n"
         } else {
             text = call.flag("json") ? value.serializedText + "\n" : Pretty.text(value)
         }

@@ -83,9 +83,12 @@ enum Files {
         throw Failure("cannot make the folder \(path): \(reason(problem))")
     }
 
-    /// Puts a file in the place of another in one step; it is on the disk when this returns.
-    static func replace(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(Failure) {
-        let temporary: String = try writeTemporary(beside: path, bytes, mode: mode)
+    /// Puts a file in the place of another in one step.
+    ///
+    /// - Parameter isDurable: its content is on the disk when this returns. Without it, a loss of power may leave an
+    ///   empty file.
+    static func replace(_ path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true) throws(Failure) {
+        let temporary: String = try writeTemporary(beside: path, bytes, mode: mode, isDurable: isDurable)
         guard rename(temporary, path) == 0 else {
             let problem: Int32 = errno
             unlink(temporary)
@@ -97,7 +100,9 @@ enum Files {
     static let temporaryPrefix: String = ".thicket-"
 
     /// Writes a file with a free name in the same folder.
-    static func writeTemporary(beside path: String, _ bytes: [UInt8], mode: mode_t) throws(Failure) -> String {
+    private static func writeTemporary(
+        beside path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true
+    ) throws(Failure) -> String {
         let folder: Substring = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         var template: [CChar] = Array("\(folder)\(temporaryPrefix)XXXXXX".utf8CString)
         let file: Int32 = mkstemp(&template)
@@ -115,7 +120,7 @@ enum Files {
             if count < 0, errno != EINTR { problem = errno }
             if count > 0 { sent += count }
         }
-        if problem == 0, fsync(file) != 0 { problem = errno }
+        if problem == 0, isDurable, fsync(file) != 0 { problem = errno }
         if close(file) != 0, problem == 0 { problem = errno }
         guard problem == 0 else {
             unlink(temporary)

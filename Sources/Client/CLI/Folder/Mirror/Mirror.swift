@@ -204,7 +204,7 @@ actor Mirror {
             try await open.bucket.edit(key) { current, _ in current == object ? diff : nil }
         }
         guard isTaken else { return }
-        try state.remember(base, for: key)
+        try state.remember(base, for: key, isDurable: true)
         switch note {
         case .merged(let overridden)? where !overridden.isEmpty:
             say(

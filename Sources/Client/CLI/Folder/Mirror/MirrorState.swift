@@ -95,22 +95,25 @@ struct MirrorState {
     }
 
     /// Remembers the state that file and bucket have in common; nil: neither has the key.
-    mutating func remember(_ base: MirrorBase?, for key: String) throws(Failure) {
+    ///
+    /// - Parameter isDurable: kept over a loss of power. A push has to be, or it might be merged in twice; anything else
+    ///   is found again by comparing file and object.
+    mutating func remember(_ base: MirrorBase?, for key: String, isDurable: Bool = false) throws(Failure) {
         begun[key] = nil
         bases[key] = base
         guard let base else { return try Files.removeTree(file(key)) }
-        try save(["base": base.value], key)
+        try save(["base": base.value], key, isDurable: isDurable)
     }
 
     /// Notes that a merge is about to be pushed. Were it pushed twice, texts would hold the user's words twice.
     func begin(_ begun: Begun, for key: String) throws(Failure) {
         guard let base: MirrorBase = bases[key] else { return }
         let push: JSONObject = ["next": begun.next.value, "after": .object(begun.after)]
-        try save(["base": base.value, "begun": .object(push)], key)
+        try save(["base": base.value, "begun": .object(push)], key, isDurable: true)
     }
 
-    private func save(_ record: JSONObject, _ key: String) throws(Failure) {
-        try Files.replace(file(key), JSONValue.object(record).serialized(), mode: 0o600)
+    private func save(_ record: JSONObject, _ key: String, isDurable: Bool) throws(Failure) {
+        try Files.replace(file(key), JSONValue.object(record).serialized(), mode: 0o600, isDurable: isDurable)
     }
 
     /// Forgets a push that was begun and not done.
