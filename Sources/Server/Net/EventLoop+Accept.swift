@@ -59,11 +59,26 @@ extension EventLoop {
             switch errno {
             case EINTR, ECONNABORTED, EPROTO, EPERM: continue
             case EMFILE, ENFILE:
-                guard refuseWithSpare(descriptor) else { return }
-            default: return
+                guard refuseWithSpare(descriptor) else { return mute(descriptor, listener) }
+            case EAGAIN: return
+            default: return mute(descriptor, listener)
             }
         }
     }
+
+    /// The kernel has no memory for another connection, and the listener would stay ready without end: lets it rest.
+    func mute(_ descriptor: Int32, _ listener: Listener) {
+        let token: UInt64 = .init(UInt32(descriptor))
+        poller.change(descriptor, reads: false, writes: false, token: token)
+        schedule(after: Self.listenerRest) { [unowned self] in
+            guard listeners[descriptor]?.number == listener.number else { return }
+            if spareDescriptor < 0 { spareDescriptor = thicket_spare_descriptor() }
+            poller.change(descriptor, reads: true, writes: false, token: token)
+        }
+    }
+
+    /// How long a listener rests when the kernel cannot accept.
+    private static let listenerRest: Duration = .milliseconds(100)
 
     private func admit(_ descriptor: Int32, _ listener: Listener) {
         guard connectionCount < settings.connectionsMax && Int(descriptor) < descriptorsMax else {

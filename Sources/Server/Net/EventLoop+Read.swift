@@ -22,10 +22,12 @@ extension EventLoop {
     }
 
     /// Takes what the socket has, once; epoll says so if there is more.
-    func readable(_ connection: Connection) {
+    func readable(_ connection: Connection, isBroken: Bool) {
         guard connection.watchesReads else {
-            // Broken while nothing is read: nobody is there for an answer.
-            return drop(connection, .vanished)
+            // Broken while nothing is read: nobody is there for an answer. Whole, it was paused by somebody else's event
+            // since epoll spoke, and what it sent waits.
+            if isBroken { drop(connection, .vanished) }
+            return
         }
         let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
         if count > 0 {

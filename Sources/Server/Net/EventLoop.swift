@@ -225,7 +225,9 @@ public final class EventLoop {
             flush(connection)
         }
         let mustLook: Bool = event.isBroken && !event.isWritable
-        if (event.isReadable || mustLook) && connection.phase != .dead { readable(connection) }
+        if (event.isReadable || mustLook) && connection.phase != .dead {
+            readable(connection, isBroken: event.isBroken)
+        }
     }
 
     private func takeSignals() {

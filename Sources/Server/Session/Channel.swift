@@ -40,8 +40,8 @@ final class Channel {
     /// Bytes of refusals kept while the channel catches up; one more goes at once.
     static let heldBytesMax: Int = 256 << 10
 
-    /// The connection. It outlives its channels.
-    unowned let session: Session
+    /// The connection; lets go of its channels when it ends.
+    let session: Session
     let number: ChannelNumber
     /// Never used twice.
     let life: UInt64
@@ -65,6 +65,8 @@ final class Channel {
     private var queuedBytes: Int = 0
 
     var stream: Stream = .idle
+    /// Whether the hub's `walkers` have it.
+    var isListedWalker: Bool = false
     var queuedCatchUps: [GlobalID] = []
     /// Errors that wait for the changes they were derived from.
     private(set) var heldRefusals: [[UInt8]] = []
@@ -115,6 +117,14 @@ final class Channel {
     func takeHeld() -> [[UInt8]] {
         defer { (heldRefusals, heldBytes) = ([], 0) }
         return heldRefusals
+    }
+
+    /// Whether changes that are published already still wait to be sent to it.
+    var isBehind: Bool {
+        switch stream {
+        case .walking, .catchingUp: true
+        case .idle, .live: false
+        }
     }
 
     /// Whether broadcasts go to the channel as they come.

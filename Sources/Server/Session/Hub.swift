@@ -33,12 +33,19 @@ public final class Hub {
     var inFlight: InFlight = .init()
     var tailBytes: Int = 0
     var asks: [Ask] = []
+    /// Connections that were told to go during this event.
+    private var leaving: [Session] = []
 
     /// - Parameter codec: made from the store's identity.
     public init(limits: ServerLimits, codec: ChangeVersionCodec, metrics: Metrics) {
         self.limits = limits
         self.codec = codec
         self.metrics = metrics
+    }
+
+    deinit {
+        // A connection and its channels hold each other.
+        for case let session? in slots { session.channels = [] }
     }
 
     /// Gives out what is to be done, in order. To be called after each event and before the next.
@@ -95,6 +102,7 @@ public final class Hub {
     /// Asks all connections to go: the server stops.
     public func closeAll() {
         for case let session? in slots { close(session, .goingAway, "the server stops") }
+        emptyLeaving()
     }
 
     /// The connection of that name; nil when it is gone, even if its slot is used again.
@@ -115,6 +123,7 @@ public final class Hub {
     /// The same for a message in an array.
     public func received(_ id: ConnectionID, _ text: [UInt8], now: HubInstant) {
         guard let session: Session = session(id), !session.isClosing else { return }
+        defer { emptyLeaving() }
         let isRefused: Bool = meter(&session.messages, of: session, limit: .messageRate, now: now)
         let message: ClientMessage
         do {
@@ -181,6 +190,7 @@ public final class Hub {
         resumeSlowed(now)
         releaseWalkers(now)
         expireAsks(now)
+        emptyLeaving()
     }
 
     // MARK: Doing
@@ -196,11 +206,21 @@ public final class Hub {
         readsOutstanding -= session.dropWaitingReads()
     }
 
+    /// Tells a connection to go. Nothing more is read for it or sent to it; its channels leave at the end of the event,
+    /// because this may be called from within a walk over the channels of a bucket.
     func close(_ session: Session, _ code: WebSocketCloseCode, _ reason: String) {
         guard !session.isClosing else { return }
         session.isClosing = true
-        empty(session)
+        leaving.append(session)
         actions.append(.close(session.id, code, reason: reason))
+    }
+
+    /// Ends every event that may have closed a connection.
+    func emptyLeaving() {
+        guard !leaving.isEmpty else { return }
+        let sessions: [Session] = leaving
+        leaving = []
+        for session: Session in sessions { empty(session) }
     }
 }
 

@@ -17,7 +17,8 @@ extension Hub {
         }
         endWalk(channel, now: now)
         let submitted: SubmittedChange = .init(
-            origin: ChangeOrigin(connection: session.id.packed, channel: channel.number), bucket: feed.bucket,
+            origin: ChangeOrigin(connection: session.id.packed, channel: channel.number, life: channel.life),
+            bucket: feed.bucket,
             clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
             echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix)
         inFlight.add(bytes: bytes, at: now.monotonic)
@@ -65,6 +66,7 @@ extension Hub {
         inFlight.settle(requests, at: now.monotonic) { (waited: Int64) in
             metrics.changeSeconds.observe(Int(waited / 1_000))
         }
+        defer { emptyLeaving() }
         for bucket: BucketOutcome in outcome.buckets { deliver(bucket, now: now) }
         guard !heldByQueue.isEmpty, isBelowLowWater else { return }
         let held: [ConnectionID] = heldByQueue
@@ -96,7 +98,7 @@ extension Hub {
         let removals: [EntityKey] = entries.compactMap { $0.isRemoval ? $0.key : nil }
         var frames: [(number: ChannelNumber, frame: SharedFrame)] = []
         var receivers: Int = 0
-        for channel: Channel in feed.subscribers where channel.isLive {
+        for channel: Channel in feed.subscribers where channel.isLive && !channel.session.isClosing {
             let frame: SharedFrame
             if let made = frames.first(where: { $0.number == channel.number }) {
                 frame = made.frame
@@ -131,20 +133,28 @@ extension Hub {
         }
     }
 
-    /// Sends refusals to their authors, behind the changes they were derived from.
+    /// Sends refusals to their authors, behind the changes they were derived from; those of one group as one message.
     private func refuse(_ outcome: BucketOutcome, in feed: BucketFeed) {
+        var ready: [(channel: Channel, elements: [[UInt8]])] = []
         for case .refused(let refused) in outcome.events {
             guard let channel: Channel = self.channel(refused.origin, in: feed) else { continue }
             let element: [UInt8] = Reply.refusal(
                 client: refused.clientID.text, key: refused.key, code: refused.code, changeIDs: refused.changeIDs)
-            if case .catchingUp = channel.stream, channel.hold(element) { continue }
-            send(Reply.changes(channel.number, CollectionOfOne(element)), to: channel.session)
+            if channel.isBehind && channel.hold(element) { continue }
+            if let place: Int = ready.lastIndex(where: { $0.channel === channel }) {
+                ready[place].elements.append(element)
+            } else {
+                ready.append((channel, [element]))
+            }
+        }
+        for (channel, elements): (Channel, [[UInt8]]) in ready {
+            send(Reply.changes(channel.number, elements), to: channel.session)
         }
     }
 
     private func channel(_ origin: ChangeOrigin, in feed: BucketFeed) -> Channel? {
         guard let channel: Channel = session(ConnectionID(packed: origin.connection))?.channel(origin.channel),
-            channel.feed === feed,
+            channel.life == origin.life, channel.feed === feed,
             case .ready = channel.phase
         else { return nil }
         return channel

@@ -15,8 +15,12 @@ extension Hub {
             refuse(number, of: session, error, expectsExpired: request.expectsExpired)
             return
         }
-        if let first: ChannelRequest = request.firstRequest { _ = channel.keep(first, bytes: 0) }
         session.channels.append(channel)
+        if let first: ChannelRequest = request.firstRequest,
+            !channel.keep(first, bytes: request.command?.utf8.count ?? 0)
+        {
+            send(Reply.notUnderstood(number), to: session)
+        }
         read(.grant(token: request.token ?? ""), for: channel)
     }
 
@@ -65,18 +69,19 @@ extension Hub {
         channel.phase = .opening
         feed.waiters.append(channel)
         guard feeds.updateValue(feed, forKey: bucket) == nil else { return }
-        read(.open(bucket), for: channel)
+        // Without a reader on its way nobody would ever open it.
+        if !read(.open(bucket), for: channel) { feeds[bucket] = nil }
     }
 
     /// The bucket was looked up.
     func opened(_ bucket: BucketID, _ record: BucketRecord?, buckets: Int, now: HubInstant) {
         guard let feed: BucketFeed = feeds[bucket], !feed.isOpen else { return }
         let waiters: [Channel] = feed.waiters
-        feed.waiters = []
         guard record != nil || feed.row != nil || buckets < limits.bucketsPerUserMax else {
             metrics.limitHits.add(1, .buckets)
             feeds[bucket] = nil
             tailBytes -= feed.tailBytes
+            feed.waiters = []
             for channel: Channel in waiters {
                 refuse(channel, InitRefusal(.serverError, "Bucket limit reached"), now: now)
             }
@@ -85,7 +90,12 @@ extension Hub {
         tailBytes -= feed.tailBytes
         feed.open(record)
         tailBytes += feed.tailBytes
-        for channel: Channel in waiters { admit(channel, to: feed, now: now) }
+        for channel: Channel in waiters {
+            // What an earlier one asked for may have cost their connection its life.
+            guard case .opening = channel.phase, channel.feed === feed, !channel.session.isClosing else { continue }
+            admit(channel, to: feed, now: now)
+        }
+        feed.waiters = []
         discard(feed)
     }
 
@@ -108,7 +118,7 @@ extension Hub {
         metrics.authorizations.add(1, .authorized)
         send(Reply.authorized(channel.number, user), to: channel.session)
         for (request, bytes): (ChannelRequest, Int) in channel.takeQueued() {
-            guard case .ready = channel.phase else { return }
+            guard case .ready = channel.phase, !channel.session.isClosing else { return }
             run(request, on: channel, bytes: bytes, now: now)
         }
     }
@@ -152,9 +162,10 @@ extension Hub {
         discard(feed)
     }
 
-    /// Forgets a bucket that nobody listens to. One that is being opened stays until the reader has answered.
+    /// Forgets a bucket that nobody listens to. One that is being opened stays until the reader has answered and all
+    /// who waited for that have been let in.
     private func discard(_ feed: BucketFeed) {
-        guard feed.isOpen, feed.subscribers.isEmpty, feeds[feed.bucket] === feed else { return }
+        guard feed.isOpen, feed.subscribers.isEmpty, feed.waiters.isEmpty, feeds[feed.bucket] === feed else { return }
         feeds[feed.bucket] = nil
         tailBytes -= feed.tailBytes
     }

@@ -6,12 +6,16 @@ extension Hub {
 
     /// Hands a question to the readers. Whoever has too many open is read no further for a while.
     /// - Parameter isContinued: the answer follows another one, so it waits until that has mostly been read.
-    func read(_ question: ReadQuestion, for channel: Channel, isContinued: Bool = false) {
+    /// - Returns: false when the connection is ending, perhaps because of this very question.
+    @discardableResult
+    func read(_ question: ReadQuestion, for channel: Channel, isContinued: Bool = false) -> Bool {
         let session: Session = channel.session
+        guard !session.isClosing else { return false }
         guard session.readsOutstanding < limits.readsPerConnectionMax * 4, readsOutstanding < limits.readsQueuedMax * 2
         else {
             metrics.limitHits.add(1, .queue)
-            return close(session, .tryAgainLater, "too many requests await their answer")
+            close(session, .tryAgainLater, "too many requests await their answer")
+            return false
         }
         session.readsOutstanding += 1
         readsOutstanding += 1
@@ -28,6 +32,7 @@ extension Hub {
             heldByReads.append(session.id)
             pause(session, .reads)
         }
+        return true
     }
 
     /// Starts or continues an index walk.
@@ -132,7 +137,7 @@ extension Hub {
         case .idle, .live:
             guard isFirst else { return resumeWalk(channel, at: current, deadline: deadline) }
             channel.stream = .walking(current: current, deadline: deadline)
-            walkers.append(channel)
+            list(channel)
         }
     }
 
@@ -141,6 +146,13 @@ extension Hub {
     private func resumeWalk(_ channel: Channel, at current: GlobalID, deadline: Int64) {
         guard case .idle = channel.stream else { return }
         channel.stream = .walking(current: current, deadline: deadline)
+        list(channel)
+    }
+
+    /// Has the end of the walk watched. A channel stands in the list once, however often it walks.
+    private func list(_ channel: Channel) {
+        guard !channel.isListedWalker else { return }
+        channel.isListedWalker = true
         walkers.append(channel)
     }
 
@@ -165,8 +177,9 @@ extension Hub {
         let waiting: [Channel] = walkers
         walkers = []
         for channel: Channel in waiting {
+            channel.isListedWalker = false
             guard case .ready = channel.phase, case .walking(_, let deadline) = channel.stream else { continue }
-            if deadline <= now.monotonic { endWalk(channel, now: now) } else { walkers.append(channel) }
+            if deadline <= now.monotonic { endWalk(channel, now: now) } else { list(channel) }
         }
     }
 
@@ -174,6 +187,7 @@ extension Hub {
 
     /// A reader answered. Answers to channels that are gone are dropped.
     public func answered(_ request: ReadRequest, _ answer: ReadAnswer, now: HubInstant) {
+        defer { emptyLeaving() }
         settle(request)
         if case .open(let bucket) = request.question {
             if case .opened(let record, let buckets) = answer {

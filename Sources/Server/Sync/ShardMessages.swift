@@ -6,10 +6,13 @@ public struct ChangeOrigin: Sendable, Hashable {
     public let connection: UInt64
     /// The channel of that connection.
     public let channel: ChannelNumber
+    /// Tells the channel from one that took its number later: that one hears of the change by its own `cv`.
+    public let life: UInt64
 
-    public init(connection: UInt64, channel: ChannelNumber) {
+    public init(connection: UInt64, channel: ChannelNumber, life: UInt64 = 0) {
         self.connection = connection
         self.channel = channel
+        self.life = life
     }
 }
 

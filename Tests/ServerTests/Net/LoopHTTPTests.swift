@@ -178,6 +178,21 @@ struct LoopHTTPTests {
         try server.stop()
     }
 
+    @Test("a listener that the kernel has no memory for rests a while and then goes on")
+    func mutedListener() throws {
+        let server: LoopThread = try .init { EchoDelegate($0) }
+        let start: Int64 = thicket_monotonic_ns()
+        _ = try server.onLoop { loop in
+            for (descriptor, listener): (Int32, Listener) in loop.listeners { loop.mute(descriptor, listener) }
+            return true
+        }
+        let peer: TestPeer = try TestPeer(port: try server.port)
+        try peer.send("GET /hello HTTP/1.1\r\nhost: x\r\n\r\n")
+        #expect(try peer.readResponse().status == 200)
+        #expect(thicket_monotonic_ns() - start >= 90_000_000, "nobody was let in meanwhile")
+        try server.stop()
+    }
+
     @Test("unfinished bodies of all connections are bounded together")
     func gatheredTotal() throws {
         var settings: NetSettings = .init()

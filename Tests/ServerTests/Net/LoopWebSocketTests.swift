@@ -213,6 +213,39 @@ struct LoopWebSocketTests {
         try server.stop()
     }
 
+    /// Answers, and lets nobody but the sender be read any more.
+    private final class Jealous: LoopDelegate {
+        unowned let loop: EventLoop
+        var opened: [ConnectionID] = []
+        init(_ loop: EventLoop) { self.loop = loop }
+        func answer(_ request: HTTPRequest, on: ConnectionID, via listener: Listener) -> HTTPDisposition { .upgrade }
+        func opened(_ connection: ConnectionID, _ request: HTTPRequest) { opened.append(connection) }
+        func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
+            for other: ConnectionID in opened where other != connection { loop.pauseReading(other) }
+            loop.send(connection, text: text)
+        }
+        func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer) {}
+        func closed(_ connection: ConnectionID, _ end: ConnectionEnd) {}
+    }
+
+    @Test("who is paused by another one's message of the same turn keeps the connection and what was sent")
+    func pausedInTheSameTurn() throws {
+        let server: LoopThread = try .init { Jealous($0) }
+        let peers: [TestPeer] = try (0..<2).map { _ in try TestPeer(port: try server.port) }
+        for peer: TestPeer in peers { try peer.upgrade() }
+        let isSent: Box<Bool> = .init()
+        try server.handle.post { _ in waitFor { isSent.value.withLock { $0 } } }
+        for peer: TestPeer in peers { try peer.sendFrame(.text, [0x61]) }
+        isSent.value.withLock { $0 = true }
+        _ = try server.onLoop { _ in true }
+        _ = try server.onLoop { loop in
+            for id: ConnectionID in (loop.delegate as? Jealous)?.opened ?? [] { loop.resumeReading(id) }
+            return true
+        }
+        for peer: TestPeer in peers { #expect(try peer.readAnswer() == .text([0x61])) }
+        try server.stop()
+    }
+
     @Test("closing by the delegate: the frame goes behind what is queued, and the end is told once")
     func closedByUs() throws {
         let diary: Diary = .init()

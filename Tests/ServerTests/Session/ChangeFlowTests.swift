@@ -202,6 +202,48 @@ struct ChangeFlowTests {
         #expect(answers[1].contains("\"error\":409"))
     }
 
+    @Test("a refusal to a channel that walks the index waits for the changes the walk holds back")
+    func refusalDuringWalk() throws {
+        let harness: HubHarness = try HubHarness()
+        let bob: Peer = harness.client("bob")
+        let ann: Peer = harness.client("ann", library: "ios")
+        bob.send(edit("k", "b1", to: "a"))
+        harness.holdsCommits = true
+        bob.send(edit("k", "b2", sv: 1, to: "b"))
+        ann.send(edit("k", "a1", sv: 1, to: "b"), "0:i::::10")
+        #expect(ann.take().count == 1)
+        harness.commit()
+        #expect(ann.take().isEmpty, "the refusal rests on b2")
+        let answers: [String] = ann.ask("0:cv:\(try harness.cv(1))")
+        #expect(answers.count == 2)
+        #expect(answers.first?.contains("\"ccids\":[\"b2\"]") == true)
+        #expect(answers.last?.contains("\"error\":412,\"ccids\":[\"a1\"]") == true)
+    }
+
+    @Test("what became of a change goes to the life of the channel that sent it, not to the next one")
+    func outcomeOfAnOlderLife() throws {
+        let harness: HubHarness = try HubHarness()
+        let ann: Peer = harness.client("ann")
+        harness.holdsCommits = true
+        ann.send(edit("k", "x1", to: "a"), edit("k", "x1", to: "a"))
+        #expect(
+            ann.ask(#"0:init:{"api":"1.1","clientid":"ann","token":"ann-token","app_id":"app","name":"notes"}"#)
+                == ["0:auth:ann@example.com"])
+        harness.commit()
+        #expect(ann.take().isEmpty)
+        let missed: [String] = ann.ask("0:cv:\(try harness.cv(0))")
+        #expect(missed.joined().countOf("\"x1\"") == 1)
+    }
+
+    @Test("the refusals of one message are one message")
+    func refusalsTogether() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.client("c")
+        let answers: [String] = peer.ask("0:c:[\(repeatElement("0", count: 50).joined(separator: ","))]")
+        #expect(answers.count == 1)
+        #expect(answers.first?.countOf("\"error\":400") == 50)
+    }
+
     @Test("several changes in one message are each answered")
     func changeArray() throws {
         let peer: Peer = try HubHarness().client("c")

@@ -95,6 +95,17 @@ struct FollowTests {
         }
     }
 
+    @Test("a channel that walks again and again is watched once")
+    func walkersAreListedOnce() throws {
+        let harness: HubHarness = try HubHarness()
+        let reader: Peer = harness.client("r")
+        for _ in 0..<100 { _ = reader.ask("0:i::::10") }
+        #expect(harness.hub.walkers.count == 1)
+        harness.pass(seconds: 2)
+        #expect(harness.hub.walkers.isEmpty)
+        #expect(harness.hub.tickMilliseconds == nil)
+    }
+
     @Test("a bucket that is opened while its newest change is being published loses nothing")
     func openDuringCommit() throws {
         let harness: HubHarness = try HubHarness()

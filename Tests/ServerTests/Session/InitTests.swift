@@ -124,7 +124,7 @@ struct InitTests {
         let empty: String = try harness.cv(0)
         let table: [(command: String, answer: String)] = [
             ("i::::50", #"0:i:{"current":"\#(empty)","index":[]}"#), ("cv:\(empty)", "0:c:[]"), ("cv:zz", "0:cv:?"),
-            ("what", "0:?"), ("init:{}", "0:?"),
+            ("what", "0:?"), ("init:{}", "0:?"), ("e:k.1", "0:?"), ("c:{}", "0:?"), ("index:{}", "0:?"),
         ]
         for (command, answer) in table {
             let peer: Peer = harness.connect()
@@ -132,6 +132,15 @@ struct InitTests {
                 peer.ask(#"0:init:{"api":"1.1",\#(Self.fields),"cmd":"\#(command)"}"#)
                     == ["0:auth:ann@example.com", answer])
         }
+    }
+
+    @Test("the command of an init counts into what is kept for a client that has shown no token")
+    func largeCommand() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.connect()
+        let large: String = "cv:" + String(repeating: "v", count: Channel.queuedBytesMax)
+        #expect(
+            peer.ask(#"0:init:{"api":"1.1",\#(Self.fields),"cmd":"\#(large)"}"#) == ["0:?", "0:auth:ann@example.com"])
     }
 
     @Test("commands before an init are not understood and harm nothing")
@@ -207,6 +216,50 @@ struct InitTests {
         #expect(harness.metrics.limitHits.value(.channels) == 1)
         #expect(harness.metrics.limitHits.value(.subscribers) == 1)
         #expect(harness.metrics.limitHits.value(.buckets) == 1)
+    }
+
+    @Test(
+        "a connection that is closed for asking too much while its channels are let in harms nobody who waits with it")
+    func closedWhileAdmitted() throws {
+        var limits: ServerLimits = .init()
+        limits.readsPerConnectionMax = 8
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let writer: Peer = harness.client("w")
+        writer.send(edit("k", "w1", to: "a"))
+        writer.close()
+        #expect(harness.hub.feeds.isEmpty)
+
+        harness.holdsReads = true
+        let greedy: Peer = harness.connect()
+        let modest: Peer = harness.connect()
+        for number: Int in 0..<6 {
+            greedy.send("\(number):init:{\"api\":\"1.1\",\(Self.fields)}")
+            for _ in 0..<10 { greedy.send("\(number):e:k.1") }
+        }
+        modest.send("0:init:{\"api\":\"1.1\",\(Self.fields)}")
+        // Tokens first, so that all wait for the bucket together.
+        while let index: Int = harness.reads.firstIndex(where: { if case .grant = $0.question { true } else { false } })
+        {
+            harness.answerRead(at: index)
+        }
+        harness.holdsReads = false
+        harness.answerRead()
+        #expect(harness.closed == [greedy.id: .tryAgainLater])
+        #expect(modest.take() == ["0:auth:ann@example.com"])
+        #expect(harness.hub.feeds.values.map(\.subscribers.count) == [1])
+        #expect(harness.hub.feeds.values.map(\.waiters.count) == [0])
+        #expect(harness.hub.readCount == 0)
+
+        greedy.close()
+        let late: Peer = harness.client("late")
+        #expect(modest.ask(edit("k", "m1", sv: 1, to: "b")).first?.contains("\"m1\"") == true)
+        #expect(late.ask(edit("k", "l1", sv: 2, to: "c")).first?.contains("\"l1\"") == true)
+        harness.ask(
+            RemoteQuestion(
+                bucket: BucketID(
+                    app: try AppID("app"), user: try UserID("ann@example.com"), name: try BucketName("notes")),
+                kind: .index, seconds: 1))
+        #expect(harness.takeTold() == [.asked(2)])
     }
 
     @Test("a connection that ends in the middle of an init leaves nothing behind")
