@@ -23,6 +23,10 @@ final class Ledger {
 
     private(set) var mirrors: [BucketName: Mirror] = [:]
     private let names: WorldNames
+    /// Changes whose authors only inserted into texts: wherever they are carried, nothing may go.
+    private var insertions: Set<String> = []
+
+    func noteInsertion(_ changeID: String) { insertions.insert(changeID) }
 
     init(_ names: WorldNames) { self.names = names }
 
@@ -58,7 +62,10 @@ final class Ledger {
                 break
             }
             for row: ChangeRecord in page.changes {
-                if let flaw: String = mirror.take(row) { world.problem("change \(row.gid): \(flaw)") }
+                let isInsertion: Bool = insertions.contains(row.changeID.text)
+                if let flaw: String = mirror.take(row, isInsertion: isInsertion) {
+                    world.problem("change \(row.gid): \(flaw)")
+                }
                 world.tally.applied += 1
             }
         }
@@ -69,7 +76,7 @@ final class Ledger {
 extension Ledger.Mirror {
     /// Replays one row.
     /// - Returns: what is wrong with it.
-    fileprivate mutating func take(_ row: ChangeRecord) -> String? {
+    fileprivate mutating func take(_ row: ChangeRecord, isInsertion: Bool) -> String? {
         guard row.gid > head, row.previousOfBucket == head else {
             return "it follows \(row.previousOfBucket), the bucket stood at \(head)"
         }
@@ -99,10 +106,25 @@ extension Ledger.Mirror {
             if let keyframe: [UInt8] = row.keyframe, keyframe != JSONValue.object(object).serialized() {
                 return "its keyframe is not what its diff makes"
             }
+            if isInsertion, let lost: Unicode.Scalar = Self.missing(in: object, from: base) {
+                return "its author only inserted, and '\(lost)' is gone"
+            }
             entity.object = object
             entity.history[row.endVersion] = object
         }
         entities[row.key] = entity
         return nil
+    }
+
+    /// A character that was in the text and is there fewer times now.
+    private static func missing(in object: JSONObject, from base: JSONObject) -> Unicode.Scalar? {
+        var counts: [Unicode.Scalar: Int] = [:]
+        for scalar: Unicode.Scalar in (object["t"]?.stringValue ?? "").unicodeScalars {
+            counts[scalar, default: 0] += 1
+        }
+        return (base["t"]?.stringValue ?? "").unicodeScalars.first { scalar in
+            counts[scalar, default: 0] -= 1
+            return counts[scalar, default: 0] < 0
+        }
     }
 }

@@ -45,9 +45,23 @@ final class LegacyClient: Peer {
         let isNotes: Bool = world.random.chance(500)
         let channel: LegacyChannel = channels[isNotes ? 0 : 1]
         if !isNotes, world.random.chance(15) { return channel.empty() }
+        if isNotes, world.random.chance(500) { return type(channel) }
         guard let key: EntityKey = try? EntityKey(isNotes ? "old" : "thing\(world.random.below(5))") else { return }
         if !isNotes, world.random.chance(100) { return channel.edit(key, to: nil) }
         channel.edit(key, to: world.model.scribbled(channel.local(key) ?? JSONObject(), &world.random))
+    }
+
+    /// Types one character into the text that everybody types into.
+    private func type(_ channel: LegacyChannel) {
+        guard let key: EntityKey = try? EntityKey("mixed"), var object: JSONObject = channel.local(key),
+            let text: String = object["t"]?.stringValue, let marker: Unicode.Scalar = world.model.markers.next()
+        else { return }
+        var scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
+        scalars.insert(marker, at: world.random.below(scalars.count + 1))
+        var longer: String = ""
+        longer.unicodeScalars.append(contentsOf: scalars)
+        object["t"] = .string(longer)
+        channel.edit(key, to: object)
     }
 
     // MARK: - Connection

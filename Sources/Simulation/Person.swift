@@ -44,7 +44,9 @@ final class Person {
     // MARK: - Typing
 
     private func burst() {
-        guard let key: EntityKey = try? EntityKey("doc\(world.random.below(world.scenario.texts))") else { return }
+        let isMixed: Bool = world.scenario.legacies > 0 && world.random.chance(250)
+        let name: String = isMixed ? "mixed" : "doc\(world.random.below(world.scenario.texts))"
+        guard let key: EntityKey = try? EntityKey(name) else { return }
         type(key)
         for number: Int in 0..<world.random.below(4) {
             world.after(Int64(number + 1) * world.random.between(5_000, 80_000)) { [self] in
@@ -65,7 +67,8 @@ final class Person {
             if isDone { world.model.typed(key, [marker]) }
             return
         }
-        if world.scenario.deletes, world.random.chance(250), delete(key, text) { return }
+        let isMixed: Bool = Model.isMixed(key)
+        if world.scenario.deletes, !isMixed, world.random.chance(250), delete(key, text) { return }
         let scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
         var place: Int = min(caret[key] ?? scalars.count, scalars.count)
         if world.random.chance(200) { place = world.random.below(scalars.count + 1) }

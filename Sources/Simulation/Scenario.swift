@@ -12,7 +12,7 @@ struct Scenario: Sendable {
     var pace: Int64
     /// Index of the client whose token may only read until the end; nil: none.
     var reader: Int?
-    /// Objects everybody types into, in the bucket in which nothing is removed.
+    /// Objects our clients type into, in the bucket in which nothing is removed.
     var texts: Int
     /// Whether characters are deleted, too.
     var deletes: Bool
@@ -25,6 +25,8 @@ struct Scenario: Sendable {
     var storeFaults: Int
     var cuts: Int
     var partitions: Int
+    /// Changes and answers to them that arrive twice.
+    var doubles: Int
     /// Microseconds of the longest way of a message.
     var latency: Int64
 
@@ -55,6 +57,7 @@ struct Scenario: Sendable {
         storeFaults = rate(15, &random)
         cuts = rate(150, &random)
         partitions = rate(80, &random)
+        doubles = rate(40, &random)
         latency = random.between(2, random.chance(500) ? 40 : 2_000) * 1_000
         limits = Self.limits(&random)
         shard = Self.shard(&random)

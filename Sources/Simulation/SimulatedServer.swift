@@ -36,6 +36,7 @@ final class SimulatedServer {
     private let faults: CommitFaults
     private var life: Life?
     private var serial: UInt32 = 0
+    private var asks: AskID = 0
     /// 2023-11-14: the server's clock of days at the beginning.
     private static let epochMilliseconds: Int64 = 1_700_000_000_000
 
@@ -186,6 +187,15 @@ final class SimulatedServer {
         let bytes: [UInt8] = frame.bytes
         let head: Int = bytes[1] == 127 ? 10 : bytes[1] == 126 ? 4 : 2
         return Array(bytes[head...])
+    }
+
+    /// An administrator asks the clients of a bucket for their state.
+    func ask() {
+        guard let life: Life else { return }
+        asks += 1
+        let bucket: BucketID = world.names.id(world.random.chance(500) ? world.names.notes : world.names.scratch)
+        life.hub.ask(asks, RemoteQuestion(bucket: bucket, kind: .index, seconds: 5), now: instant)
+        perform(life)
     }
 
     // MARK: - The other threads

@@ -55,6 +55,9 @@ final class Watch {
                 world.problem("link \(link): \(change.key) is in flight as \(before), and \(change.ccid) was sent")
             }
             channels[number]?.flights[change.key] = change.ccid
+            // Elsewhere a text may be replaced as a whole meanwhile, and then one of the two wins.
+            let isTyped: Bool = channel.bucket == world.names.notes && !change.key.utf8.elementsEqual("old".utf8)
+            if isTyped, change.insertsOnly { world.ledger.noteInsertion(change.ccid) }
         default: break
         }
     }
@@ -148,5 +151,16 @@ final class Watch {
 
     private func tag(_ bucket: BucketName, _ codec: ChangeVersionCodec) -> UInt32 {
         codec.tag(of: world.names.id(bucket))
+    }
+}
+
+extension ChangeRequest {
+    /// Nothing but insertions into the text `t`.
+    fileprivate var insertsOnly: Bool {
+        guard object == nil, sv != nil, let value: JSONValue = diff?.value,
+            let edit: ObjectDiff = try? ObjectDiff(value),
+            edit.operations.count == 1, case .text(let delta)? = edit["t"]
+        else { return false }
+        return delta.operations.allSatisfy { if case .delete = $0 { false } else { true } }
     }
 }

@@ -17,6 +17,7 @@ struct Weather {
     private func blow() {
         let scenario: Scenario = world.scenario
         if world.befalls(scenario.serverCrashes) { world.server.crash() }
+        if world.befalls(20) { world.server.ask() }
         for peer: Peer in world.peers {
             if world.befalls(scenario.cuts) { peer.link?.cut() }
             if world.befalls(scenario.partitions) {

@@ -6,7 +6,7 @@ import ThicketServer
 /// Belongs to the task that runs it; runs share nothing.
 final class World {
     /// Events after which a run is given up: something goes round in circles.
-    private static let eventsMax: Int = 2_000_000
+    private static let eventsMax: Int = 400_000
 
     let scenario: Scenario
     let agenda: Agenda = Agenda()
