@@ -191,7 +191,7 @@ final class SimulatedClient: Peer {
         case .removed(let removal):
             guard let key: EntityKey = try? EntityKey(removal.key) else { return }
             shown[bucket]?[key] = nil
-        case .refused, .caughtUp, .overrun: break
+        case .refused, .unavailable, .caughtUp, .overrun: break
         }
     }
 

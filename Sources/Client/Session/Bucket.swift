@@ -182,7 +182,7 @@ public struct Bucket: Sendable {
     /// Waits until the server confirmed every edit and told everything it has.
     ///
     /// - Throws: `deadline` when that takes longer than `timeout` (or the task is cancelled), `refused` when the server
-    ///   does not take an edit, `unauthorized`, `closed`.
+    ///   does not take an edit, `unavailable` when it does not open the bucket, `unauthorized`, `closed`.
     public func waitUntilSynced(timeout: Duration) async throws(ClientError) {
         try await engine.waitUntilSynced(bucket, milliseconds: timeout.wholeMilliseconds)
     }

@@ -8,6 +8,8 @@ public enum BucketEvent: Sendable, Equatable {
     case removed(ObjectRemoval)
     /// The server refused an edit for good: the edit stays here, unsent, until the object is edited again.
     case refused(RefusedEdit)
+    /// The server does not open the bucket, for the reason given; tried again after a pause. Edits wait.
+    case unavailable(ClientError)
     /// The server told everything it has: the bucket is as the server's, local edits aside.
     case caughtUp
     /// This reader was too slow and missed this many events: read the objects anew.

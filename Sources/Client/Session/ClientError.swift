@@ -28,6 +28,8 @@ public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let unauthorized: Code = .init(rawValue: "unauthorized")
         /// The server refused an edit for good; `number` is its code. The edit is kept.
         public static let refused: Code = .init(rawValue: "refused")
+        /// The server does not open the bucket at the moment; `number` is its code. It is tried again.
+        public static let unavailable: Code = .init(rawValue: "unavailable")
         /// This needs the server, and there is no connection.
         public static let offline: Code = .init(rawValue: "offline")
         /// It did not happen in the time given.

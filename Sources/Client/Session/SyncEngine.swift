@@ -245,6 +245,8 @@ package actor SyncEngine {
             let refused: Int = machine.unconfirmed(waiter.bucket).refused
             result =
                 refused == 0 ? .success(()) : .failure(ClientError(.refused, "the server refused \(refused) objects"))
+        } else if let reason: ClientError = machine.unavailability(waiter.bucket) {
+            result = .failure(reason)
         } else if machine.isReadOnly(waiter.bucket) {
             result = .failure(ClientError(.unauthorized, "the token does not permit changes", number: 401))
         } else if case .offline(.unauthorized(let text)) = machine.status {

@@ -38,7 +38,7 @@ struct Channel {
         case opening
         /// Reading the index.
         case walking
-        /// `cv` was sent; everything since the last visit comes with the next `c`.
+        /// `cv` was sent; everything since the last visit is coming, in one `c` or several (`CatchUp`).
         case catchingUp
         /// Changes go and come.
         case live
@@ -54,6 +54,9 @@ struct Channel {
 
     var record: BucketRecord
     var phase: Phase = .closed
+    var catchUp: CatchUp = CatchUp()
+    /// Why the server does not open this bucket.
+    var unavailable: ClientError?
     /// Milliseconds on the machine's clock when an unanswered `init`, `i` or `cv` makes the connection suspect.
     var answerDue: Int64?
     var inFlight: [EntityKey: Flight] = [:]
@@ -72,8 +75,10 @@ struct Channel {
     var refused: Set<EntityKey> = []
     /// Objects whose ghost is known to be old (`wanted`).
     var stale: Set<EntityKey> = []
-    /// Nothing is sent before this moment (500, 503, a bucket refused, an index asked for too often).
+    /// Nothing is asked before this moment (a bucket refused, an index asked for too often).
     var resumeAt: Int64?
+    /// No change is sent before this moment (500, 503).
+    var sendAt: Int64?
     var retry: Backoff = Backoff(shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     /// The token does not permit changes: they wait.
     var isReadOnly: Bool = false
@@ -84,6 +89,9 @@ struct Channel {
 
     init(record: BucketRecord) { self.record = record }
 
+    /// Nothing is left to do before changes go and come; or the server does not let us.
+    var isSettled: Bool { phase == .live || phase == .refused }
+
     /// Keeps the sets of keys in step with an object's edits.
     mutating func note(_ object: EditedKey) {
         if object.hasEdits { edited.insert(object.key) } else { edited.remove(object.key) }
@@ -93,6 +101,8 @@ struct Channel {
 
     mutating func disconnected() {
         phase = .closed
+        catchUp = CatchUp()
+        unavailable = nil
         answerDue = nil
         inFlight.removeAll(keepingCapacity: true)
         bytesInFlight = 0
@@ -101,6 +111,7 @@ struct Channel {
         resend.removeAll()
         ready.removeAll()
         resumeAt = nil
+        sendAt = nil
         retry.reset()
         isReadOnly = false
         needsWalk = false

@@ -19,6 +19,24 @@ package enum Edits {
         }
     }
 
+    /// The same edit of `object` with `+` only for keys that are not there, `r` only for keys that are, and no `-` of keys
+    /// that are not: a diff of the app may mix them up, and composing would then lose a removal.
+    package static func fitted(_ diff: ObjectDiff, to object: JSONObject, depth: Int = 0) -> ObjectDiff {
+        // Deeper than any object is: applying it says so.
+        guard depth <= Limits.jsonDepthMax else { return diff }
+        return ObjectDiff(
+            diff.operations.compactMap { key, operation in
+                switch (operation, object[key]) {
+                case (.insert(let value), .some): (key: key, operation: .replace(value))
+                case (.replace(let value), nil): (key: key, operation: .insert(value))
+                case (.remove, nil): nil
+                case (.object(let inner), .object(let known)?):
+                    (key: key, operation: .object(fitted(inner, to: known, depth: depth + 1)))
+                default: (key: key, operation: operation)
+                }
+            })
+    }
+
     /// The edit that leads from one state to another; nil when they are equal.
     package static func between(_ source: JSONObject?, _ target: JSONObject?) -> Edit? {
         switch (source, target) {

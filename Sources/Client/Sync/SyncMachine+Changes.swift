@@ -32,6 +32,7 @@ extension SyncMachine {
         if let pending, change.changeIDs.contains(where: { $0.utf8.elementsEqual(pending.utf8) }) {
             landed(number, change.key)
             channels[number].retry.reset()
+            if isSettled { backoff.reset() }
             try acknowledged(change, entity, on: number)
         } else {
             try foreign(change, entity, on: number)

@@ -44,7 +44,6 @@ extension SyncMachine {
         } else {
             try store.setNote("user", to: user)
         }
-        backoff.reset()
         channels[number].phase = channels[number].record.walk == nil ? .catchingUp : .walking
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
     }
@@ -53,9 +52,13 @@ extension SyncMachine {
         if code == ErrorCode.unauthorized.rawValue || code == ErrorCode.invalidRequest.rawValue {
             return park(.unauthorized(message))
         }
+        let error: ClientError = ClientError(
+            .unavailable, "the server does not open the bucket: \(message)", number: code)
         channels[number].phase = .refused
+        channels[number].unavailable = error
         channels[number].answerDue = nil
         channels[number].resumeAt = now + SyncLimits.reopenMilliseconds
+        actions.append(.event(channels[number].record.name, .unavailable(error)))
     }
 
     /// `resumeAt` has come.
@@ -86,6 +89,7 @@ extension SyncMachine {
         if channels[number].fruitlessWalks > 1 {
             channels[number].resumeAt = now + channels[number].retry.next(random.next())
         } else {
+            channels[number].resumeAt = nil
             requestPage(number)
         }
     }
@@ -139,6 +143,12 @@ extension SyncMachine {
             let version: Version = try entity(number, key).record.ghost.version
             try jump(number, key, to: Ghost(version: version, object: nil))
         }
+        // Objects that were asked for and that we never had: in no index either, so they are gone.
+        for key: EntityKey in channels[number].stale.sorted() {
+            let record: EntityRecord = try entity(number, key).record
+            guard record.walk != walk.id, record.ghost.object == nil else { continue }
+            try jump(number, key, to: Ghost(version: record.ghost.version, object: nil))
+        }
         // Changes the server has taken (409) without our seeing where: the index that was asked for since then, and what
         // came after it, contain them; also when the object is in no index because somebody removed it.
         for key: EntityKey in channels[number].edited.sorted() {
@@ -150,6 +160,7 @@ extension SyncMachine {
         channels[number].record.changeVersion = walk.current
         touchChannel(number)
         channels[number].phase = .catchingUp
+        channels[number].catchUp = CatchUp()
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
         send(Messages.onChannel(number, "cv:" + (walk.current?.text ?? "")))
     }
@@ -165,7 +176,7 @@ extension SyncMachine {
         walkAgain(number)
     }
 
-    /// The first `c` after `cv`: everything up to now is here.
+    /// The answer to `cv` is complete: everything up to now is here.
     mutating func caughtUp(_ number: Int) {
         guard channels[number].phase == .catchingUp else { return }
         channels[number].phase = .live
@@ -186,7 +197,7 @@ extension SyncMachine {
             send(Messages.onChannel(number, "e:\(key.text).\(version)"))
         }
         guard !channels[number].isReadOnly else { return }
-        if let resume: Int64 = channels[number].resumeAt, resume > now { return }
+        if let resume: Int64 = channels[number].sendAt, resume > now { return }
         while hasRoom(number), let key: EntityKey = channels[number].resend.popFirst() {
             try resend(number, key)
         }

@@ -97,6 +97,7 @@ extension SyncMachine {
         for channel: Channel in channels {
             if let due: Int64 = channel.answerDue { next = min(next, due) }
             if let resume: Int64 = channel.resumeAt { next = min(next, resume) }
+            if let send: Int64 = channel.sendAt { next = min(next, send) }
         }
         return next
     }
@@ -117,6 +118,8 @@ extension SyncMachine {
         }
         for number: Int in channels.indices {
             if let due: Int64 = channels[number].answerDue, due <= now { return hangUp("a request was not answered") }
+            // The turn's end sends what waited.
+            if let send: Int64 = channels[number].sendAt, send <= now { channels[number].sendAt = nil }
             guard let resume: Int64 = channels[number].resumeAt, resume <= now else { continue }
             channels[number].resumeAt = nil
             try resumeChannel(number)

@@ -54,8 +54,9 @@ extension SyncMachine {
     ) throws(ClientError) -> [SyncAction] {
         let number: Int = try number(bucket)
         return try turn(now) { machine throws(ClientError) in
-            let exists: Bool = try machine.entity(number, key).local != nil
-            guard !diff.isEmpty || !exists else { return }
+            let known: JSONObject? = try machine.entity(number, key).local
+            let diff: ObjectDiff = Edits.fitted(diff, to: known ?? JSONObject())
+            guard !diff.isEmpty || known == nil else { return }
             try machine.add(.modify(diff), to: number, key)
         }
     }
@@ -99,6 +100,11 @@ extension SyncMachine {
     package func unconfirmed(_ bucket: BucketName) -> (edited: Int, refused: Int) {
         guard let number: Int = channelNumbers[bucket] else { return (0, 0) }
         return (channels[number].edited.count, channels[number].refused.count)
+    }
+
+    /// Why the server does not open the bucket; nil: it does, or there is no connection.
+    package func unavailability(_ bucket: BucketName) -> ClientError? {
+        channelNumbers[bucket].flatMap { channels[$0].unavailable }
     }
 
     /// The token does not permit changes of this bucket, and there are some.

@@ -158,7 +158,7 @@ extension SyncMachine {
     private mutating func sendLater(_ number: Int, _ key: EntityKey) {
         channels[number].resend.append(key)
         let resume: Int64 = now + channels[number].retry.next(random.next())
-        channels[number].resumeAt = max(channels[number].resumeAt ?? 0, resume)
+        channels[number].sendAt = max(channels[number].sendAt ?? 0, resume)
     }
 
     /// A change that was certainly not applied is an unsent edit again, together with what came after it.

@@ -44,8 +44,9 @@ extension SyncMachine {
 
     private mutating func received(_ events: [ChangeEvent], on number: Int) throws(ClientError) {
         guard channels[number].phase != .opening, channels[number].phase != .closed else { return }
+        let isCatchingUp: Bool = channels[number].phase == .catchingUp
         var isAnswer: Bool = true
-        if channels[number].phase == .catchingUp { isAnswer = try mayAnswerPosition(events, on: number) }
+        if isCatchingUp { isAnswer = try mayAnswerPosition(events, on: number) }
         for event: ChangeEvent in events {
             switch event {
             case .applied(let change): try applied(read(change), on: number, movesPosition: isAnswer)
@@ -55,10 +56,21 @@ extension SyncMachine {
             }
             guard link == .open else { return }
         }
-        if isAnswer { return caughtUp(number) }
-        let asksAgain: Bool = events.contains { if case .applied = $0 { true } else { false } }
-        if asksAgain, let position: ChangeVersion = channels[number].record.changeVersion {
-            send(Messages.onChannel(number, "cv:" + position.text))
+        guard isCatchingUp else { return }
+        if events.isEmpty { return caughtUp(number) }
+        for event: ChangeEvent in events {
+            guard case .applied(let first) = event else { continue }
+            return heardMore(number, first: first.cv, isAnswer: isAnswer)
+        }
+    }
+
+    /// A message with changes came while we catch up: is that all?
+    private mutating func heardMore(_ number: Int, first: ChangeVersion?, isAnswer: Bool) {
+        channels[number].answerDue = now + SyncLimits.answerMilliseconds
+        switch channels[number].catchUp.heard(first: first, isAnswer: isAnswer) {
+        case .wait: break
+        case .ask: send(Messages.onChannel(number, "cv:" + (channels[number].record.changeVersion?.text ?? "")))
+        case .complete: caughtUp(number)
         }
     }
 

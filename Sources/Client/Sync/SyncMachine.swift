@@ -98,6 +98,8 @@ package struct SyncMachine {
         do {
             try body(&self)
             for number: Int in channels.indices { try pump(number) }
+            // Only now is the connection worth anything: a server that hangs up before is not called at full pace.
+            if isSettled, !channels.contains(where: { !$0.inFlight.isEmpty }) { backoff.reset() }
             updateStatus()
             try keep()
         } catch {
@@ -172,6 +174,9 @@ package struct SyncMachine {
         (channel.edited, channel.refused, channel.stale) = ([], [], [])
         for object: EditedKey in try store.edited(channel.record.name) { channel.note(object) }
     }
+
+    /// Every bucket is caught up, as far as the server opens it.
+    var isSettled: Bool { link == .open && !channels.isEmpty && channels.allSatisfy(\.isSettled) }
 
     private var isFirstAttempt: Bool { backoff.failures == 0 && storeBackoff.failures == 0 }
 
@@ -276,8 +281,8 @@ package struct SyncMachine {
                 isIndexing = true
                 done += channel.record.walk?.objectsRead ?? 0
                 total = channel.record.walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
-            case .closed, .opening, .catchingUp: isOpening = true
-            case .live, .refused: pending += channel.edited.count - channel.refused.count
+            case .closed, .opening, .catchingUp, .refused: isOpening = true
+            case .live: pending += channel.edited.count - channel.refused.count
             }
         }
         if isIndexing { return .indexing(done: done, of: total) }

@@ -46,6 +46,10 @@ struct ModelServer {
     var refusal: Int?
     /// Objects on one page of an index.
     var pageObjects: Int = 3
+    /// Changes in one message of the answer to `cv`.
+    var partChanges: Int = .max
+    /// Buckets that are not opened, with 500.
+    var closedBuckets: Set<String> = []
     /// How many changes were applied, and how often each code was answered.
     private(set) var applied: Int = 0
     private(set) var refusals: [Int: Int] = [:]
@@ -73,6 +77,9 @@ struct ModelServer {
             guard hello.token == token, let name: String = hello.name else {
                 return [reply(.authFailed(code: 401, message: "Token invalid"), channel)]
             }
+            guard !closedBuckets.contains(name) else {
+                return [reply(.authFailed(code: 500, message: "closed for a test"), channel)]
+            }
             subscriptions[channel] = Subscription(bucket: name, clientID: hello.clientID ?? "")
             let first: [(connection: Int, text: [UInt8])] = hello.firstRequest.map { receive($0, on: channel) } ?? []
             return [reply(.authorized(user: "user@example.com"), channel)] + first
@@ -84,7 +91,7 @@ struct ModelServer {
             return [reply(.index(page(index, of: subscription.bucket)), channel)]
         case .changesSince(let position):
             subscriptions[channel]?.isListening = true
-            return [reply(since(position, of: subscription.bucket), channel)]
+            return since(position, of: subscription.bucket).map { reply($0, channel) }
         case .entity(let key, let version):
             let object: JSONObject? = object(key, version, in: subscription.bucket)
             return [
@@ -115,10 +122,14 @@ struct ModelServer {
         return index >= bucket.floor && index <= bucket.log.count ? index : nil
     }
 
-    private func since(_ position: String, of name: String) -> ServerReply {
+    private func since(_ position: String, of name: String) -> [ServerReply] {
         let bucket: Bucket = buckets[name] ?? Bucket()
-        guard let index: Int = index(of: position, in: bucket) else { return .changeVersionUnknown }
-        return .changes(bucket.log[index...].map(ChangeEvent.applied))
+        guard let index: Int = index(of: position, in: bucket) else { return [.changeVersionUnknown] }
+        let missed: [ChangeEvent] = bucket.log[index...].map(ChangeEvent.applied)
+        guard missed.count > partChanges else { return [.changes(missed)] }
+        return stride(from: 0, to: missed.count, by: partChanges).map { start in
+            .changes(Array(missed[start..<min(missed.count, start + partChanges)]))
+        }
     }
 
     /// Pages are snapshots at the position of the first one, by replaying the log.

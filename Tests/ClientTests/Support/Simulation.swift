@@ -31,6 +31,7 @@ struct Simulation {
 
     init(clients count: Int, seed: UInt64) throws {
         random = SeededRandom(seed: seed)
+        server.partChanges = seed % 2 == 0 ? .max : 2
         bucket = try BucketName("notes")
         for index: Int in 0..<count {
             let store: MemoryLocalStore = MemoryLocalStore()
@@ -74,7 +75,7 @@ struct Simulation {
             }
             clients[index].shown[change.key] = change.object
         case .removed(let removal): clients[index].shown[removal.key] = nil
-        case .refused, .caughtUp, .overrun: break
+        case .refused, .unavailable, .caughtUp, .overrun: break
         }
     }
 

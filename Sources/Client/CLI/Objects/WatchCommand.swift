@@ -124,6 +124,9 @@ enum WatchCommand {
             case .overrun(let missed):
                 let row: JSONObject = ["event": "missed", "count": .number(JSONNumber(Int64(missed)))]
                 return emit(row, ["! \(missed) changes came too fast to be shown; 'thicket get' shows how things are"])
+            case .unavailable(let reason):
+                Terminal.writeError("! \(reason.detail)\n")
+                return true
             case .refused, .caughtUp: return true
             }
         }
