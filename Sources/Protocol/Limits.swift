@@ -14,6 +14,8 @@ public enum Limits {
     public static let clientIDBytesMax: Int = 256
     /// Bytes of a cv.
     public static let changeVersionBytesMax: Int = 256
+    /// Changes in one `c:[…]` of a client; a longer one is refused as a whole.
+    public static let changesPerMessageMax: Int = 1_000
     /// Nesting of JSON arrays and objects.
     public static let jsonDepthMax: Int = 256
     /// Bytes of one JSON text: places in it are kept in 30 bits.

@@ -76,7 +76,8 @@ extension ChangeRequest {
 
     /// Reads the argument of `c`, or the body of a `changes` request: one change object, or an array of them.
     ///
-    /// JSON that does not parse still gives a request, with the names that could be found.
+    /// JSON that does not parse still gives a request, with the names that could be found. An array of more than
+    /// `Limits.changesPerMessageMax` gives one request, which says so, for all.
     /// - Returns: the changes, and whether they stood in an array.
     public static func parse(_ json: ArraySlice<UInt8>) -> (changes: [ChangeRequest], isArray: Bool) {
         let root: JSONNode
@@ -86,6 +87,9 @@ extension ChangeRequest {
             return ([ChangeSalvage.request(from: json, error: error)], false)
         }
         guard root.kind == .array else { return ([ChangeRequest(root)], false) }
+        guard root.count <= Limits.changesPerMessageMax else {
+            return ([ChangeRequest(key: "", ccid: "", operation: .other(""), problems: ["too many changes"])], true)
+        }
         return (root.elements.map { ChangeRequest($0) }, true)
     }
 

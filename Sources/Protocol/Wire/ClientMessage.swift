@@ -41,19 +41,17 @@ extension ClientMessage {
     ///
     /// - Throws: only when no channel can be made out; whatever is wrong behind the channel number is in the request.
     public init(parsing message: ArraySlice<UInt8>) throws(WireError) {
-        let (head, rest) = WireText.split(message)
-        if let channel: ChannelNumber = try WireText.channel(head) {
-            let (command, argument) = WireText.split(rest ?? [])
-            self = .channel(channel, ChannelRequest(command: command, argument: argument))
-        } else if WireText.equals(head, "h") {
-            let count: Int64 = rest.flatMap(WireText.integer) ?? 0
-            self = .heartbeat(count < 0 ? 0 : count)
-        } else if WireText.equals(head, "log") {
-            let argument: ArraySlice<UInt8> = rest ?? []
-            self = .log((try? JSONDocument(parsing: argument).root.value) ?? .string(WireText.text(argument)))
-        } else {
-            throw .notAMessage
-        }
+        self =
+            switch try UnreadMessage(parsing: message) {
+            case .heartbeat(let count): .heartbeat(count)
+            case .log(let argument): .log(Self.log(reading: argument))
+            case .channel(let channel, let request): .channel(channel, request.read())
+            }
+    }
+
+    /// Reads the argument of `log`; one that is no JSON is taken as a string.
+    public static func log(reading argument: ArraySlice<UInt8>) -> JSONValue {
+        (try? JSONDocument(parsing: argument).root.value) ?? .string(WireText.text(argument))
     }
 
     /// The message as it is sent: one line, unless a name in it holds a line break.
@@ -74,29 +72,6 @@ extension ClientMessage {
 }
 
 extension ChannelRequest {
-    /// Reads a command and what followed its colon, if there was one.
-    init(command: ArraySlice<UInt8>, argument: ArraySlice<UInt8>?) {
-        let rest: ArraySlice<UInt8> = argument ?? []
-        if WireText.equals(command, "c") {
-            let (changes, isArray) = ChangeRequest.parse(rest)
-            self = isArray ? .changes(changes) : .change(changes[0])
-        } else if WireText.equals(command, "e") {
-            self =
-                WireText.reference(rest).map { .entity(key: $0.key, version: $0.version) }
-                ?? .unreadableEntity(argument: WireText.text(rest))
-        } else if WireText.equals(command, "cv") {
-            self = .changesSince(WireText.text(rest))
-        } else if WireText.equals(command, "i") {
-            self = .index(IndexRequest(parsing: rest))
-        } else if WireText.equals(command, "init") {
-            self = .initialize(InitRequest(parsing: rest))
-        } else if WireText.equals(command, "index") {
-            self = .indexState(IndexState(parsing: rest))
-        } else {
-            self = .unknown(command: WireText.text(command.prefix(Self.unknownCommandBytesMax)))
-        }
-    }
-
     func write(_ channel: ChannelNumber, to writer: inout JSONWriter) {
         switch self {
         case .initialize(let request):

@@ -57,13 +57,14 @@ public struct InitRequest: Sendable, Equatable {
 
     /// The request in `cmd`, as if it had been sent after the `init`; nil when there is none. Only `i` and `cv` may
     /// stand there, as in the streaming API's examples: whatever else is `unknown`.
-    public var firstRequest: ChannelRequest? {
+    public var firstRequest: ChannelRequest? { firstCommand?.read() }
+
+    /// The same, its argument not read yet.
+    public var firstCommand: UnreadRequest? {
         guard let command, !command.isEmpty else { return nil }
         let (name, argument) = WireText.split(Array(command.utf8)[...])
-        guard WireText.equals(name, "i") || WireText.equals(name, "cv") else {
-            return .unknown(command: WireText.text(name.prefix(ChannelRequest.unknownCommandBytesMax)))
-        }
-        return ChannelRequest(command: name, argument: argument)
+        let request: UnreadRequest = .init(name: name, argument: argument ?? [])
+        return request.command == .index || request.command == .changesSince ? request : UnreadRequest(unknown: name)
     }
 
     /// Writes the object, without what is nil.

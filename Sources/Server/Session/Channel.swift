@@ -61,7 +61,7 @@ final class Channel {
     /// `name` of the `init`.
     let bucketName: BucketName
     /// `cmd` of the `init`, and what came behind it, with the bytes of each message.
-    private(set) var queued: [(request: ChannelRequest, bytes: Int)] = []
+    private(set) var queued: [(request: UnreadRequest, bytes: Int)] = []
     private var queuedBytes: Int = 0
 
     var stream: Stream = .idle
@@ -93,14 +93,14 @@ final class Channel {
 
     /// Keeps a command until the `init` is over.
     /// - Returns: false when there is no room.
-    func keep(_ request: ChannelRequest, bytes: Int) -> Bool {
+    func keep(_ request: UnreadRequest, bytes: Int) -> Bool {
         guard queued.count < Self.queuedMax, queuedBytes + bytes <= Self.queuedBytesMax else { return false }
         queued.append((request, bytes))
         queuedBytes += bytes
         return true
     }
 
-    func takeQueued() -> [(request: ChannelRequest, bytes: Int)] {
+    func takeQueued() -> [(request: UnreadRequest, bytes: Int)] {
         defer { (queued, queuedBytes) = ([], 0) }
         return queued
     }

@@ -125,9 +125,9 @@ public final class Hub {
         guard let session: Session = session(id), !session.isClosing else { return }
         defer { emptyLeaving() }
         let isRefused: Bool = meter(&session.messages, of: session, limit: .messageRate, now: now)
-        let message: ClientMessage
+        let message: UnreadMessage
         do {
-            message = try ClientMessage(parsing: text)
+            message = try UnreadMessage(parsing: text[...])
         } catch {
             metrics.messagesReceived.add(1, .unknown)
             // Which channel was meant cannot be told; clients log a `?` wherever it comes.
@@ -141,9 +141,9 @@ public final class Hub {
             metrics.messagesReceived.add(1, .remoteLog)
             report(json, from: session)
         case .channel(let number, let request):
-            metrics.messagesReceived.add(1, request.label)
+            metrics.messagesReceived.add(1, request.command.label)
             guard !isRefused else { return refuse(request, on: number, of: session) }
-            if case .initialize(let request) = request {
+            if request.command == .initialize, case .initialize(let request) = request.read() {
                 initialize(number, of: session, with: request, now: now)
             } else {
                 dispatch(request, on: number, of: session, bytes: text.count, now: now)
@@ -153,7 +153,7 @@ public final class Hub {
 
     /// Runs a command on its channel, or keeps it while the channel's `init` is under way.
     private func dispatch(
-        _ request: ChannelRequest, on number: ChannelNumber, of session: Session, bytes: Int, now: HubInstant
+        _ request: UnreadRequest, on number: ChannelNumber, of session: Session, bytes: Int, now: HubInstant
     ) {
         guard let channel: Channel = session.channel(number) else {
             return send(Reply.notUnderstood(number), to: session)
@@ -165,14 +165,12 @@ public final class Hub {
         run(request, on: channel, bytes: bytes, now: now)
     }
 
-    /// Runs a command of an authorized channel.
-    func run(_ request: ChannelRequest, on channel: Channel, bytes: Int, now: HubInstant) {
-        switch request {
-        case .change(let change): submit(change, on: channel, bytes: bytes, now: now)
-        case .changes(let changes):
-            for change: ChangeRequest in changes {
-                submit(change, on: channel, bytes: bytes / changes.count, now: now)
-            }
+    /// Runs a command of an authorized channel; its argument is read only here, and not at all if nobody asked for it.
+    func run(_ request: UnreadRequest, on channel: Channel, bytes: Int, now: HubInstant) {
+        guard request.command != .indexState || awaitsState(of: channel) else { return }
+        switch request.read() {
+        case .change(let change): submit([change], on: channel, bytes: bytes, now: now)
+        case .changes(let changes): submit(changes, on: channel, bytes: bytes, now: now)
         case .changesSince(let text): changesSince(text, on: channel, now: now)
         case .entity(let key, let version): entity(key, version, on: channel, now: now)
         case .index(let index): self.index(index, on: channel, now: now)
@@ -233,15 +231,15 @@ extension ConnectionID {
     }
 }
 
-extension ChannelRequest {
+extension UnreadRequest.Command {
     /// The label under which the message is counted.
     var label: Metrics.Command {
         switch self {
         case .initialize: .initialize
         case .index: .index
-        case .entity, .unreadableEntity: .entity
+        case .entity: .entity
         case .changesSince: .changesSince
-        case .change, .changes: .change
+        case .change: .change
         case .indexState: .remoteIndex
         case .unknown: .unknown
         }

@@ -52,6 +52,11 @@ extension Hub {
     /// The asker is gone.
     public func cancelAsk(_ id: AskID) { asks.removeAll { $0.id == id } }
 
+    /// Whether somebody asked for the state of the channel's client.
+    func awaitsState(of channel: Channel) -> Bool {
+        asks.contains { $0.isIndex && $0.bucket == channel.feed?.bucket }
+    }
+
     /// A client sent its state.
     func report(_ state: IndexState, from channel: Channel) {
         guard !asks.isEmpty else { return }
@@ -64,12 +69,16 @@ extension Hub {
     }
 
     /// A client sent a log message; nobody keeps what was not asked for.
-    func report(_ json: JSONValue, from session: Session) {
+    /// - Parameter argument: what stood behind `log:`; read only if it was.
+    func report(_ argument: ArraySlice<UInt8>, from session: Session) {
         guard !asks.isEmpty else { return }
+        var json: [UInt8]?
         for index: Int in asks.indices where !asks[index].isIndex {
             let bucket: BucketID = asks[index].bucket
             guard let channel: Channel = session.channels.first(where: { $0.feed?.bucket == bucket }) else { continue }
-            pass(json.serialized(), of: channel, to: index)
+            let bytes: [UInt8] = json ?? ClientMessage.log(reading: argument).serialized()
+            json = bytes
+            pass(bytes, of: channel, to: index)
         }
         dropFull()
     }

@@ -5,15 +5,28 @@ extension Hub {
     /// Percent of the high-water mark below which senders are read again.
     private static let lowWaterPercent: Int = 50
 
-    /// Hands a change to the shard.
-    func submit(_ change: ChangeRequest, on channel: Channel, bytes: Int, now: HubInstant) {
+    /// Hands the changes of one message to the shard.
+    func submit(_ changes: [ChangeRequest], on channel: Channel, bytes: Int, now: HubInstant) {
         guard let feed: BucketFeed = channel.feed else { return }
+        var refused: [(ChangeRequest, ErrorCode)] = []
+        for change: ChangeRequest in changes {
+            if let code: ErrorCode = submit(change, on: channel, of: feed, bytes: bytes / changes.count, now: now) {
+                refused.append((change, code))
+            }
+        }
+        refuse(refused, on: channel)
+    }
+
+    /// - Returns: why the change is refused here; nil when the shard has it.
+    private func submit(
+        _ change: ChangeRequest, on channel: Channel, of feed: BucketFeed, bytes: Int, now: HubInstant
+    ) -> ErrorCode? {
         let session: Session = channel.session
         let isRefused: Bool = meter(&session.changes, of: session, limit: .changeRate, now: now)
-        guard !isRefused else { return refuse(change, on: channel, .unavailable) }
+        guard !isRefused else { return .unavailable }
         guard inFlight.count < limits.changesQueuedMax, inFlight.bytes < limits.changeBytesQueuedMax else {
             metrics.limitHits.add(1, .queue)
-            return refuse(change, on: channel, .unavailable)
+            return .unavailable
         }
         endWalk(channel, now: now)
         let submitted: SubmittedChange = .init(
@@ -23,9 +36,10 @@ extension Hub {
             echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix)
         inFlight.add(bytes: bytes, at: now.monotonic)
         actions.append(.submit(.change(submitted)))
-        guard isAboveHighWater else { return }
+        guard isAboveHighWater else { return nil }
         if !session.pauses.contains(.queue) { heldByQueue.append(session.id) }
         pause(session, .queue)
+        return nil
     }
 
     private var isAboveHighWater: Bool {
@@ -49,13 +63,18 @@ extension Hub {
         return channel.hints.takeEcho(of: change.key, at: now.monotonic)
     }
 
-    /// Refuses a change that the shard has not seen.
-    func refuse(_ change: ChangeRequest, on channel: Channel, _ code: ErrorCode) {
-        metrics.changesRefused.add(1, code)
-        let element: [UInt8] = Reply.refusal(
-            client: channel.clientID.text, key: change.key, code: code,
-            changeIDs: change.ccid.isEmpty ? [] : [change.ccid])
-        send(Reply.changes(channel.number, CollectionOfOne(element)), to: channel.session)
+    /// Refuses changes that the shard has not seen, all in one message.
+    func refuse(_ changes: [(ChangeRequest, ErrorCode)], on channel: Channel) {
+        guard !changes.isEmpty else { return }
+        var elements: [[UInt8]] = []
+        for (change, code): (ChangeRequest, ErrorCode) in changes {
+            metrics.changesRefused.add(1, code)
+            elements.append(
+                Reply.refusal(
+                    client: channel.clientID.text, key: change.key, code: code,
+                    changeIDs: change.ccid.isEmpty ? [] : [change.ccid]))
+        }
+        send(Reply.changes(channel.number, elements), to: channel.session)
     }
 
     // MARK: After the commit

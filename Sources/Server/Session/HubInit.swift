@@ -16,7 +16,7 @@ extension Hub {
             return
         }
         session.channels.append(channel)
-        if let first: ChannelRequest = request.firstRequest,
+        if let first: UnreadRequest = request.firstCommand,
             !channel.keep(first, bytes: request.command?.utf8.count ?? 0)
         {
             send(Reply.notUnderstood(number), to: session)
@@ -117,7 +117,7 @@ extension Hub {
         metrics.channels.add()
         metrics.authorizations.add(1, .authorized)
         send(Reply.authorized(channel.number, user), to: channel.session)
-        for (request, bytes): (ChannelRequest, Int) in channel.takeQueued() {
+        for (request, bytes): (UnreadRequest, Int) in channel.takeQueued() {
             guard case .ready = channel.phase, !channel.session.isClosing else { return }
             run(request, on: channel, bytes: bytes, now: now)
         }

@@ -45,12 +45,15 @@ extension Hub {
     }
 
     /// Answers a message that came faster than the connection may send.
-    func refuse(_ request: ChannelRequest, on number: ChannelNumber, of session: Session) {
-        switch (request, session.channel(number)) {
-        case (.change(let change), let channel?): refuse(change, on: channel, .unavailable)
-        case (.changes(let changes), let channel?):
-            for change: ChangeRequest in changes { refuse(change, on: channel, .unavailable) }
-        default: send(Reply.notUnderstood(number), to: session)
+    func refuse(_ request: UnreadRequest, on number: ChannelNumber, of session: Session) {
+        guard request.command == .change, let channel: Channel = session.channel(number), case .ready = channel.phase
+        else {
+            return send(Reply.notUnderstood(number), to: session)
+        }
+        switch request.read() {
+        case .change(let change): refuse([(change, .unavailable)], on: channel)
+        case .changes(let changes): refuse(changes.map { ($0, .unavailable) }, on: channel)
+        default: break
         }
     }
 }

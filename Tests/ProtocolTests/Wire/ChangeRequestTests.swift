@@ -126,6 +126,22 @@ import ThicketProtocol
         #expect(try client(pair).text == pair)
     }
 
+    @Test("an array of more changes than a message may hold is one request, which is refused")
+    func longArrays() throws {
+        for (count, expected): (Int, Int) in [
+            (Limits.changesPerMessageMax, Limits.changesPerMessageMax), (Limits.changesPerMessageMax + 1, 1),
+            (100_000, 1),
+        ] {
+            let json: String = "0:c:[" + repeatElement("0", count: count).joined(separator: ",") + "]"
+            guard case .channel(0, .changes(let changes)) = try client(json) else {
+                Issue.record("not an array")
+                return
+            }
+            #expect(changes.count == expected)
+            #expect(changes.allSatisfy { $0.problems.count == 1 })
+        }
+    }
+
     @Test("a pretty-printed diff leaves on one line")
     func oneLine() throws {
         let message: ClientMessage = try client(

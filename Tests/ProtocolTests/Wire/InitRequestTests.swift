@@ -90,6 +90,7 @@ import ThicketProtocol
         #expect(try request(#"{"cmd":"init:{\"cmd\":\"init:{}\"}"}"#).firstRequest == .unknown(command: "init"))
         #expect(try request(#"{"cmd":""}"#).firstRequest == nil)
         #expect(try request(#"{"cmd":"what"}"#).firstRequest == .unknown(command: "what"))
+        #expect(try request(#"{"cmd":"c:{}"}"#).firstRequest == .unknown(command: "c"))
     }
 
     @Test("what is written is what real servers read")

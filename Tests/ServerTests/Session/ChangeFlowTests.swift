@@ -244,6 +244,17 @@ struct ChangeFlowTests {
         #expect(answers.first?.countOf("\"error\":400") == 50)
     }
 
+    @Test("a message of more changes than it may hold is refused once, and nothing of it is done")
+    func tooManyChanges() throws {
+        let harness: HubHarness = try HubHarness()
+        let peer: Peer = harness.client("c")
+        let change: String = .init(edit("k", "x1", to: "a").dropFirst(4))
+        let many: String = repeatElement(change, count: Limits.changesPerMessageMax + 1).joined(separator: ",")
+        #expect(peer.ask("0:c:[\(many)]") == [#"0:c:[{"clientid":"c","id":"","error":400,"ccids":[]}]"#])
+        #expect(peer.ask("0:e:k.1") == ["0:e:k.1\n?"])
+        #expect(peer.ask("1:c:[\(many)]") == ["1:?"])
+    }
+
     @Test("several changes in one message are each answered")
     func changeArray() throws {
         let peer: Peer = try HubHarness().client("c")

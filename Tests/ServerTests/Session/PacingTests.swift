@@ -59,6 +59,21 @@ struct PacingTests {
             hasty.ask(edit("d", "x3", to: "3")) == [#"0:c:[{"clientid":"c","id":"d","error":503,"ccids":["x3"]}]"#])
     }
 
+    @Test("an array of changes above the rate is refused by one message; on a channel without auth by a question mark")
+    func arrayAboveRate() throws {
+        var limits: ServerLimits = .init()
+        limits.messagesPerSecond = 1
+        limits.messagesBurst = 1
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let peer: Peer = harness.client("c")
+        _ = peer.ask("h:1")
+        let changes: [String] = [edit("a", "x1", to: "1"), edit("b", "x2", to: "2")].map { String($0.dropFirst(4)) }
+        let answers: [String] = peer.ask("0:c:[\(changes.joined(separator: ","))]")
+        #expect(answers.count == 1)
+        #expect(answers.first?.countOf("\"error\":503") == 2)
+        #expect(peer.ask("1:c:[\(changes.joined(separator: ","))]") == ["1:?"])
+    }
+
     @Test("while too many changes wait, senders are not read; above the bound they are refused with 503")
     func changeQueue() throws {
         var limits: ServerLimits = .init()
