@@ -1,5 +1,6 @@
 #pragma once
-// Renaming two files into each other's place, and into a free place only: the C library hides both behind _GNU_SOURCE.
+// Renaming two files into each other's place, and into a free place only, and asking whether somebody writes to a file:
+// the C library hides these behind _GNU_SOURCE.
 #include <errno.h>
 #include <fcntl.h>
 
@@ -15,9 +16,21 @@ static inline int thicket_rename_exchange(const char *one, const char *other) {
 static inline int thicket_rename_new(const char *from, const char *to) {
     return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1u) == 0 ? 0 : errno;
 }
+/// 1 when somebody has the file open for writing, 0 when nobody has, or when the file system cannot tell. `fd` is open
+/// for reading only. A lease for reading is given only while there is no writer (fcntl(2), F_SETLEASE).
+static inline int thicket_has_writer(int fd) {
+    const int set_lease = 1024;
+    if (fcntl(fd, set_lease, F_RDLCK) == 0) {
+        fcntl(fd, set_lease, F_UNLCK);
+        return 0;
+    }
+    return errno == EAGAIN;
+}
 #else
 #include <stdio.h>
 
+/// 0: this system cannot tell.
+static inline int thicket_has_writer(int fd) { return 0; }
 static inline int thicket_rename_exchange(const char *one, const char *other) {
     return renamex_np(one, other, RENAME_SWAP) == 0 ? 0 : errno;
 }

@@ -67,6 +67,40 @@ struct FolderCommandTests {
         #expect(try bench.good(["ls", "docs"]).isEmpty)
     }
 
+    @Test("two folders mirror one bucket while programs write into both; every line arrives in both")
+    func twoFolders() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        mkdir(bench.path("m"), 0o700)
+        mkdir(bench.path("n"), 0o700)
+        try bench.write("m/log.txt", "start\n")
+        let one: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
+        try one.wait(for: "sent log.txt")
+        let two: ChildProcess = try bench.start(["mirror", bench.path("n"), "docs"])
+        try two.wait(for: "received log.txt")
+        // A command between the lines gives the mirrors time to be in the middle of things.
+        var wanted: Set<String> = ["start"]
+        for number: Int in 0..<12 {
+            for folder: String in ["m", "n"] {
+                let line: String = "\(folder)\(number)"
+                let file: Int32 = open(bench.path("\(folder)/log.txt"), O_WRONLY | O_APPEND | O_CLOEXEC)
+                #expect(write(file, line + "\n", line.utf8.count + 1) == line.utf8.count + 1)
+                close(file)
+                wanted.insert(line)
+            }
+            try bench.good(["put", "docs", "beat", #"{"n":\#(number)}"#])
+        }
+        for mirror: ChildProcess in [one, two] {
+            mirror.signal(SIGINT)
+            #expect(try mirror.finish().code == 0)
+        }
+        for folder: String in ["m", "n", "m"] { try bench.good(["mirror", bench.path(folder), "docs", "--once"]) }
+        let text: String = try #require(bench.read("m/log.txt"))
+        #expect(bench.read("n/log.txt") == text)
+        let lines: [String] = text.split(separator: "\n").map(String.init)
+        #expect(Set(lines) == wanted && lines.count == wanted.count, "\(text)")
+    }
+
     @Test("changes made while no mirror ran are merged; nothing of either side is lost")
     func between() throws {
         let bench: CommandBench = try .init()

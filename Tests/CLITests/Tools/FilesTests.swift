@@ -51,6 +51,21 @@ struct FilesTests {
         #expect(Files.names(in: folder.path).isEmpty)
     }
 
+    @Test("what a program writes into a file that it opened before is not lost")
+    func writers() throws {
+        try write("a", "one")
+        let opened: Int32 = open(path("a"), O_WRONLY | O_APPEND | O_CLOEXEC)
+        defer { close(opened) }
+        let replaced: Files.Guarded = try Files.replace(
+            path("a"), expecting: Array("one".utf8), Array("two".utf8), bytesMax: 100, patience: 20)
+        #expect(replaced == .changedMeanwhile)
+        let removed: Files.Guarded = try Files.remove(
+            path("a"), expecting: Array("one".utf8), bytesMax: 100, patience: 20)
+        #expect(removed == .changedMeanwhile)
+        #expect(Glibc.write(opened, " more", 5) == 5)
+        #expect(text("a") == "one more" && Files.names(in: folder.path) == ["a"])
+    }
+
     @Test("a name that is taken is not taken again")
     func renaming() throws {
         try write("a", "one")

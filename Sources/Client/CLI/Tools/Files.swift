@@ -150,12 +150,30 @@ enum Files {
         case changedMeanwhile
     }
 
+    /// Milliseconds to wait for somebody who is writing to a file that was taken from its place.
+    static let writerPatience: Int = 2_000
+
+    /// The content of a file that lies aside, where nobody opens it any more, once the last who writes to it is done;
+    /// nil when that takes longer than `patience` milliseconds.
+    private static func settled(_ path: String, bytesMax: Int, patience: Int) -> Contents? {
+        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return .failed(reason()) }
+        defer { close(file) }
+        let end: Int64 = Clock.milliseconds() + Int64(patience)
+        while thicket_has_writer(file) != 0 {
+            guard Clock.milliseconds() < end else { return nil }
+            _ = poll(nil, 0, 5)
+        }
+        return read(file, bytesMax: bytesMax)
+    }
+
     /// Puts `bytes` in the place of a file that holds `expected` (nil: no file is there).
     ///
-    /// The two change places in one step and the old one is looked at afterwards, so that no writing in between is
-    /// lost. Where the file system cannot do that, the file is looked at right before.
+    /// The two change places in one step; the old one is looked at afterwards, when nobody writes to it any more. So
+    /// nothing that a program writes at the same moment is lost, not even into a file that it opened before. Where the
+    /// file system cannot do that, the file is looked at right before.
     static func replace(
-        _ path: String, expecting expected: [UInt8]?, _ bytes: [UInt8], bytesMax: Int
+        _ path: String, expecting expected: [UInt8]?, _ bytes: [UInt8], bytesMax: Int, patience: Int = writerPatience
     ) throws(Failure) -> Guarded {
         guard read(path, bytesMax: bytesMax) == (expected.map(Contents.bytes) ?? .absent) else {
             return .changedMeanwhile
@@ -172,13 +190,16 @@ enum Files {
         }
         let problem: Int32 = thicket_rename_exchange(temporary, path)
         if problem == 0 {
-            if read(temporary, bytesMax: bytesMax) == .bytes(expected) {
+            if settled(temporary, bytesMax: bytesMax, patience: patience) == .bytes(expected) {
                 unlink(temporary)
                 return .done
             }
-            // Somebody wrote in between: back with it.
+            // Somebody wrote in between: back with it. Ours goes, unless somebody wrote into that as well.
             guard thicket_rename_exchange(temporary, path) == 0 else {
-                throw Failure("\(path) was changed while it was written; your version is in \(temporary)")
+                throw Failure("\(path) was changed while it was written; one version is in \(temporary)")
+            }
+            guard settled(temporary, bytesMax: bytesMax, patience: patience) == .bytes(bytes) else {
+                throw Failure("\(path) was changed twice while it was written; one version is in \(temporary)")
             }
             unlink(temporary)
             return .changedMeanwhile
@@ -196,7 +217,9 @@ enum Files {
     }
 
     /// Removes a file that holds `expected`.
-    static func remove(_ path: String, expecting expected: [UInt8], bytesMax: Int) throws(Failure) -> Guarded {
+    static func remove(
+        _ path: String, expecting expected: [UInt8], bytesMax: Int, patience: Int = writerPatience
+    ) throws(Failure) -> Guarded {
         let aside: String = try writeTemporary(beside: path, [], mode: 0o600)
         guard rename(path, aside) == 0 else {
             let problem: Int32 = errno
@@ -204,7 +227,7 @@ enum Files {
             if problem == ENOENT { return .changedMeanwhile }
             throw Failure("cannot remove \(path): \(reason(problem))")
         }
-        if read(aside, bytesMax: bytesMax) == .bytes(expected) {
+        if settled(aside, bytesMax: bytesMax, patience: patience) == .bytes(expected) {
             unlink(aside)
             return .done
         }
