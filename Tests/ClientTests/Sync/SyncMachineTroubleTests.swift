@@ -166,6 +166,33 @@ struct RefusalTests {
         #expect(again.machine.unconfirmed(again.notes) == (1, 1))
     }
 
+    @Test(
+        "what the server refused can be given up: the object is as the server has it, and edits go on from there",
+        arguments: [400, 401, 413])
+    func discarded(code: Int) throws {
+        var (talk, _, _): (Transcript, String, [SyncAction]) = try refused(code)
+        let key: EntityKey = try EntityKey("a")
+        #expect(try talk.machine.isRefused(talk.notes, key))
+        let told: [SyncAction] = try talk.machine.discard(talk.notes, key, now: talk.now)
+        #expect(told.contains { if case .event(_, .changed(let change)) = $0 { change.key == "a" } else { false } })
+        #expect(try talk.local("a") == #"{"t":"abc"}"#)
+        #expect(talk.machine.unconfirmed(talk.notes) == (0, 0) && talk.machine.isSynced(talk.notes))
+        #expect(try talk.machine.isRefused(talk.notes, key) == false)
+        _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+        _ = talk.connect()
+        #expect(talk.hear("0:auth:user@example.com", "0:c:[]").isEmpty, "it is not sent again")
+        let next: [String] = try talk.type("a", at: 0, "x")
+        #expect(next.first?.contains(#""sv":1,"o":"M","v":{"t":{"o":"d","v":"+x\t=3"}}"#) == true)
+    }
+
+    @Test("an edit whose fate is open cannot be given up", arguments: [500, 503, 405, 440])
+    func notDiscarded(code: Int) throws {
+        var (talk, _, _): (Transcript, String, [SyncAction]) = try refused(code)
+        #expect(try talk.machine.isRefused(talk.notes, try EntityKey("a")) == false)
+        _ = try talk.type("b", at: 0, "y")
+        #expect(try talk.machine.isRefused(talk.notes, try EntityKey("b")) == false)
+    }
+
     @Test("440: the whole object goes along, under a new ccid")
     func invalidDiff() throws {
         let (talk, first, answer): (Transcript, String, [SyncAction]) = try refused(440)
