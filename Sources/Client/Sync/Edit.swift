@@ -49,6 +49,14 @@ package enum Edits {
         }
     }
 
+    /// As `between`, for what others did while we were away: local edits are carried over it, so it must touch no
+    /// character that stayed. Never sent.
+    package static func gap(_ source: JSONObject?, _ target: JSONObject?) -> Edit? {
+        guard let source, let target else { return between(source, target) }
+        let diff: ObjectDiff = JSONDiff.diff(from: source, to: target, keepsShortEqualities: true)
+        return diff.isEmpty ? nil : .modify(diff)
+    }
+
     /// `first`, then `second`, as one edit of `base`; nil when nothing is left of them.
     package static func compose(
         _ first: Edit?, _ second: Edit?, base: JSONObject?

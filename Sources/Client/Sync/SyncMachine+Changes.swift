@@ -133,7 +133,7 @@ extension SyncMachine {
         var entity: Entity = try entity(number, key)
         let before: JSONObject? = entity.local
         let edits: EditState = entity.record.edits
-        let difference: Edit? = entity.base == target.object ? nil : Edits.between(entity.base, target.object)
+        let difference: Edit? = entity.base == target.object ? nil : Edits.gap(entity.base, target.object)
         var seen: Edit? = difference
         if difference != nil {
             do {
@@ -168,7 +168,7 @@ extension SyncMachine {
             put(number, key, entity, .edits)
         }
         guard let pending: PendingChange = entity.record.edits.pending else {
-            let change: Edit? = Edits.between(entity.record.ghost.object, next.object)
+            let change: Edit? = Edits.gap(entity.record.ghost.object, next.object)
             return try advance(number, key, to: next, by: change)
         }
         if pending.isConfirmed || pending.appliedAt.map({ $0 <= next.version }) ?? false {

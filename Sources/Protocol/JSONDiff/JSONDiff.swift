@@ -18,24 +18,28 @@ public enum JSONDiff {
     /// The operations that lead from `source` to `target`: `+ - r O d` only. Lists, numbers and changes of type are
     /// replaced whole. Keys of `source` come first, in their order, then new keys.
     ///
-    /// - Parameter budget: steps for all texts together; when used up the rest is deleted and inserted whole.
+    /// - Parameters:
+    ///   - keepsShortEqualities: as in `TextDelta.diff`; for differences that stay here.
+    ///   - budget: steps for all texts together; when used up the rest is deleted and inserted whole.
     public static func diff(
-        from source: JSONObject, to target: JSONObject, budget: StepBudget = .standard
+        from source: JSONObject, to target: JSONObject, keepsShortEqualities: Bool = false,
+        budget: StepBudget = .standard
     ) -> ObjectDiff {
         var budget: StepBudget = budget
-        return diff(from: source, to: target, depth: 0, &budget)
+        return diff(from: source, to: target, depth: 0, keepsShort: keepsShortEqualities, &budget)
     }
 
     /// Objects nested deeper are replaced whole: two JSON levels per level of `O` would soon be more than parsers take.
     private static let nestingMax: Int = 64
 
     static func diff(
-        from source: JSONObject, to target: JSONObject, depth: Int, _ budget: inout StepBudget
+        from source: JSONObject, to target: JSONObject, depth: Int, keepsShort: Bool = false,
+        _ budget: inout StepBudget
     ) -> ObjectDiff {
         var result: ObjectDiff = .init()
         for (key, before) in source.pairs {
             if let after: JSONValue = target[key] {
-                if let operation: Operation = diff(from: before, to: after, depth: depth, &budget) {
+                if let operation: Operation = diff(from: before, to: after, depth: depth, keepsShort: keepsShort, &budget) {
                     result.operations.append((key: key, operation: operation))
                 }
             } else {
@@ -50,14 +54,15 @@ public enum JSONDiff {
 
     /// Nil when the two are equal.
     static func diff(
-        from before: JSONValue, to after: JSONValue, depth: Int, _ budget: inout StepBudget
+        from before: JSONValue, to after: JSONValue, depth: Int, keepsShort: Bool = false,
+        _ budget: inout StepBudget
     ) -> Operation? {
         switch (before, after) {
         case (.string(let before), .string(let after)):
             if before.hasSameBytes(as: after) { return nil }
-            return .text(TextDelta.diff(from: before, to: after, budget: &budget))
+            return .text(TextDelta.diff(from: before, to: after, keepsShortEqualities: keepsShort, budget: &budget))
         case (.object(let before), .object(let after)) where depth < nestingMax:
-            let nested: ObjectDiff = diff(from: before, to: after, depth: depth + 1, &budget)
+            let nested: ObjectDiff = diff(from: before, to: after, depth: depth + 1, keepsShort: keepsShort, &budget)
             return nested.isEmpty ? nil : .object(nested)
         default:
             return before == after ? nil : .replace(after)

@@ -1,16 +1,25 @@
 extension TextDelta {
     /// An edit that leads from `source` to `target`, as the current clients write it: compared by lines and units, short
     /// equalities given up, surrogate pairs never cut (wire contract 7.3).
-    public static func diff(from source: [UInt16], to target: [UInt16], budget: inout StepBudget) -> TextDelta {
+    ///
+    /// - Parameter keepsShortEqualities: leave every character alone that need not change. For differences over which
+    ///   edits are carried: an edit of a character that was deleted and inserted again would be undone.
+    public static func diff(
+        from source: [UInt16], to target: [UInt16], keepsShortEqualities: Bool = false, budget: inout StepBudget
+    ) -> TextDelta {
         var segments: [DiffSegment] = TextDiff.diff(source, target, budget: &budget)
-        if segments.count > 2 { TextDiff.cleanupEfficiency(&segments) }
+        if segments.count > 2, !keepsShortEqualities { TextDiff.cleanupEfficiency(&segments) }
         TextDiff.keepPairsWhole(&segments)
         return TextDelta(segments)
     }
 
     /// As above, for strings.
-    public static func diff(from source: String, to target: String, budget: inout StepBudget) -> TextDelta {
-        diff(from: UTF16Text.units(of: source), to: UTF16Text.units(of: target), budget: &budget)
+    public static func diff(
+        from source: String, to target: String, keepsShortEqualities: Bool = false, budget: inout StepBudget
+    ) -> TextDelta {
+        diff(
+            from: UTF16Text.units(of: source), to: UTF16Text.units(of: target),
+            keepsShortEqualities: keepsShortEqualities, budget: &budget)
     }
 
     /// The delta of a difference.

@@ -424,4 +424,17 @@ struct LinkTests {
         #expect(try talk.local("a") == #"{"t":"x","l":[2]}"#)
         #expect(try talk.ghost("a").json == #"{"t":"x","l":[2]}"#)
     }
+
+    @Test("a deletion stays one when the object is read anew, with little left of the text around it")
+    func deletionOverGap() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        _ = talk.machine.goOffline(now: talk.now)
+        _ = try talk.type("a", at: 1, "", deleting: 1)
+        _ = talk.connect()
+        // Others typed around every character meanwhile, and the log that tells how is gone.
+        _ = talk.hear("0:auth:user@example.com", "0:cv:?")
+        _ = talk.hear(#"0:i:{"current":"cv9","index":[{"id":"a","v":9,"d":{"t":"1a2b3c4"}}]}"#)
+        #expect(try talk.local("a") == #"{"t":"1a23c4"}"#)
+    }
 }
