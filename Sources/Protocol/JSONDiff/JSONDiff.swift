@@ -39,7 +39,9 @@ public enum JSONDiff {
         var result: ObjectDiff = .init()
         for (key, before) in source.pairs {
             if let after: JSONValue = target[key] {
-                if let operation: Operation = diff(from: before, to: after, depth: depth, keepsShort: keepsShort, &budget) {
+                let operation: Operation? = diff(
+                    from: before, to: after, depth: depth, keepsShort: keepsShort, &budget)
+                if let operation: Operation {
                     result.operations.append((key: key, operation: operation))
                 }
             } else {
