@@ -14,6 +14,9 @@ final class WebSocketGathering {
     private var utf8: UTF8Validator = .init()
     private var deliveredMessage: Bool = false
 
+    /// Bytes reserved for a message of which only the header is there; then twice as much as has come.
+    static let reservedMax: Int = 64 << 10
+
     /// Frees what was handed out by the last event.
     ///
     /// - Returns: whether nothing is held any more.
@@ -53,9 +56,8 @@ final class WebSocketGathering {
         payloadCount = 0
         guard !header.opcode.isControl else { return control.reserve(header.length) }
         if header.opcode != .continuation { messageOpcode = header.opcode }
-        // Exact for a message of one frame. Fragments grow the buffer by doubling, or many small ones would cost the
-        // square of the message's length.
-        if header.isFinal && message.isEmpty { message.reserve(header.length) }
+        // A header is only a promise: what it announces is reserved as it comes.
+        if header.isFinal && message.isEmpty { message.reserve(min(header.length, Self.reservedMax)) }
     }
 
     /// Adds input to the payload.
@@ -74,7 +76,10 @@ final class WebSocketGathering {
             control.append(bytes)
         } else {
             if messageOpcode == .text && utf8.firstInvalid(in: bytes) != nil { throw WebSocketFailure(.invalidUTF8) }
-            message.append(bytes)
+            // Never more than a message of one frame needs. Fragments grow the buffer freely, or many small ones would
+            // cost the square of the message's length.
+            let missing: Int = header.length - payloadCount
+            message.append(bytes, upTo: header.isFinal ? message.count + bytes.count + missing : .max)
         }
         return payloadCount == header.length
     }
@@ -96,7 +101,7 @@ final class WebSocketGathering {
 /// Bytes that grow at the end and whose address stays until the next change; freed as a whole.
 struct ByteBuffer: ~Copyable {
     private var base: UnsafeMutableRawPointer?
-    private var capacity: Int = 0
+    private(set) var capacity: Int = 0
     private(set) var count: Int = 0
 
     var isEmpty: Bool { count == 0 }
@@ -116,9 +121,10 @@ struct ByteBuffer: ~Copyable {
         capacity = size
     }
 
-    mutating func append(_ more: UnsafeRawBufferPointer) {
+    /// - Parameter total: bytes that it will hold in the end, when that is known.
+    mutating func append(_ more: UnsafeRawBufferPointer, upTo total: Int = .max) {
         guard let source: UnsafeRawPointer = more.baseAddress, more.count > 0 else { return }
-        if count + more.count > capacity { reserve(max(count + more.count, capacity * 2, 64)) }
+        if count + more.count > capacity { reserve(max(count + more.count, min(max(capacity * 2, 64), total))) }
         base?.advanced(by: count).copyMemory(from: source, byteCount: more.count)
         count += more.count
     }

@@ -107,7 +107,8 @@ extension LogSource {
     }
 
     func entityHistory(
-        _ key: EntityKey, _ version: Version, _ bucket: BucketRow, limit: Int
+        _ key: EntityKey, _ version: Version, _ bucket: BucketRow, limit: Int,
+        bytesMax: Int = EntityHistory.bytesMax
     ) throws(StoreError) -> EntityHistory? {
         guard let record: EntityRecord = try entityRecord(key, bucket), version <= record.version, version > 0 else {
             return nil
@@ -115,8 +116,12 @@ extension LogSource {
         var changes: [ChangeRecord] = []
         var place: GlobalID = record.gid
         var placeVersion: Version = record.version
+        var bytes: Int = 0
         while placeVersion > version {
-            guard changes.count < limit, let change: ChangeRecord = try changeRecord(place) else { return nil }
+            guard changes.count < limit, bytes < bytesMax,
+                let change: ChangeRecord = try changeRecord(place)
+            else { return nil }
+            bytes += change.diff.count + (change.keyframe?.count ?? 0)
             changes.append(change)
             place = change.previousOfEntity
             placeVersion = change.endVersion - 1

@@ -25,6 +25,9 @@ public struct EntityHistory: Hashable, Sendable {
     /// The entity's changes above the wanted version, oldest first.
     public let changes: [ChangeRecord]
 
+    /// Bytes of diffs and keyframes after which no more are read for one history; it is then nil.
+    public static let bytesMax: Int = 32 << 20
+
     public init(base: [UInt8]?, changes: [ChangeRecord]) {
         self.base = base
         self.changes = changes

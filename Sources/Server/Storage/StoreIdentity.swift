@@ -9,8 +9,8 @@ public struct StoreIdentity: Sendable, Hashable {
     public let changeIDKey: [UInt8]
     /// Raised by every restore: a cv of another epoch is unknown.
     public let epoch: UInt32
-    /// Versions of objects that never existed begin at this + 1. Raised by 1,000,000 by every restore, with all
-    /// versions in the store, so that no version a client may hold comes again with other content.
+    /// Versions of objects that never existed begin at this + 1. Raised by a multiple of `versionStep` by every restore, with
+    /// all versions in the store, so that no version a client may hold comes again with other content.
     public let versionBase: Version
 
     public init(cvKey: [UInt8], changeIDKey: [UInt8], epoch: UInt32, versionBase: Version) {
@@ -21,7 +21,8 @@ public struct StoreIdentity: Sendable, Hashable {
         self.versionBase = versionBase
     }
 
-    /// What a restore adds to every version.
+    /// What a restore adds to every version is a random multiple of this; itself a multiple of 10, so that the versions
+    /// kept for long (1 modulo 10) stay those.
     public static let versionStep: Version = 1_000_000
 
     /// Keys made from `seed`: the same seed gives the same store in a simulation.

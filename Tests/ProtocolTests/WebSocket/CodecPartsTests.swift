@@ -1,6 +1,7 @@
 import Testing
-import ThicketProtocol
 import ThicketTestSupport
+
+@testable import ThicketProtocol
 
 @Suite("Parts of the WebSocket codec")
 struct CodecPartsTests {
@@ -22,6 +23,31 @@ struct CodecPartsTests {
             }
             #expect(masked == expected, "length \(length), start \(start), offset \(offset), seed \(seed)")
         }
+    }
+
+    @Test(
+        "a message takes the memory of what has come of it, not of what its header announces", arguments: [true, false])
+    func reservation(_ isFinal: Bool) throws {
+        let length: Int = 8 << 20
+        let gathering: WebSocketGathering = .init()
+        gathering.begin(.init(opcode: .binary, isFinal: isFinal, mask: 0, length: length, size: 14))
+        #expect(gathering.message.capacity <= 64 << 10)
+        var piece: [UInt8] = .init(repeating: 7, count: 10_000)
+        var growths: Int = 0
+        var left: Int = length
+        while left > 0 {
+            let before: Int = gathering.message.capacity
+            let part: Int = min(left, piece.count)
+            try piece.withUnsafeMutableBytes {
+                var input: UnsafeMutableRawBufferPointer = .init(rebasing: $0[..<part])
+                _ = try gathering.takePayload(&input)
+            }
+            left -= part
+            growths += gathering.message.capacity == before ? 0 : 1
+            #expect(gathering.message.capacity <= max(64 << 10, 2 * gathering.message.count))
+        }
+        #expect(growths < 20)
+        if isFinal { #expect(gathering.message.capacity == length) }
     }
 
     @Test("the validator agrees with the standard library on all short sequences of edge bytes, however cut")

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import ThicketProtocol
 
@@ -84,19 +85,20 @@ import ThicketProtocol
         }()
         let path: String = folder.path("thicket.db")
         let report: StoreRestore.Report = try StoreRestore.run(from: copy, to: path, settings: .testing)
-        #expect(report.versionsAdded == 1_000_000)
+        let added: Version = report.versionsAdded
+        #expect(added >= 1_000_000 && added <= 65_536 * 1_000_000 && added.isMultiple(of: 1_000_000))
         let store: SQLiteStore = try .init(path: path, settings: .testing)
         #expect(store.identity.epoch == report.epoch && report.epoch > 1)
-        #expect(store.identity.versionBase == 1_000_000)
+        #expect(store.identity.versionBase == added)
         #expect(try StoreCheck.run(path, settings: .testing).findings == [])
         let reader: any StoreReader = try store.makeReader()
         for (id, bucket) in saved {
             let row: BucketRow = try #require(try reader.bucket(id)).row
             for (key, object) in bucket.objects {
                 let record: EntityRecord = try #require(try reader.entity(key, in: row))
-                #expect(record.version == object.record.version + 1_000_000)
+                #expect(record.version == object.record.version + added)
                 for version: StoreDriver.Version in object.versions {
-                    let raised: Int64 = version.number + 1_000_000
+                    let raised: Int64 = version.number + added
                     let body: [UInt8]? = try reader.body(of: key, version: raised, in: row, upTo: .max)
                     #expect(try body.flatMap { try JSONValue(parsing: $0).objectValue } == version.body)
                     #expect(try reader.body(of: key, version: version.number, in: row, upTo: .max) == nil)
@@ -107,8 +109,48 @@ import ThicketProtocol
         }
         let kept: String = try #require(report.replaced)
         #expect(try StoreCheck.run(kept, settings: .testing).changes == 180)
-        #expect(try StoreRestore.run(from: copy, to: path, settings: .testing).versionsAdded == 2_000_000)
+        #expect(try StoreRestore.run(from: copy, to: path, settings: .testing).versionsAdded > added)
         #expect(try SQLiteStore(path: path, settings: .testing).identity.epoch > report.epoch)
+    }
+
+    @Test("restored twice without the store in between, versions and epochs do not meet")
+    func restoredTwice() throws {
+        let folder: StoreFolder = .init()
+        let copy: String = folder.path("copy.db")
+        do {
+            let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
+            _ = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
+        }
+        var reports: [StoreRestore.Report] = []
+        for byte: UInt8 in [0x00, 0x01, 0xFF] {
+            var settings: StoreSettings = .testing
+            settings.random = { [UInt8](repeating: byte, count: $0) }
+            // Each time into a folder that has nothing.
+            let empty: StoreFolder = .init()
+            reports.append(try StoreRestore.run(from: copy, to: empty.path("thicket.db"), settings: settings))
+        }
+        #expect(reports.map(\.versionsAdded) == [1_000_000, 0x102 * 1_000_000, 0x1_0000 * 1_000_000])
+        #expect(Set(reports.map(\.epoch)).count == 3)
+        #expect(reports.allSatisfy { $0.replaced == nil })
+    }
+
+    @Test("where files have one name only, what a restore replaces is renamed", arguments: [EPERM, ENOTSUP, ENOSPC])
+    func keptWithoutLinks(_ number: Int32) throws {
+        let folder: StoreFolder = .init()
+        try folder.write([7], to: "old")
+        let keep: () throws -> Void = {
+            try Files.keep(folder.path("old"), as: folder.path("kept")) { _, _ in
+                errno = number
+                return -1
+            }
+        }
+        guard number != ENOSPC else {
+            #expect(throws: StoreError.self) { try keep() }
+            #expect(folder.names == ["old"])
+            return
+        }
+        try keep()
+        #expect(try folder.names == ["kept"] && folder.bytes("kept") == [7])
     }
 
     @Test("a backup that is broken is not put in place")

@@ -4,8 +4,9 @@ import ThicketSQLite
 /// Puts a backup in a data folder whose server does not run.
 ///
 /// Clients have seen more than the backup holds. So that none of them takes old for new, the cv epoch is raised (every cv
-/// is then unknown, every client lists its buckets again) and 1,000,000 is added to every version, in the log too: what a
-/// client holds as version 9 never comes again with other content, and a change made on it is answered 405.
+/// is then unknown, every client lists its buckets again) and a random multiple of 1,000,000 is added to every version, in
+/// the log too: what a client holds as version 9 never comes again with other content, and a change made on it is
+/// answered 405.
 public enum StoreRestore {
     public struct Report: Hashable, Sendable {
         public let epoch: UInt32
@@ -51,7 +52,8 @@ public enum StoreRestore {
         // epoch twice.
         let jump: UInt32 = settings.random(2).reduce(0) { $0 << 8 | UInt32($1) }
         let epoch: UInt32 = max(restored.epoch, old?.epoch ?? 0) &+ 1 &+ jump
-        let base: Version = max(restored.versionBase, old?.versionBase ?? 0) + StoreIdentity.versionStep
+        let base: Version =
+            max(restored.versionBase, old?.versionBase ?? 0) + StoreIdentity.versionStep * stepCount(settings.random(2))
         let added: Version = base - restored.versionBase
         try storing("raising the versions") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
@@ -63,6 +65,13 @@ public enum StoreRestore {
             _ = try database.text("PRAGMA journal_mode=DELETE")
         }
         return (epoch, added)
+    }
+
+    /// Steps to raise the versions by, 1...65,536. Random for the same reason as the epoch's jump: a folder that lost its
+    /// store says nothing of the versions that an earlier restore of the same backup gave out. JavaScript's exact
+    /// integers (2^53) still have room for 137,000 restores.
+    private static func stepCount(_ random: [UInt8]) -> Version {
+        1 + random.prefix(2).reduce(0) { $0 << 8 | Version($1) }
     }
 
     private static func raise(_ added: Version, _ database: Database) throws(SQLiteError) {
@@ -99,7 +108,7 @@ public enum StoreRestore {
         if let database: Database = try? SQLiteStore.connect(path, .readWrite, settings) {
             _ = try? database.text("PRAGMA journal_mode=DELETE")
         }
-        try Files.link(path, as: kept)
+        try Files.keep(path, as: kept)
         if Files.exists(path + "-wal") { try Files.move(path + "-wal", to: kept + "-wal") }
         Files.remove(path + "-shm")
         return kept

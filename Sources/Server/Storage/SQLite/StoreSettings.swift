@@ -4,8 +4,9 @@ import ThicketCrypto
 public struct StoreSettings: Sendable {
     /// Milliseconds a commit, or the opening, waits for another process that holds the file.
     public var busyTimeoutMilliseconds: Int32 = 10_000
-    /// Bytes of the file that readers map into memory; 0 maps nothing.
-    public var mappedBytes: Int64 = 4 << 30
+    /// Bytes of the file that readers map into memory; 0 maps nothing. A disk error inside a mapping ends the process,
+    /// where a failed read is an error like any other.
+    public var mappedBytes: Int64 = 0
     /// KiB of pages that each connection keeps.
     public var cacheKiB: Int = 16 << 10
     /// Pages in the log from which the background moves what it can without stopping anybody.
