@@ -129,26 +129,15 @@ struct ChangeEngine: Sendable {
     private func rebase(
         _ edit: ObjectDiff, over later: LaterChanges, _ rule: TransformRule, onto state: ObjectState
     ) -> Outcome {
-        var edit: ObjectDiff = edit
-        var base: JSONObject = later.base
-        let budget: StepBudget = Self.budget(steps: later.changes.count)
+        var late = LateEdit(edit, on: later.base)
         do {
-            for (index, change) in later.changes.enumerated() {
-                edit = try JSONDiff.transform(
-                    edit, over: change.diff(of: base, meeting: edit), base: base, rule: rule, budget: budget)
-                guard index + 1 < later.changes.count else { break }
-                base = try later.changes[index + 1].before ?? change.applied(to: base)
-            }
+            try late.rebase(over: later.changes, rule: rule)
+        } catch .tooLate {
+            return .failure(ChangeRejection(.badVersion, "too much was done since, the newest is \(state.version)"))
         } catch {
             return .failure(ChangeRejection(.invalidDiff, "the diff does not fit its source version"))
         }
-        return apply(edit, to: state)
-    }
-
-    /// What one step of a rebase may spend on fuzzy patching: the usual sum for the whole rebase, but always enough for
-    /// a short edit. When it is used up, texts are transformed exactly, which loses nothing.
-    private static func budget(steps: Int) -> StepBudget {
-        StepBudget(steps: max(20_000, StepBudget.standard.remaining / max(steps, 1)))
+        return apply(late.edit, to: state)
     }
 
     private func apply(_ edit: ObjectDiff, to state: ObjectState) -> Outcome {

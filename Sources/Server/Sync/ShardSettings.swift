@@ -19,7 +19,7 @@ public struct ShardSettings: Sendable, Equatable {
     public var recentBytesMax: Int = 256 << 10
     /// Changes of one object that an edit may be late by; beyond, error 405.
     public var rebaseChangesMax: Int = 10_000
-    /// The same as work: changes times the bytes of the object.
+    /// The same as changes times the bytes of the object. What they cost the shard is bounded by `LateEdit`.
     public var rebaseBytesMax: Int = 1 << 30
     /// When a row carries the whole body.
     public var keyframes = KeyframePolicy()

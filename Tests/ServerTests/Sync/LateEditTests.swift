@@ -1,0 +1,151 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Edits that come after thousands of others: carried in bounded time, with nothing lost.
+@Suite("Late edits")
+struct LateEditTests {
+    private func change(_ operations: [(key: String, operation: Operation)]) -> LaterChange {
+        LaterChange(action: .modify(ObjectDiff(operations)), before: nil)
+    }
+
+    /// One character put at `place` of a text of `length` units.
+    private func typing(_ unit: Unicode.Scalar, at place: Int, of length: Int) -> Operation {
+        var delta: TextDelta = .init()
+        delta.retain(place)
+        delta.insert(Array(String(unit).utf16))
+        delta.retain(length - place)
+        return .text(delta)
+    }
+
+    private func applied(_ changes: [LaterChange], to base: JSONObject) throws -> JSONObject {
+        try changes.reduce(base) { try $1.applied(to: $0) }
+    }
+
+    @Test(
+        "an edit that is late by 4,000 changes of a long text meets few of them one by one",
+        arguments: [TransformRule.reference, .exact(tie: .after)])
+    func bounded(_ rule: TransformRule) throws {
+        let length: Int = 50_000
+        let text: String = .init(repeating: "lorem ipsum ", count: length / 12 + 1)
+        let start: Int = text.utf16.count
+        let base: JSONObject = .init([(key: "t", value: .string(text)), (key: "n", value: 0)])
+        let changes: [LaterChange] = (0..<4_000).map { index in
+            change([
+                (key: "t", operation: typing("x", at: 100 + index, of: start + index)),
+                (key: "n", operation: .replace(.number(JSONNumber(Int64(index))))),
+            ])
+        }
+        var late = LateEdit(
+            ObjectDiff([
+                (key: "t", operation: typing("!", at: start, of: start)), (key: "n", operation: .replace(-1)),
+            ]), on: base)
+        try late.rebase(over: changes, rule: rule)
+        #expect(late.steps < 300)
+        #expect(late.work < 2 * LateEdit.singleWorkMax)
+        let together: [LaterChange] = LateEdit.compose(changes[...], sparing: EditedKeys(ObjectDiff()))
+        #expect(together.count == 1)
+        let result: JSONObject = try JSONDiff.apply(late.edit, to: applied(together, to: base))
+        let expected: String = "\(text.prefix(100))\(String(repeating: "x", count: 4_000))\(text.dropFirst(100))!"
+        #expect(result == JSONObject([(key: "t", value: .string(expected)), (key: "n", value: -1)]))
+    }
+
+    @Test("changes that do not compose end in error 405, not in a long wait")
+    func tooLate() throws {
+        let base: JSONObject = .init([(key: "t", value: .string(String(repeating: "a", count: 100_000)))])
+        let edit: ObjectDiff = .init([(key: "t", operation: typing("!", at: 0, of: 100_000))])
+        // Removed and made anew, over and over: each time the edit brings the whole text back.
+        let changes: [LaterChange] = (0..<4_000).map { index in
+            change([(key: "t", operation: index.isMultiple(of: 2) ? .remove : .insert("b"))])
+        }
+        var late = LateEdit(edit, on: base)
+        #expect(throws: LateEdit.Failure.self) { try late.rebase(over: changes, rule: .reference) }
+        #expect(late.work < LateEdit.workMax + 200_000)
+    }
+
+    @Test("meeting changes composed and one by one gives the same object, texts with the same letters")
+    func sameEitherWay() throws {
+        let seed: UInt64 = .random(in: .min ... .max)
+        var random: SeededRandom = .init(seed: seed)
+        for run: Int in 0..<600 {
+            let base: JSONObject = [
+                "t": "the quick 🦊 jumps", "n": 7, "s": "set", "o": .object(["t": "inner text", "n": 1]),
+            ]
+            var changes: [LaterChange] = []
+            var now: JSONObject = base
+            for _ in 0..<Int.random(in: 1...12, using: &random) {
+                let next: LaterChange = change(random.operations(on: now))
+                now = try next.applied(to: now)
+                changes.append(next)
+            }
+            let edit: ObjectDiff = .init(random.operations(on: base))
+            var single = LateEdit(edit, on: base)
+            try single.rebase(over: changes, rule: .exact(tie: .after), singleWorkMax: .max)
+            var composed = LateEdit(edit, on: base)
+            try composed.rebase(over: changes, rule: .exact(tie: .after), singleWorkMax: 0)
+            let one: JSONObject = try JSONDiff.apply(single.edit, to: now)
+            let two: JSONObject = try JSONDiff.apply(composed.edit, to: now)
+            let comment: Comment = "run \(run) of seed \(seed)"
+            #expect(letters(.object(one)) == letters(.object(two)), comment)
+            #expect(single.steps == changes.count && composed.steps <= single.steps, comment)
+        }
+    }
+
+    /// The value with the units of each text in order of their numbers, and its keys in order.
+    private func letters(_ value: JSONValue) -> String {
+        switch value {
+        case .string(let text): "\(text.utf16.sorted())"
+        case .object(let object):
+            object.pairs.sorted { $0.key < $1.key }.map { "\($0.key): \(letters($0.value))" }.joined(separator: ", ")
+        default: value.serializedText
+        }
+    }
+}
+
+extension SeededRandom {
+    /// A diff that fits `object`, of a kind that suits each key.
+    fileprivate mutating func operations(on object: JSONObject) -> [(key: String, operation: Operation)] {
+        var result: [(key: String, operation: Operation)] = []
+        for key: String in ["t", "n", "s", "o", "u"] where Int.random(in: 0..<3, using: &self) == 0 {
+            guard let operation: Operation = operation(on: object[key], key) else { continue }
+            result.append((key: key, operation: operation))
+        }
+        return result
+    }
+
+    private mutating func operation(on value: JSONValue?, _ key: String) -> Operation? {
+        let dice: Int = .random(in: 0..<10, using: &self)
+        // Values of their own, so that no two sides happen to mean the same.
+        let fresh: JSONValue = .string("\(key)\(UInt32.random(in: 0 ... .max, using: &self))")
+        switch value {
+        case nil: return .insert(fresh)
+        case .string? where dice == 0: return .remove
+        case .string? where dice == 1 || key == "s": return .replace(fresh)
+        case .string(let text)?: return .text(delta(of: text))
+        case .number?: return .increment(JSONNumber(Int64(dice + 1)))
+        case .object(let object)?:
+            if dice == 0 { return .remove }
+            let nested: [(key: String, operation: Operation)] = operations(on: object)
+            return nested.isEmpty ? nil : .object(ObjectDiff(nested))
+        default: return nil
+        }
+    }
+
+    /// Some deletions and insertions, between whole characters.
+    private mutating func delta(of text: String) -> TextDelta {
+        var delta: TextDelta = .init()
+        for scalar: Unicode.Scalar in text.unicodeScalars {
+            let width: Int = String(scalar).utf16.count
+            switch Int.random(in: 0..<8, using: &self) {
+            case 0: delta.delete(width)
+            case 1:
+                delta.insert([UInt16.random(in: 97...122, using: &self)])
+                delta.retain(width)
+            default: delta.retain(width)
+            }
+        }
+        return delta
+    }
+}
