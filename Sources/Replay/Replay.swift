@@ -92,9 +92,21 @@ public final class Replay: Sendable {
 
     /// Replays all.
     ///
-    /// - Throws: `ClientError` from the clients; `ReplayError` when they get stuck.
+    /// - Throws: `ClientError` from the clients; `ReplayError` when they get stuck, or when the object is there already.
     public func run() async throws -> Report {
-        let sessions: [Session] = try await open()
+        var sessions: [Session] = []
+        do {
+            for number: Int in 0..<clientCount { sessions.append(try await session(number)) }
+            let report: Report = try await run(sessions)
+            for session: Session in sessions { await session.close() }
+            return report
+        } catch {
+            for session: Session in sessions { await session.close() }
+            throw error
+        }
+    }
+
+    private func run(_ sessions: [Session]) async throws -> Report {
         let buckets: [Bucket] = try await start(sessions)
         await observer?.opened(sessions)
         let clock: ContinuousClock = ContinuousClock()
@@ -116,7 +128,6 @@ public final class Replay: Sendable {
         var sent: Int64 = 0
         for session: Session in sessions { sent += await session.traffic.bytesSent }
         let difference: Difference? = try await compare(buckets)
-        for session: Session in sessions { await session.close() }
         return Report(
             edits: trace.patchCount, seconds: elapsed / .seconds(1), bytesSent: sent,
             length: trace.endContent.unicodeScalars.count, difference: difference)
@@ -130,16 +141,15 @@ public final class Replay: Sendable {
             options: options.session)
     }
 
-    private func open() async throws -> [Session] {
-        var sessions: [Session] = []
-        for number: Int in 0..<clientCount { sessions.append(try await session(number)) }
-        return sessions
-    }
-
     /// The first client makes the object; all wait until they have it.
     private func start(_ sessions: [Session]) async throws -> [Bucket] {
         var buckets: [Bucket] = []
         for session: Session in sessions { buckets.append(try await session.bucket(options.bucket)) }
+        // The counts in an older document would not be those of this replay.
+        try await buckets[0].waitUntilSynced(timeout: options.patience)
+        guard try await buckets[0].get(options.key) == nil else {
+            throw ReplayError("there is an object \(options.key) already: replay under another key")
+        }
         var pairs: [(key: String, value: JSONValue)] = [("text", .string(trace.startContent))]
         for agent: Int in 0..<trace.agentCount { pairs.append((Self.counter(agent), .number(JSONNumber(0)))) }
         try await buckets[0].set(options.key, to: JSONObject(pairs))
@@ -261,11 +271,16 @@ public final class Replay: Sendable {
             if let difference: Difference = try await compare(bucket, "client \(client)") { return difference }
         }
         let fresh: Session = try await session(-1)
-        let bucket: Bucket = try await fresh.bucket(options.bucket)
-        try await settle(bucket, client: clientCount)
-        let difference: Difference? = try await compare(bucket, "a fresh client")
-        await fresh.close()
-        return difference
+        do {
+            let bucket: Bucket = try await fresh.bucket(options.bucket)
+            try await settle(bucket, client: clientCount)
+            let difference: Difference? = try await compare(bucket, "a fresh client")
+            await fresh.close()
+            return difference
+        } catch {
+            await fresh.close()
+            throw error
+        }
     }
 
     private func compare(_ bucket: Bucket, _ client: String) async throws -> Difference? {

@@ -94,7 +94,7 @@ public struct TraceCarrier: Sendable {
 
     /// `agent`'s client shows `count` transactions of `other` from now on.
     public mutating func saw(agent: Int, other: Int, count: Int) {
-        guard count > seenClock[agent][other] else { return }
+        guard count > seenClock[agent][other], count <= byAgent[other].count else { return }
         for row: Int in byAgent[other][seenClock[agent][other]..<count] { play(row, in: trace.agentCount + agent) }
         seenClock[agent][other] = count
     }

@@ -49,6 +49,24 @@ struct ReplayRunTests {
         #expect(killer.kills == 2)
     }
 
+    @Test("an object that is there already is not replayed into, whatever it counts")
+    func existing() async throws {
+        let server: ServerProcess = try ServerProcess()
+        try server.admin(["app", "create", "replay"])
+        let printed: String = try server.admin(["token", "create", "--app", "replay", "--user", "a@example.com"])
+        let token: Substring = try #require(printed.split(whereSeparator: { " \n".contains($0) }).last)
+        try server.start()
+        let session: Session = try await Thicket.connect(server: server.address, app: "replay", token: String(token))
+        let bucket: Bucket = try await session.bucket("replay")
+        try await bucket.set("page", to: ["text": "", "typed0": 1_000_000, "typed1": 1_000_000])
+        try await bucket.waitUntilSynced(timeout: .seconds(60))
+        await session.close()
+        let options: Replay.Options = Replay.Options(
+            server: server.address, app: "replay", token: String(token), key: "page")
+        await #expect(throws: ReplayError.self) { _ = try await Replay(Self.made(edits: 50), options: options).run() }
+        #expect(server.terminate() == 0)
+    }
+
     @Test("the first difference is named with its client and place")
     func difference() async throws {
         var trace: Trace = Self.made(edits: 200)
