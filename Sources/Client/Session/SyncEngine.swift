@@ -126,6 +126,7 @@ package actor SyncEngine {
             feed { machine, now in
                 switch event {
                 case .opened: machine.opened(now: now)
+                case .moved: machine.moved(now: now)
                 case .closed(let closure): machine.closed(closure, now: now)
                 case .text: []
                 }

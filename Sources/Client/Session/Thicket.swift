@@ -56,7 +56,8 @@ public enum StoreLocation: Sendable, Hashable {
 
 /// What a file store survives. Nothing is ever left half written, and a crash of the program loses nothing.
 public enum StoreDurability: Sendable, Hashable {
-    /// A loss of power may take back the last edits of a few seconds, all parts of the store together. Fast.
+    /// A loss of power may take back the last edits of a few seconds that were not yet sent, all parts of the store
+    /// together. What is sent is on the disk first, so that nothing is ever sent twice as two edits. Fast.
     case program
     /// Every edit is on the disk when its call returns. Costs a disk flush each.
     case power
@@ -93,6 +94,7 @@ public struct SessionOptions: Sendable {
         var sync: SyncOptions = SyncOptions(app: appID, token: token)
         sync.version = Thicket.version
         sync.startsOnline = startsOnline
+        sync.connectMilliseconds = Int64(connectTimeoutSeconds) * 1_000
         return sync
     }
 

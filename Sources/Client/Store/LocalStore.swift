@@ -14,6 +14,9 @@ package struct EntityParts: OptionSet, Sendable {
 package struct LocalBatch: Sendable {
     package var entities: [(address: EntityAddress, record: EntityRecord, parts: EntityParts)] = []
     package var buckets: [BucketRecord] = []
+    /// It has to be on the disk, and survive a loss of power, when `commit` returns: a change in it is sent next, and
+    /// would be made a second time, under another name, if its record were lost.
+    package var isOnDisk: Bool = false
     package init() {}
     package var isEmpty: Bool { entities.isEmpty && buckets.isEmpty }
 }

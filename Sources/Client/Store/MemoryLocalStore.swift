@@ -8,8 +8,9 @@ package final class MemoryLocalStore: LocalStore {
     private var entities: [BucketName: [EntityKey: EntityRecord]] = [:]
     /// Tests set it: the next commit fails and changes nothing.
     package var failsNextCommit: Bool = false
-    /// Transactions so far.
+    /// Transactions so far, and of these the ones that had to be on the disk.
     package private(set) var commits: Int = 0
+    package private(set) var commitsOnDisk: Int = 0
 
     package init() {}
 
@@ -47,6 +48,7 @@ package final class MemoryLocalStore: LocalStore {
             throw ClientError(.store, "a failure ordered by a test")
         }
         commits += 1
+        if batch.isOnDisk { commitsOnDisk += 1 }
         for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
         for (address, record, parts): (EntityAddress, EntityRecord, EntityParts) in batch.entities {
             var kept: EntityRecord = entities[address.bucket]?[address.key] ?? EntityRecord()

@@ -10,13 +10,15 @@ package final class SQLiteLocalStore: LocalStore {
     private let lock: StoreLock
     private var database: Database?
     private var bucketRows: [BucketName: Int64] = [:]
+    private let durability: StoreDurability
 
     /// The layout below. A newer one is refused, never guessed at.
     private static let formatVersion: Int64 = 1
 
     /// - Throws: `storeInUse`, `store`.
     package init(path: String, durability: StoreDurability = .program) throws(ClientError) {
-        lock = try StoreLock(path: path + ".lock")
+        self.durability = durability
+        lock = try StoreLock(path: Self.followed(path) + ".lock")
         // Content of a user: for this user only. SQLite gives its other files the same rights.
         let made: Int32 = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard made >= 0 else { throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(errno)))") }
@@ -35,6 +37,13 @@ package final class SQLiteLocalStore: LocalStore {
                 if let name: BucketName = try? BucketName(rows.text(1)) { self.bucketRows[name] = rows.integer(0) }
             }
         }
+    }
+
+    /// Where a link leads: the file is locked, not one of its names.
+    private static func followed(_ path: String) -> String {
+        guard let real: UnsafeMutablePointer<CChar> = realpath(path, nil) else { return path }
+        defer { free(real) }
+        return String(cString: real)
     }
 
     private func prepare() throws(ClientError) {
@@ -210,8 +219,16 @@ package final class SQLiteLocalStore: LocalStore {
 
     // MARK: - Writing
 
+    private func setSynchronous(_ mode: String) throws(ClientError) {
+        try sql { (database) throws(SQLiteError) in try database.execute("PRAGMA synchronous=\(mode)") }
+    }
+
     package func commit(_ batch: LocalBatch) throws(ClientError) {
         var rows: [BucketName: Int64] = bucketRows
+        let isFlushed: Bool = batch.isOnDisk && durability == .program
+        // A flush of the log takes everything before it along (https://sqlite.org/pragma.html#pragma_synchronous).
+        if isFlushed { try setSynchronous("FULL") }
+        defer { if isFlushed { try? setSynchronous("NORMAL") } }
         try sql { (database) throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 for record: BucketRecord in batch.buckets {

@@ -25,6 +25,8 @@ package struct SyncOptions: Sendable {
     package var version: String = "0.1.0"
     package var indexPageObjects: Int = SyncLimits.indexPageObjects
     package var changesInFlightMax: Int = SyncLimits.changesInFlightMax
+    /// Milliseconds a connection attempt may take, TLS and upgrade included.
+    package var connectMilliseconds: Int64 = SyncLimits.connectMilliseconds
     /// Connect as soon as the session is made.
     package var startsOnline: Bool = true
 

@@ -10,11 +10,21 @@ extension SyncMachine {
         guard channels.count < SyncLimits.bucketsMax else {
             throw ClientError(.limit, "a session syncs at most \(SyncLimits.bucketsMax) buckets")
         }
-        return try turn(now) { machine throws(ClientError) in
-            try machine.addChannel(BucketRecord(name: name))
-            let number: Int = machine.channels.count - 1
-            machine.touchChannel(number)
-            if machine.link == .open { try machine.openChannel(number) }
+        let count: Int = channels.count
+        do {
+            return try turn(now) { machine throws(ClientError) in
+                try machine.addChannel(BucketRecord(name: name))
+                let number: Int = machine.channels.count - 1
+                machine.touchChannel(number)
+                if machine.link == .open { try machine.openChannel(number) }
+            }
+        } catch {
+            // Not kept, so not open.
+            if channels.count > count {
+                channels.removeLast()
+                channelNumbers[name] = nil
+            }
+            throw error
         }
     }
 

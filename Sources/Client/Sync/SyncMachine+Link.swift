@@ -28,6 +28,19 @@ extension SyncMachine {
         }
     }
 
+    /// Bytes of a message that is not complete yet move, in or out: the connection lives, and answers may be behind them.
+    package mutating func moved(now: Int64) -> [SyncAction] {
+        quietTurn(now) { machine throws(ClientError) in
+            guard machine.link == .open else { return }
+            machine.lastReceived = machine.now
+            machine.lastMoved = machine.now
+            machine.heartbeatSentAt = nil
+            for number: Int in machine.channels.indices where machine.channels[number].answerDue != nil {
+                machine.channels[number].answerDue = machine.now + SyncLimits.answerMilliseconds
+            }
+        }
+    }
+
     /// The connection could not be made, or ended.
     package mutating func closed(_ closure: LinkClosure, now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
@@ -47,7 +60,7 @@ extension SyncMachine {
                 machine.adoptLink(.connecting(since: machine.now))
                 machine.actions.append(.connect)
             case .connecting(let since):
-                guard machine.now - since >= SyncLimits.connectMilliseconds else { return }
+                guard machine.now - since >= machine.options.connectMilliseconds else { return }
                 machine.hangUp("the server did not answer in time")
             case .open:
                 try machine.keepAlive()
@@ -90,7 +103,7 @@ extension SyncMachine {
         switch link {
         case .parked: return nil
         case .waiting(let until, _): return until
-        case .connecting(let since): return since + SyncLimits.connectMilliseconds
+        case .connecting(let since): return since + options.connectMilliseconds
         case .open: break
         }
         var next: Int64 = heartbeatDue
@@ -128,6 +141,7 @@ extension SyncMachine {
 
     private var hasStaleRequest: Bool {
         let oldest: Int64 = now - SyncLimits.answerMilliseconds
+        guard lastMoved < oldest else { return false }
         return channels.contains { channel in
             channel.inFlight.contains { $0.value.sentAt < oldest } || channel.reloads.contains { $0.value < oldest }
         }

@@ -29,6 +29,7 @@ extension SyncMachine {
         entity.record.edits = edits
         entity.base = entity.local
         put(number, key, entity, .edits)
+        sendsNewChange = true
         launch(number, key, bytes)
     }
 

@@ -42,6 +42,8 @@ package struct SyncMachine {
     private var storeBackoff: Backoff = Backoff(
         shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     var lastSent: Int64 = 0
+    /// When bytes of something larger last moved, in or out.
+    var lastMoved: Int64 = .min
     var lastReceived: Int64 = 0
     var heartbeat: Int64 = 0
     var heartbeatSentAt: Int64?
@@ -49,7 +51,7 @@ package struct SyncMachine {
     var logLines: Int = 0
     /// Counts everything the app sees change; never goes back within one session.
     package internal(set) var revision: Int64 = 0
-    package private(set) var status: SyncStatus
+    package internal(set) var status: SyncStatus
 
     // The turn being taken.
     var now: Int64 = 0
@@ -57,6 +59,12 @@ package struct SyncMachine {
     var cache: [EntityAddress: Entity] = [:]
     private var touched: [EntityAddress: EntityParts] = [:]
     private var touchedChannels: Set<Int> = []
+    /// The connection as it was when the turn began.
+    private var linkBefore: Link = .parked(.requested)
+    /// The turn sends a change for the first time.
+    var sendsNewChange: Bool = false
+    /// What the store holds could not be read after a failure: no connection before that.
+    private var mustReload: Bool = false
     /// Actions of a turn that could not be returned because the turn threw.
     private var overdue: [SyncAction] = []
 
@@ -95,8 +103,12 @@ package struct SyncMachine {
         self.now = max(self.now, now)
         actions = overdue
         overdue = []
-        do {
+        linkBefore = link
+        sendsNewChange = false
+        do throws(ClientError) {
+            let unread: ClientError? = mustReload ? reload() : nil
             try body(&self)
+            if let unread, link == .open || isConnecting { throw unread }
             for number: Int in channels.indices { try pump(number) }
             // Only now is the connection worth anything: a server that hangs up before is not called at full pace.
             if isSettled, !channels.contains(where: { !$0.inFlight.isEmpty }) { backoff.reset() }
@@ -132,6 +144,7 @@ package struct SyncMachine {
             batch.entities.append((address, entity.record, parts))
         }
         for number: Int in touchedChannels { batch.buckets.append(channels[number].record) }
+        batch.isOnDisk = sendsNewChange
         try store.commit(batch)
         storeBackoff.reset()
         touched.removeAll(keepingCapacity: true)
@@ -153,21 +166,41 @@ package struct SyncMachine {
         touchedChannels.removeAll()
         cache.removeAll()
         var undone: [SyncAction] = []
-        if link == .open || isConnecting { undone.append(.disconnect) }
-        let reason: OfflineReason = .storeFailed(error.detail)
-        link = .waiting(until: now + storeBackoff.next(random.next()), reason)
-        for number: Int in channels.indices { channels[number].disconnected() }
-        if let records: [BucketRecord] = try? store.buckets() {
-            for number: Int in channels.indices {
-                let name: BucketName = channels[number].record.name
-                channels[number].record = records.first { $0.name == name } ?? BucketRecord(name: name)
-                try? readEdited(&channels[number])
-            }
+        if linkBefore == .open || link == .open || isConnecting { undone.append(.disconnect) }
+        var reason: OfflineReason = .storeFailed(error.detail)
+        // A session that shall not connect still shall not.
+        if case .parked(let parked) = link {
+            reason = parked
+        } else {
+            link = .waiting(until: now + storeBackoff.next(random.next()), reason)
         }
-        status = .offline(reason)
-        undone.append(.status(status))
+        for number: Int in channels.indices { channels[number].disconnected() }
+        _ = reload()
+        if status != .offline(reason) {
+            status = .offline(reason)
+            undone.append(.status(status))
+        }
         overdue = undone
         actions = []
+    }
+
+    /// Reads the buckets as the store has them; returns why it cannot.
+    private mutating func reload() -> ClientError? {
+        var renewed: [Channel] = channels
+        mustReload = true
+        do throws(ClientError) {
+            let records: [BucketRecord] = try store.buckets()
+            for number: Int in renewed.indices {
+                let name: BucketName = renewed[number].record.name
+                renewed[number].record = records.first { $0.name == name } ?? BucketRecord(name: name)
+                try readEdited(&renewed[number])
+            }
+        } catch {
+            return error
+        }
+        channels = renewed
+        mustReload = false
+        return nil
     }
 
     private func readEdited(_ channel: inout Channel) throws(ClientError) {
@@ -178,7 +211,7 @@ package struct SyncMachine {
     /// Every bucket is caught up, as far as the server opens it.
     var isSettled: Bool { link == .open && !channels.isEmpty && channels.allSatisfy(\.isSettled) }
 
-    private var isFirstAttempt: Bool { backoff.failures == 0 && storeBackoff.failures == 0 }
+    var isFirstAttempt: Bool { backoff.failures == 0 && storeBackoff.failures == 0 }
 
     var isConnecting: Bool {
         if case .connecting = link { return true }
@@ -187,10 +220,15 @@ package struct SyncMachine {
 
     // MARK: - Objects
 
+    /// Objects held in memory.
+    package var cachedObjects: Int { cache.count }
+
     /// The object's record with what follows from it; an empty one when nothing is kept.
     mutating func entity(_ number: Int, _ key: EntityKey) throws(ClientError) -> Entity {
         let address: EntityAddress = address(number, key)
         if let entity: Entity = cache[address] { return entity }
+        // Reading alone must not fill the memory either; within a turn nothing is forgotten.
+        if touched.isEmpty, cache.count >= SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
         let record: EntityRecord = try store.entity(address) ?? EntityRecord()
         let entity: Entity
         do {
@@ -223,72 +261,6 @@ package struct SyncMachine {
     }
 
     mutating func touchChannel(_ number: Int) { touchedChannels.insert(number) }
-
-    // MARK: - Telling
-
-    /// Tells the app that what it sees under `key` went from `before` to `after`.
-    mutating func tell(
-        _ number: Int, _ key: EntityKey, before: JSONObject?, after: JSONObject?, by change: Edit,
-        _ origin: ChangeOrigin
-    ) {
-        revision += 1
-        let bucket: BucketName = channels[number].record.name
-        guard let after else {
-            guard before != nil else { return }
-            let removal: ObjectRemoval = ObjectRemoval(key: key.text, origin: origin, revision: revision)
-            actions.append(.event(bucket, .removed(removal)))
-            return
-        }
-        var diff: ObjectDiff = ObjectDiff()
-        if case .modify(let told) = change, before != nil {
-            diff = told
-        } else {
-            diff = JSONDiff.diff(from: JSONObject(), to: after)
-        }
-        let told: ObjectChange = ObjectChange(
-            key: key.text, object: after, diff: diff, origin: origin, isNew: before == nil, revision: revision)
-        actions.append(.event(bucket, .changed(told)))
-    }
-
-    mutating func send(_ bytes: [UInt8]) {
-        lastSent = now
-        actions.append(.send(bytes))
-    }
-
-    /// Recomputes the status; tells it when it is another one.
-    private mutating func updateStatus() {
-        let current: SyncStatus = currentStatus()
-        guard current != status else { return }
-        status = current
-        actions.append(.status(current))
-    }
-
-    private func currentStatus() -> SyncStatus {
-        switch link {
-        case .parked(let reason): return .offline(reason)
-        case .waiting(_, let reason): return isFirstAttempt ? .connecting : .offline(reason)
-        case .connecting: return backoff.failures <= 1 ? .connecting : status
-        case .open: break
-        }
-        var done: Int64 = 0
-        var total: Int64? = 0
-        var isIndexing: Bool = false
-        var isOpening: Bool = false
-        var pending: Int = 0
-        for channel: Channel in channels {
-            switch channel.phase {
-            case .walking:
-                isIndexing = true
-                done += channel.record.walk?.objectsRead ?? 0
-                total = channel.record.walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
-            case .closed, .opening, .catchingUp, .refused: isOpening = true
-            case .live: pending += channel.edited.count - channel.refused.count
-            }
-        }
-        if isIndexing { return .indexing(done: done, of: total) }
-        if isOpening { return .connecting }
-        return pending == 0 ? .upToDate : .syncing(pending: pending)
-    }
 
     mutating func adoptLink(_ link: Link) { self.link = link }
 }

@@ -22,6 +22,8 @@ final class CurlHandle {
         problem.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         set(CURLOPT_ERRORBUFFER, pointer: problem)
         set(CURLOPT_NOSIGNAL, 1)
+        // Do not wait for a name server when the attempt is given up.
+        set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
         set(CURLOPT_TCP_KEEPALIVE, 1)

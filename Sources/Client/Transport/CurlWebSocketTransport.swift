@@ -25,9 +25,15 @@ package final class CurlWebSocketTransport: Transport {
     private var state: State = .idle
     private var reader: WebSocketReader
     private var scratch: [UInt8] = .init(repeating: 0, count: CurlWebSocketTransport.scratchBytes)
-    /// Frames not yet taken by the socket, from `outHead` on.
+    /// What the socket is being given, from `sendingHead` on. Not touched until it is taken: OpenSSL wants the very same
+    /// bytes again after it could not take them.
+    private var sending: [UInt8] = []
+    private var sendingHead: Int = 0
+    /// Frames behind it.
     private var out: [UInt8] = []
-    private var outHead: Int = 0
+    /// Bytes that the socket had taken and the other side had not, when last looked.
+    private var unarrived: Int32 = 0
+    private var hasReceived: Bool = false
     /// There may be more to read though the socket does not say so (TLS keeps bytes of its own).
     private var hasMore: Bool = false
 
@@ -80,8 +86,12 @@ package final class CurlWebSocketTransport: Transport {
         case .idle: break
         case .connecting: progress(&events)
         case .upgrading, .open:
+            hasReceived = false
+            let isArriving: Bool = isArriving()
             if flush() { receive(&events, limit: limit) } else { fail("the connection broke", &events) }
             if handle != nil, !flush() { fail("the connection broke", &events) }
+            unarrived = bytesUnderWay()
+            if case .open = state, events.isEmpty, hasReceived || isArriving { events.append(.moved) }
         }
         return events
     }
@@ -94,7 +104,7 @@ package final class CurlWebSocketTransport: Transport {
         }
         var watched: [pollfd] = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
         if socket >= 0 {
-            let wanted: Int32 = POLLIN | (outHead < out.count ? POLLOUT : 0)
+            let wanted: Int32 = POLLIN | (hasUnsent ? POLLOUT : 0)
             watched.append(pollfd(fd: socket, events: Int16(wanted), revents: 0))
         }
         // An interrupted poll is a short one: the caller looks again.
@@ -154,6 +164,7 @@ package final class CurlWebSocketTransport: Transport {
             if result == CURLE_AGAIN { return }
             guard result == CURLE_OK else { return fail(handle.text(result), &events) }
             guard count > 0 else { return fail("the server closed the connection", &events) }
+            hasReceived = true
             take(count, &events)
         }
         hasMore = handle != nil
@@ -204,28 +215,41 @@ package final class CurlWebSocketTransport: Transport {
     }
 
     private func append(_ frame: [UInt8]) {
-        if outHead == out.count {
-            out = frame
-            outHead = 0
-        } else {
-            out.append(contentsOf: frame)
-        }
+        if out.isEmpty { out = frame } else { out.append(contentsOf: frame) }
+    }
+
+    private var hasUnsent: Bool { sendingHead < sending.count || !out.isEmpty }
+
+    /// What the system holds of what we sent.
+    private func bytesUnderWay() -> Int32 {
+        var count: Int32 = 0
+        guard socket >= 0, ioctl(socket, UInt(TIOCOUTQ), &count) == 0 else { return 0 }
+        return count
+    }
+
+    /// The other side takes what we send, and has not got all: an answer to a heartbeat behind it cannot be there yet.
+    private func isArriving() -> Bool {
+        let count: Int32 = bytesUnderWay()
+        return count > 0 && count < unarrived
     }
 
     /// Gives the socket what it takes. False: the connection is broken.
     private func flush() -> Bool {
         guard let handle else { return true }
-        while outHead < out.count {
+        while hasUnsent {
+            if sendingHead == sending.count {
+                swap(&sending, &out)
+                sendingHead = 0
+                out.removeAll(keepingCapacity: out.capacity <= Self.scratchBytes)
+            }
             var count: Int = 0
-            let result: CURLcode = out.withUnsafeBytes { bytes in
-                curl_easy_send(handle.pointer, bytes.baseAddress! + outHead, bytes.count - outHead, &count)
+            let result: CURLcode = sending.withUnsafeBytes { bytes in
+                curl_easy_send(handle.pointer, bytes.baseAddress! + sendingHead, bytes.count - sendingHead, &count)
             }
             if result == CURLE_AGAIN { return true }
             guard result == CURLE_OK else { return false }
-            outHead += count
+            sendingHead += count
         }
-        out.removeAll(keepingCapacity: out.capacity <= Self.scratchBytes)
-        outHead = 0
         return true
     }
 
@@ -241,8 +265,9 @@ package final class CurlWebSocketTransport: Transport {
         handle = nil
         socket = -1
         state = .idle
-        out = []
-        outHead = 0
+        (sending, out) = ([], [])
+        sendingHead = 0
+        unarrived = 0
         hasMore = false
     }
 

@@ -1,7 +1,9 @@
-/// What a transport tells. In this order for one connection: `opened`, any number of `text`, `closed`.
+/// What a transport tells. In this order for one connection: `opened`, any number of `text` and `moved`, `closed`.
 package enum TransportEvent: Sendable, Equatable {
     case opened
     case text([UInt8])
+    /// No message is complete, but bytes of one came in, or bytes of what was to be sent have arrived and more follow.
+    case moved
     /// The connection could not be made, or ended without our asking for it.
     case closed(LinkClosure)
 }

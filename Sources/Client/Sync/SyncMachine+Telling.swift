@@ -1,0 +1,68 @@
+import ThicketProtocol
+
+/// What the app is told: changes of objects, and the status.
+extension SyncMachine {
+    /// Tells the app that what it sees under `key` went from `before` to `after`.
+    mutating func tell(
+        _ number: Int, _ key: EntityKey, before: JSONObject?, after: JSONObject?, by change: Edit,
+        _ origin: ChangeOrigin
+    ) {
+        revision += 1
+        let bucket: BucketName = channels[number].record.name
+        guard let after else {
+            guard before != nil else { return }
+            let removal: ObjectRemoval = ObjectRemoval(key: key.text, origin: origin, revision: revision)
+            actions.append(.event(bucket, .removed(removal)))
+            return
+        }
+        var diff: ObjectDiff = ObjectDiff()
+        if case .modify(let told) = change, before != nil {
+            diff = told
+        } else {
+            diff = JSONDiff.diff(from: JSONObject(), to: after)
+        }
+        let told: ObjectChange = ObjectChange(
+            key: key.text, object: after, diff: diff, origin: origin, isNew: before == nil, revision: revision)
+        actions.append(.event(bucket, .changed(told)))
+    }
+
+    mutating func send(_ bytes: [UInt8]) {
+        lastSent = now
+        actions.append(.send(bytes))
+    }
+
+    /// Recomputes the status; tells it when it is another one.
+    mutating func updateStatus() {
+        let current: SyncStatus = currentStatus()
+        guard current != status else { return }
+        status = current
+        actions.append(.status(current))
+    }
+
+    private func currentStatus() -> SyncStatus {
+        switch link {
+        case .parked(let reason): return .offline(reason)
+        case .waiting(_, let reason): return isFirstAttempt ? .connecting : .offline(reason)
+        case .connecting: return backoff.failures <= 1 ? .connecting : status
+        case .open: break
+        }
+        var done: Int64 = 0
+        var total: Int64? = 0
+        var isIndexing: Bool = false
+        var isOpening: Bool = false
+        var pending: Int = 0
+        for channel: Channel in channels {
+            switch channel.phase {
+            case .walking:
+                isIndexing = true
+                done += channel.record.walk?.objectsRead ?? 0
+                total = channel.record.walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
+            case .closed, .opening, .catchingUp, .refused: isOpening = true
+            case .live: pending += channel.edited.count - channel.refused.count
+            }
+        }
+        if isIndexing { return .indexing(done: done, of: total) }
+        if isOpening { return .connecting }
+        return pending == 0 ? .upToDate : .syncing(pending: pending)
+    }
+}

@@ -1,0 +1,149 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketTestSupport
+
+/// A store whose disk can be taken away.
+private final class FlakyStore: LocalStore {
+    let kept: MemoryLocalStore = MemoryLocalStore()
+    var isGone: Bool = false
+
+    private func check() throws(ClientError) {
+        if isGone { throw ClientError(.store, "the disk is gone") }
+    }
+    func clientID(fresh: ClientID) throws(ClientError) -> ClientID { kept.clientID(fresh: fresh) }
+    func note(_ name: String) throws(ClientError) -> String? { kept.note(name) }
+    func setNote(_ name: String, to value: String) throws(ClientError) { kept.setNote(name, to: value) }
+    func buckets() throws(ClientError) -> [BucketRecord] {
+        try check()
+        return kept.buckets()
+    }
+    func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? {
+        try check()
+        return kept.entity(address)
+    }
+    func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
+        kept.liveKeys(bucket, after: after, limit: limit)
+    }
+    func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] {
+        try check()
+        return kept.edited(bucket)
+    }
+    func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
+        kept.keysUnseen(bucket, walk: walk)
+    }
+    func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)] {
+        kept.versions(bucket, limit: limit)
+    }
+    func commit(_ batch: LocalBatch) throws(ClientError) {
+        try check()
+        try kept.commit(batch)
+    }
+    func close() {}
+}
+
+@Suite("A machine whose store fails")
+struct FailingStoreTests {
+    @Test("no connection is made before the store was read again, and then from the position it holds")
+    func unreadable() throws {
+        let store: FlakyStore = FlakyStore()
+        let notes: BucketName = try BucketName("notes")
+        var machine: SyncMachine = try SyncMachine(
+            options: SyncOptions(app: AppID("app"), token: "token"), store: store, random: SeededRandom(seed: 3))
+        _ = try machine.open(notes, now: 0)
+        _ = machine.goOnline(now: 0)
+        _ = machine.opened(now: 0)
+        let hello: [String] = ["0:auth:user@example.com", #"0:i:{"current":"cv1","index":[]}"#, "0:c:[]"]
+        _ = machine.received(hello.map { Array($0.utf8) }, now: 0)
+        store.isGone = true
+        let change: String =
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"n":{"o":"+","v":1}},"ev":1,"ccids":["q"]}]"#
+        #expect(machine.received([Array(change.utf8)], now: 0).contains(.disconnect))
+        for _: Int in 0..<5 {
+            let due: Int64 = try #require(machine.deadline)
+            #expect(!machine.tick(now: due).contains(.connect))
+        }
+        #expect(machine.status == .offline(.storeFailed("the disk is gone")))
+        store.isGone = false
+        let due: Int64 = try #require(machine.deadline)
+        #expect(machine.tick(now: due).contains(.connect))
+        let sent: [String] = machine.opened(now: due).compactMap { action in
+            if case .send(let bytes) = action { String(decoding: bytes, as: UTF8.self) } else { nil }
+        }
+        #expect(sent.first?.contains(#""cmd":"cv:cv1""#) == true)
+    }
+
+    @Test("a failing store does not bring a session online that shall be offline")
+    func staysParked() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, "{}")])
+        _ = talk.machine.goOffline(now: talk.now)
+        talk.store.failsNextCommit = true
+        #expect(throws: ClientError.self) { try talk.set("a", #"{"n":1}"#) }
+        #expect(talk.machine.deadline == nil)
+        #expect(talk.machine.status == .offline(.requested))
+        #expect(!talk.machine.tick(now: talk.now + 100_000).contains(.connect))
+    }
+
+    @Test("a bucket that could not be kept is not open, and can be opened then")
+    func openFails() throws {
+        var talk: Transcript = try Transcript()
+        let other: BucketName = try BucketName("other")
+        talk.store.failsNextCommit = true
+        #expect(throws: ClientError.self) { try talk.machine.open(other, now: talk.now) }
+        #expect(talk.machine.bucketNames == [talk.notes])
+        _ = try talk.machine.open(other, now: talk.now)
+        #expect(talk.machine.bucketNames == [talk.notes, other])
+        #expect(talk.store.buckets().map(\.name) == [talk.notes, other])
+    }
+
+    @Test("a change is on the disk before it is sent for the first time; edits that wait, and answers, are not flushed")
+    func onDisk() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        #expect(talk.store.commitsOnDisk == 0)
+        let first: [String] = try talk.type("a", at: 0, "x")
+        #expect(talk.store.commitsOnDisk == 1)
+        #expect(try talk.type("a", at: 0, "y").isEmpty)
+        #expect(talk.store.commitsOnDisk == 1)
+        _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+        _ = talk.connect()
+        #expect(talk.hear("0:auth:user@example.com", "0:c:[]") == first)
+        #expect(talk.store.commitsOnDisk == 1, "it is there already")
+    }
+
+    @Test("reading many objects does not keep them all in memory")
+    func readingMany() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live((0..<2_000).map { ("k\($0)", 1, "{}") })
+        for number: Int in 0..<2_000 { #expect(try talk.local("k\(number)") == "{}") }
+        #expect(talk.machine.cachedObjects <= SyncLimits.cachedObjectsMax)
+    }
+}
+
+@Suite("A slow link")
+struct SlowLinkTests {
+    @Test("a message that takes minutes to arrive does not end the connection while its bytes come")
+    func largeMessage() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.connect()
+        _ = talk.hear("0:auth:user@example.com")
+        for _: Int in 0..<40 {
+            talk.now += 9_000
+            #expect(talk.machine.moved(now: talk.now).isEmpty)
+            #expect(!talk.machine.tick(now: talk.now).contains(.disconnect))
+        }
+        #expect(talk.hear(#"0:i:{"current":"cv1","index":[]}"#) == ["0:cv:cv1"])
+    }
+
+    @Test("when nothing moves any more the connection is given up as ever")
+    func stalled() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live()
+        _ = talk.machine.moved(now: talk.now)
+        talk.now += 20_000
+        #expect(talk.sent(talk.machine.tick(now: talk.now)) == ["h:0"])
+        talk.now += 10_000
+        #expect(talk.machine.tick(now: talk.now).contains(.disconnect))
+    }
+}
