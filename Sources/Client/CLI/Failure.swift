@@ -8,7 +8,7 @@ extension ExitCode {
     static let notFound: ExitCode = .init(3)
     /// The server refused the change for good.
     static let refused: ExitCode = .init(4)
-    /// The server cannot be reached, or did not answer in time.
+    /// The server cannot be reached, did not answer in time, or does not open the bucket now.
     static let offline: ExitCode = .init(5)
     /// Nobody is logged in, or the token is not accepted or does not permit this.
     static let unauthorized: ExitCode = .init(6)
@@ -22,7 +22,7 @@ extension ExitCode {
         (.usage, "the words or settings given cannot be used; nothing was done"),
         (.notFound, "no such object, version, field or profile"),
         (.refused, "the server refused the change"),
-        (.offline, "the server cannot be reached or did not answer in time"),
+        (.offline, "the server cannot be reached, did not answer in time, or does not open the bucket now"),
         (.unauthorized, "not logged in, or the token is not accepted or does not permit this"),
         (.storeInUse, "another command uses the local store"),
     ]
@@ -57,7 +57,7 @@ struct Failure: Error, Equatable {
         case .notFound: .notFound
         case .unauthorized: .unauthorized
         case .refused: .refused
-        case .offline, .deadline, .network, .protocolViolation: .offline
+        case .offline, .deadline, .network, .protocolViolation, .unavailable: .offline
         default: .failure
         }
     }

@@ -125,7 +125,7 @@ enum WatchCommand {
                 let row: JSONObject = ["event": "missed", "count": .number(JSONNumber(Int64(missed)))]
                 return emit(row, ["! \(missed) changes came too fast to be shown; 'thicket get' shows how things are"])
             case .unavailable(let reason):
-                Terminal.writeError("! \(reason.detail)\n")
+                Terminal.writeError("the server does not open the bucket (\(reason.detail)); trying again\n")
                 return true
             case .refused, .caughtUp: return true
             }

@@ -150,7 +150,8 @@ final class MirrorInbox: Sendable {
             case .removed(let removal): if removal.origin == .remote { mail.keys.insert(removal.key) }
             case .refused(let refusal): mail.refusals.append(refusal)
             case .overrun: mail.isEverything = true
-            case .unavailable(let reason): Terminal.writeError("! \(reason.detail)\n")
+            case .unavailable(let reason):
+                Terminal.writeError("the server does not open the bucket (\(reason.detail)); trying again\n")
             case .caughtUp: break
             }
         }
