@@ -107,8 +107,8 @@ public struct TraceCarrier: Sendable {
         advanceRecorded(of: row.agent, to: parentClocks[transaction])
         var edits: [Edit] = []
         for patch: Trace.Patch in row.patches {
-            let deleted: [CharacterOrder.Character] = delete(patch, of: transaction, edits: &edits)
-            insert(patch, instead: deleted, of: transaction, edits: &edits)
+            delete(patch, of: transaction, edits: &edits)
+            insert(patch, of: transaction, edits: &edits)
         }
         recordedClock[row.agent][row.agent] += 1
         seenClock[row.agent][row.agent] += 1
@@ -117,10 +117,9 @@ public struct TraceCarrier: Sendable {
 
     private mutating func delete(
         _ patch: Trace.Patch, of transaction: Int, edits: inout [Edit]
-    ) -> [CharacterOrder.Character] {
+    ) {
         let agent: Int = trace.transactions[transaction].agent
         let seen: Int = trace.agentCount + agent
-        var gone: [CharacterOrder.Character] = []
         for _ in 0..<patch.deleted {
             guard let character = order.character(at: patch.position, in: agent) else { break }
             if order.isShown(character, in: seen) {
@@ -135,20 +134,18 @@ public struct TraceCarrier: Sendable {
             order.hide(character, in: agent)
             order.hide(character, in: seen)
             steps[transaction].append(.delete(character))
-            gone.append(character)
         }
-        return gone
     }
 
     private mutating func insert(
-        _ patch: Trace.Patch, instead gone: [CharacterOrder.Character], of transaction: Int, edits: inout [Edit]
+        _ patch: Trace.Patch, of transaction: Int, edits: inout [Edit]
     ) {
         guard !patch.inserted.isEmpty else { return }
         let agent: Int = trace.transactions[transaction].agent
         let seen: Int = trace.agentCount + agent
-        // Behind what was just replaced, else behind the character on the left: never among strangers' characters.
+        // Right behind the character on the left, and so before what was just deleted: where the merge puts it too.
         var left: CharacterOrder.Character? =
-            gone.last ?? (patch.position == 0 ? nil : order.character(at: patch.position - 1, in: agent))
+            patch.position == 0 ? nil : order.character(at: patch.position - 1, in: agent)
         var position: Int?
         for scalar: Unicode.Scalar in patch.inserted.unicodeScalars {
             let made: CharacterOrder.Character = order.insert(scalar, after: left)

@@ -19,23 +19,32 @@ extension TextDelta {
         self.init()
         var start: Int = 0
         var token: Int = 0
+        var isBehindGone: Bool = false
         while start < bytes.count {
             var end: Int = start
             while end < bytes.count, bytes[end] != 0x09 { end += 1 }
-            if end > start { try read(.init(rebasing: bytes[start..<end]), token: token) }
+            if end > start { try read(.init(rebasing: bytes[start..<end]), token: token, &isBehindGone) }
             start = end + 1
             token += 1
         }
     }
 
-    private mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, token: Int) throws(DeltaError) {
+    private mutating func read(
+        _ bytes: UnsafeBufferPointer<UInt8>, token: Int, _ isBehindGone: inout Bool
+    ) throws(DeltaError) {
         let body: UnsafeBufferPointer<UInt8> = .init(rebasing: bytes[1...])
         switch bytes[0] {
-        case UInt8(ascii: "="): retain(try Self.count(body, token: token))
-        case UInt8(ascii: "-"): delete(try Self.count(body, token: token))
+        case UInt8(ascii: "="):
+            retain(try Self.count(body, token: token))
+            isBehindGone = false
+        case UInt8(ascii: "-"):
+            let count: Int = try Self.count(body, token: token)
+            delete(count)
+            isBehindGone = count == 0
         case UInt8(ascii: "+"):
             guard let units: [UInt16] = DeltaText.unescape(body) else { throw .badEscape(token: token) }
-            insert(units)
+            insert(units, isBehindGone: isBehindGone)
+            isBehindGone = false
         default: throw .unknownToken(token: token)
         }
         guard sourceLength <= Self.countMax else { throw .badCount(token: token) }

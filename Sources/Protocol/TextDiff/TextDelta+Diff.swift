@@ -38,11 +38,12 @@ extension TextDelta {
     func segments(on text: [UInt16]) throws(DeltaError) -> [DiffSegment] {
         guard text.count == sourceLength else { throw .lengthMismatch(delta: sourceLength, text: text.count) }
         var place: Int = 0
-        return operations.map { operation in
+        return operations.compactMap { operation in
             switch operation {
             case .retain(let count):
                 place += count
                 return DiffSegment(.equal, text[(place - count)..<place])
+            case .delete(0): return nil
             case .delete(let count):
                 place += count
                 return DiffSegment(.delete, text[(place - count)..<place])

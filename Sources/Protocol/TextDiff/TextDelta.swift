@@ -2,7 +2,8 @@
 public enum TextOperation: Sendable, Equatable {
     /// `=n`: keep n units of the source.
     case retain(Int)
-    /// `-n`: delete n units of the source.
+    /// `-n`: delete n units of the source. `-0`, only right before an insertion: text that somebody has deleted stood
+    /// between what is on the left and the insertion.
     case delete(Int)
     /// `+text`: insert, never empty.
     case insert([UInt16])
@@ -10,7 +11,7 @@ public enum TextOperation: Sendable, Equatable {
 
 /// An edit of a text, unit by unit over the whole of it (wire contract 7.2).
 ///
-/// Always in normal form: no empty step, no two steps of one kind in a row. The order of a deletion and an insertion
+/// Always in normal form: no empty step but the mark `-0`, no two steps of one kind in a row. The order of a deletion and an insertion
 /// beside it is kept: `-3 +x` puts x behind the deleted text and `+x -3` before it, which shows as soon as somebody else
 /// has typed inside the deleted text.
 public struct TextDelta: Sendable, Equatable {
@@ -81,6 +82,17 @@ public struct TextDelta: Sendable, Equatable {
         operations[operations.count - 1] = .retain(0)
         before.append(contentsOf: units)
         operations[operations.count - 1] = .insert(before)
+    }
+
+    /// Adds "insert `units`" at the end, marked when deleted text stood on their left.
+    mutating func insert(_ units: [UInt16], isBehindGone: Bool) {
+        guard isBehindGone, !units.isEmpty else { return insert(units) }
+        if case .insert? = operations.last, operations.count > 1, operations[operations.count - 2] == .delete(0) {
+            return insert(units)
+        }
+        operations.append(.delete(0))
+        operations.append(.insert(units))
+        targetLength += units.count
     }
 
     /// Adds "insert `units`" at the end.

@@ -143,8 +143,8 @@ struct TextDeltaTests {
         #expect(try TextDelta.transform(a, over: b, tie: .after).encoded == "=3\t+A\t=1")
         #expect(try TextDelta.transform(a, over: b, tie: .before).encoded == "=1\t+A\t=3")
         let inside: TextDelta = try .init(parsing: "=2\t+B\t=2")
-        #expect(try TextDelta.transform(inside, over: .init(parsing: "-4\t+x"), tie: .after).encoded == "+B\t=1")
-        #expect(try TextDelta.transform(inside, over: .init(parsing: "+x\t-4"), tie: .after).encoded == "=1\t+B")
+        #expect(try TextDelta.transform(inside, over: .init(parsing: "-4\t+x"), tie: .after).encoded == "-0\t+B\t=1")
+        #expect(try TextDelta.transform(inside, over: .init(parsing: "+x\t-4"), tie: .after).encoded == "=1\t-0\t+B")
     }
 
     @Test("deltas of other lengths are refused")

@@ -1,0 +1,54 @@
+import Testing
+import ThicketProtocol
+
+/// One deletes a character and types in its place; the other has typed right behind that character.
+@Suite("Typing at the two sides of a gap")
+struct GapTests {
+    static func delta(_ text: String) throws -> TextDelta { try TextDelta(parsing: text) }
+
+    static func meet(_ a: TextDelta, _ b: TextDelta, _ text: String, _ tie: TieBreak) throws -> (String, String) {
+        let one: String = try TextDelta.transform(a, over: b, tie: tie).apply(to: b.apply(to: text))
+        let two: String = try TextDelta.transform(b, over: a, tie: tie.opposite).apply(to: a.apply(to: text))
+        return (one, two)
+    }
+
+    @Test(
+        "in one change: what replaces a character stays in front of what was typed behind it",
+        arguments: TieBreak.allCases)
+    func together(tie: TieBreak) throws {
+        let replaces: TextDelta = try Self.delta("=1\t-1\t+!")
+        let appends: TextDelta = try Self.delta("=2\t+ The")
+        #expect(try Self.meet(replaces, appends, "a.", tie) == ("a! The", "a! The"))
+        #expect(try Self.meet(appends, replaces, "a.", tie) == ("a! The", "a! The"))
+    }
+
+    @Test("in two changes with the other's between them: the same", arguments: TieBreak.allCases)
+    func apart(tie: TieBreak) throws {
+        let deletes: TextDelta = try Self.delta("=1\t-1")
+        let appends: TextDelta = try TextDelta.transform(Self.delta("=2\t+ The"), over: deletes, tie: .after)
+        #expect(appends.encoded == "=1\t-0\t+ The")
+        let types: TextDelta = try Self.delta("=1\t+!")
+        #expect(try Self.meet(types, appends, "a", tie) == ("a! The", "a! The"))
+    }
+
+    @Test("the mark survives its text form, being carried on, and being composed")
+    func markSurvives() throws {
+        let marked: TextDelta = try Self.delta("=1\t-0\t+ The\t=3")
+        #expect(marked.operations == [.retain(1), .delete(0), .insert(Array(" The".utf16)), .retain(3)])
+        #expect(marked.sourceLength == 4)
+        #expect(marked.targetLength == 8)
+        #expect(try TextDelta.transform(marked, over: Self.delta("+x\t=4"), tie: .after).encoded == "=2\t-0\t+ The\t=3")
+        #expect(try TextDelta.compose(marked, Self.delta("=5\t+ end\t=3")).encoded == "=1\t-0\t+ The end\t=3")
+        #expect(try TextDelta.compose(marked, Self.delta("=1\t+x\t=7")).encoded == "=1\t+x\t-0\t+ The\t=3")
+        #expect(try TextDelta.compose(marked, Self.delta("=1\t-1\t=6")).encoded == "=1\t-0\t+The\t=3")
+        #expect(try TextDelta.compose(marked, Self.delta("=1\t-4\t=3")).isIdentity)
+        #expect(try TextDelta.compose(Self.delta("=4"), marked) == marked)
+    }
+
+    @Test(
+        "a mark before anything but an insertion means nothing and is dropped",
+        arguments: ["=1\t-0\t=3", "=4\t-0", "-0\t=4"])
+    func idle(text: String) throws {
+        #expect(try Self.delta(text).encoded == "=4")
+    }
+}
