@@ -92,15 +92,16 @@ public final class ChildProcess {
         }
     }
 
-    /// Waits until its output or its errors hold a text.
-    public func wait(for text: String, seconds: Int = 30) throws(ProcessError) {
+    /// Waits until its output or its errors hold a text, at least so many times.
+    public func wait(for text: String, times: Int = 1, seconds: Int = 30) throws(ProcessError) {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
         var open: [Int32] = [output, errors]
         while true {
             let said: [String] = [outputBytes, errorBytes].map { String(decoding: $0, as: UTF8.self) }
-            if said.contains(where: { $0.contains(text) }) { return }
+            if said.contains(where: { $0.ranges(of: text).count >= times }) { return }
             guard !open.isEmpty, Steady.milliseconds() < deadline else {
-                throw ProcessError("process \(id) did not say '\(text)' within \(seconds) s; it said: \(texts)")
+                throw ProcessError(
+                    "process \(id) did not say '\(text)' \(times) times within \(seconds) s; it said: \(texts)")
             }
             read(&open, waitingUntil: deadline)
         }
