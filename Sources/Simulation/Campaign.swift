@@ -20,16 +20,18 @@ public enum Campaign {
             if !result.problems.isEmpty { failures.append(result) }
         }
 
-        /// One paragraph for people.
+        /// For people, in lines that begin with `SimulationResult.prefix`.
         public var summary: String {
             let refusals: String = tally.refusals.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
                 .joined(separator: ", ")
-            return """
-                \(runs) seeds, \(events) events, \(virtualSeconds / 3_600) h of virtual time, \(failures.count) failed.
-                \(tally.edits) edits, \(tally.applied) changes applied, refusals \(refusals).
-                \(tally.serverCrashes) ends of the server, \(tally.commitFaults) refused commits, \(tally.clientCrashes) \
-                ends of clients, \(tally.cuts) cut connections, \(tally.walks) index walks, \(tally.logCuts) cuts of logs.
-                """
+            let lines: [String] = [
+                "\(runs) seeds, \(events) events, \(virtualSeconds / 3_600) h of virtual time, \(failures.count) failed.",
+                "\(tally.edits) edits, \(tally.applied) changes applied, refusals \(refusals).",
+                "\(tally.serverCrashes) ends of the server, \(tally.commitFaults) refused commits, "
+                    + "\(tally.clientCrashes) ends of clients, \(tally.cuts) cut connections, "
+                    + "\(tally.walks) index walks, \(tally.logCuts) cuts of logs.",
+            ]
+            return lines.map { SimulationResult.prefix + $0 }.joined(separator: "\n")
         }
     }
 
@@ -81,9 +83,17 @@ public enum Campaign {
 }
 
 extension SimulationResult {
-    /// What failed, and the one command that plays it again.
+    /// What each line about a run begins with, so that whoever keeps only some lines of a log keeps these.
+    public static let prefix: String = "simulation: "
+    /// Of what went wrong, and of one line of it.
+    private static let (linesMax, charactersMax): (Int, Int) = (6, 300)
+
+    /// What failed, and the one command that plays it again; one fact a line.
     public var failureText: String {
-        let lines: String = problems.prefix(5).joined(separator: "\n    ")
-        return "seed \(seed) failed; replay it with: ./dev soak --seed \(seed) --verbose\n    \(lines)"
+        let facts: [String] = problems.prefix(Self.linesMax).map { fact in
+            "  " + String(fact.prefix(Self.charactersMax)) + (fact.count > Self.charactersMax ? "…" : "")
+        }
+        let head: String = "seed \(seed) failed; replay it with: ./dev soak --seed \(seed) --verbose"
+        return ([head] + facts).map { Self.prefix + $0 }.joined(separator: "\n")
     }
 }

@@ -54,7 +54,8 @@ final class LegacyClient: Peer {
     /// Types one character into the text that everybody types into.
     private func type(_ channel: LegacyChannel) {
         guard let key: EntityKey = try? EntityKey("mixed"), var object: JSONObject = channel.local(key),
-            let text: String = object["t"]?.stringValue, let marker: Unicode.Scalar = world.model.markers.next()
+            let text: String = object["t"]?.stringValue, world.model.hasRoom(key),
+            let marker: Unicode.Scalar = world.model.markers.next()
         else { return }
         var scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
         scalars.insert(marker, at: world.random.below(scalars.count + 1))
@@ -62,6 +63,7 @@ final class LegacyClient: Peer {
         longer.unicodeScalars.append(contentsOf: scalars)
         object["t"] = .string(longer)
         channel.edit(key, to: object)
+        world.model.typed(key, [marker])
     }
 
     // MARK: - Connection
@@ -107,6 +109,7 @@ final class LegacyClient: Peer {
 
     override func linkReceived(_ text: [UInt8]) {
         world.note("legacy <", number, text)
+        link?.heard(text)
         lastHeard = world.now
         guard let message: ServerMessage = try? ServerMessage(parsing: text) else {
             return world.problem("legacy \(number): a message cannot be read")

@@ -64,6 +64,7 @@ final class Link {
     var id: ConnectionID?
     /// What the server sent on it, checked.
     let watch: Watch
+    private var flights: Flights = Flights()
     /// The server reads nothing more for now.
     var isPaused: Bool = false
     private var held: [[UInt8]] = []
@@ -108,6 +109,7 @@ final class Link {
 
     /// From the client.
     func send(_ text: [UInt8]) {
+        if Self.isChange(text), let flaw: String = flights.sent(text) { world.problem("link \(serial): \(flaw)") }
         guard up.allowance == nil else { return }
         up.freeAt = arrival(up)
         up.inFlight += 1
@@ -123,6 +125,11 @@ final class Link {
                 if isPaused { held.append(text) } else { world.server.received(self, text) }
             }
         }
+    }
+
+    /// The client looks at what came.
+    func heard(_ text: [UInt8]) {
+        if Self.isChange(text) { flights.heard(text) }
     }
 
     /// The server reads again.

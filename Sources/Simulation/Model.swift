@@ -7,7 +7,17 @@ struct Model {
     /// All increments together.
     var sum: Int64 = 0
 
+    /// Characters typed by object, whatever became of them.
+    private var lengths: [EntityKey: Int] = [:]
+    /// At four bytes a character this stays under `Scenario.shard.documentBytesMax`: a text that is full is refused, and
+    /// then what was typed last rightly stays with its author. The object `big` plays that.
+    private static let charactersMax: Int = 5_500
+
+    /// Whether everything that was typed into this text and one character more find room in one object.
+    func hasRoom(_ key: EntityKey) -> Bool { lengths[key] ?? 0 < Model.charactersMax }
+
     mutating func typed(_ key: EntityKey, _ scalars: [Unicode.Scalar]) {
+        lengths[key, default: 0] += scalars.count
         if !Model.isMixed(key) { texts[key, default: TypedText()].type(scalars) }
     }
 

@@ -56,7 +56,7 @@ final class Person {
     }
 
     private func type(_ key: EntityKey) {
-        guard let marker: Unicode.Scalar = world.model.markers.next() else { return }
+        guard world.model.hasRoom(key), let marker: Unicode.Scalar = world.model.markers.next() else { return }
         let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
         guard let text: String = client.object(bucket, key)?["t"]?.stringValue else {
             // Two creations of one object: the later wins. So one makes it, and the others type when they see it.

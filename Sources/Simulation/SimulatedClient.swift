@@ -148,6 +148,7 @@ final class SimulatedClient: Peer {
         guard !inbox.isEmpty else { return }
         let texts: [[UInt8]] = inbox
         inbox = []
+        for text: [UInt8] in texts { link?.heard(text) }
         let now: Int64 = world.milliseconds
         turn { (machine) in machine.received(texts, now: now) }
     }

@@ -9,8 +9,6 @@ final class Watch {
         var last: GlobalID?
         /// Positions the channel was promised the changes after, and how often.
         var starts: [GlobalID: Int] = [:]
-        /// Changes that await their answer: ccid by key.
-        var flights: [String: String] = [:]
     }
 
     private unowned let world: World
@@ -48,13 +46,6 @@ final class Watch {
             }
         case .index: world.tally.walks += 1
         case .change(let change):
-            // A catch-up may come in several messages; a change sent again after the first of them may be known by the
-            // next. The server answers it 409.
-            let known: [String: GlobalID] = world.ledger.mirror(channel.bucket).changeIDs
-            if let before: String = channel.flights[change.key], known[before] == nil, before != change.ccid {
-                world.problem("link \(link): \(change.key) is in flight as \(before), and \(change.ccid) was sent")
-            }
-            channels[number]?.flights[change.key] = change.ccid
             // Elsewhere a text may be replaced as a whole meanwhile, and then one of the two wins.
             let isTyped: Bool = channel.bucket == world.names.notes && !change.key.utf8.elementsEqual("old".utf8)
             if isTyped, change.insertsOnly { world.ledger.noteInsertion(change.ccid) }
@@ -109,11 +100,6 @@ final class Watch {
         switch event {
         case .applied(let change):
             guard let channel: Channel = channels[number] else { return }
-            // The last removal of an EMPTY is its acknowledgement; it was asked for under the bucket's name.
-            for changeID: String in change.ccids {
-                land(change.key.text, changeID, number)
-                land(channel.bucket.text, changeID, number)
-            }
             let gid: GlobalID? = codec.decode(change.cv.text, tag: tag(channel.bucket, codec))
             guard let gid: GlobalID, let before: GlobalID = mirror.previous[gid] else {
                 return world.problem("link \(link): a change of \(change.key.text) was sent that is not durable")
@@ -123,7 +109,6 @@ final class Watch {
             }
             follow(gid, after: before, number, channel)
         case .refused(let refusal):
-            for changeID: String in refusal.ccids { land(refusal.key, changeID, number) }
             world.tally.refusals[refusal.error, default: 0] += 1
             guard refusal.error == ErrorCode.duplicateChange.rawValue else { return }
             if refusal.ccids.contains(where: { mirror.changeIDs[$0] == nil }) {
@@ -143,10 +128,6 @@ final class Watch {
             }
         }
         channels[number]?.last = gid
-    }
-
-    private func land(_ key: String, _ changeID: String, _ number: ChannelNumber) {
-        if channels[number]?.flights[key] == changeID { channels[number]?.flights[key] = nil }
     }
 
     private func tag(_ bucket: BucketName, _ codec: ChangeVersionCodec) -> UInt32 {
