@@ -80,6 +80,9 @@ final class Watch {
         case .entity(let reply):
             guard let key: EntityKey = try? EntityKey(reply.key), let data: JSONFragment = reply.data else { return }
             check(key, reply.version, data, mirror, "e")
+        case .changeVersionUnknown:
+            // The log was cut between two pages of a catch-up: the client was told to walk, which closes the gap.
+            channels[number]?.last = nil
         default: break
         }
     }

@@ -1,0 +1,74 @@
+import Testing
+import ThicketTestSupport
+
+@testable import ThicketProtocol
+
+/// Characters of which none is there twice, so that each can be asked after.
+private struct Markers {
+    private var count: UInt32 = 0
+
+    mutating func next() -> Unicode.Scalar {
+        count += 1
+        return Unicode.Scalar(count % 5 == 0 ? 0x2_0000 + count : 0x4E00 + count) ?? "?"
+    }
+
+    mutating func next(_ number: Int) -> [Unicode.Scalar] { (0..<number).map { _ in next() } }
+}
+
+@Suite("Text carried over many changes by the reference's rule")
+struct CarriedTextTests {
+    private static func string(_ scalars: [Unicode.Scalar]) -> String {
+        var result: String = ""
+        result.unicodeScalars.append(contentsOf: scalars)
+        return result
+    }
+
+    /// Somebody types at `hunks` places.
+    private static func typing(
+        into text: [Unicode.Scalar], hunks: Int, _ markers: inout Markers, _ random: inout SeededRandom
+    ) -> (delta: TextDelta, text: [Unicode.Scalar]) {
+        var places: [Int: [Unicode.Scalar]] = [:]
+        for _: Int in 0..<hunks {
+            let typed: [Unicode.Scalar] = markers.next(1 + random.below(random.chance(25) ? 20 : 3))
+            places[random.below(text.count + 1), default: []] += typed
+        }
+        var (delta, result): (TextDelta, [Unicode.Scalar]) = (TextDelta(), [])
+        for place: Int in 0...text.count {
+            let typed: [Unicode.Scalar] = places[place] ?? []
+            delta.insert(Array(string(typed).utf16))
+            result += typed
+            guard place < text.count else { continue }
+            delta.retain(UTF16.width(text[place]))
+            result.append(text[place])
+        }
+        return (delta, result)
+    }
+
+    private static func diff(_ delta: TextDelta) -> ObjectDiff { ObjectDiff([(key: "t", operation: .text(delta))]) }
+
+    // A difference that reads well gives up short equalities: it took out characters of others and put them back, and
+    // the next change found only the taking out its place.
+    @Test("an edit that only inserts takes nothing away and loses nothing, over however many changes it is carried")
+    func insertionsOnly() throws {
+        var random: SeededRandom = .init(seed: 41)
+        for run: Int in 0..<150 {
+            var markers: Markers = .init()
+            var text: [Unicode.Scalar] = markers.next(4 + random.below(30))
+            let edit: (delta: TextDelta, text: [Unicode.Scalar]) = Self.typing(
+                into: text, hunks: 1 + random.below(12), &markers, &random)
+            let typed: Set<Unicode.Scalar> = Set(edit.text).subtracting(text)
+            var carried: ObjectDiff = Self.diff(edit.delta)
+            for _: Int in 0..<20 {
+                let change: (delta: TextDelta, text: [Unicode.Scalar]) = Self.typing(
+                    into: text, hunks: 1 + random.below(3), &markers, &random)
+                carried = try JSONDiff.transform(
+                    carried, over: Self.diff(change.delta), base: ["t": .string(Self.string(text))], rule: .reference)
+                text = change.text
+                let after: JSONObject = try JSONDiff.apply(carried, to: ["t": .string(Self.string(text))])
+                let result: [Unicode.Scalar] = Array((after["t"]?.stringValue ?? "").unicodeScalars)
+                #expect(Set(result) == Set(text).union(typed), "run \(run)")
+                #expect(result.count == text.count + typed.count, "run \(run)")
+            }
+        }
+    }
+}
