@@ -76,14 +76,18 @@ let package = Package(
             "ServerTests",
             [
                 "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
-                "ThicketTestSupport", "CThicketNet",
+                "ThicketTestSupport", "ThicketSweep", "CThicketNet",
             ]),
         tests(
             "IntegrationTests",
             ["ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         library(
             "ThicketProcesses", "Tests/Processes", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
-        program("thicket-crash", "Tests/Crash", ["ThicketProcesses", "ThicketCommandLine"]),
+        // A model of the server on a disk that crashes or fails at every call.
+        library(
+            "ThicketSweep", "Tests/Sweep",
+            ["ThicketServer", "ThicketSQLite", "ThicketProtocol", "ThicketProcesses", "ThicketTestSupport"]),
+        program("thicket-crash", "Tests/Crash", ["ThicketProcesses", "ThicketSweep", "ThicketCommandLine"]),
         tests("ProcessTests", ["ThicketProcesses", "ThicketProtocol", "thicketd", "thicket"]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
         tests("ReplayTests", ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport", "thicketd"]),

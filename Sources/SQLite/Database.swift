@@ -162,10 +162,24 @@ public final class Database {
     }
 
     /// Whether nothing is wrong with the file; each finding is one line.
-    public func integrityFindings() throws(SQLiteError) -> [String] {
+    /// - Parameter isQuick: leaves out the comparison of indexes with their tables, which is most of the work.
+    /// - Throws: also when a page could not be read, which SQLite tells as a finding: the file may be sound.
+    public func integrityFindings(isQuick: Bool = false) throws(SQLiteError) -> [String] {
         var findings: [String] = []
-        try prepare("PRAGMA integrity_check").forEach { (row) throws(SQLiteError) in findings.append(row.text(0)) }
+        try prepare(isQuick ? "PRAGMA quick_check" : "PRAGMA integrity_check")
+            .forEach { (row) throws(SQLiteError) in findings.append(row.text(0)) }
+        for finding: String in findings {
+            guard let code: Int32 = Self.errorCode(in: finding), code & 0xFF == SQLITE_IOERR else { continue }
+            throw SQLiteError(extended: code, message: "a page could not be read during the check")
+        }
         return findings == ["ok"] ? [] : findings
+    }
+
+    /// The number behind "error code=", with which SQLite ends the finding on a page that it did not get.
+    private static func errorCode(in finding: String) -> Int32? {
+        let words: [Substring] = finding.split(separator: "=")
+        guard words.count > 1, words[words.count - 2].hasSuffix("error code") else { return nil }
+        return Int32(words[words.count - 1].prefix { $0.isNumber })
     }
 
     /// SQLite's version, as "3.40.1".

@@ -25,6 +25,7 @@ enum FaultCalls {
         made.pointee.pAppData = Unmanaged.passRetained(owner).toOpaque()
         made.pointee.xOpen = openFile
         made.pointee.xDelete = deleteFile
+        made.pointee.xAccess = lookForFile
         sqlite3_vfs_register(made, 0)
     }
 
@@ -49,10 +50,22 @@ enum FaultCalls {
 
     static func methods(_ file: File?) -> sqlite3_io_methods? { real(file)?.pointee.pMethods?.pointee }
 
-    /// Counts the call; SQLITE_OK when it is to be done.
-    static func outcome(_ operation: FaultRule.Operation, _ file: File?, _ code: Int32) -> Int32 {
-        guard let owner: FaultVFS = owner(file), let number: Int = head(file)?.pointee.number else { return code }
-        return owner.outcome(operation, owner.fileName(number), code)
+    /// SQLite's code for a failed I/O call of kind `number` (https://sqlite.org/rescode.html).
+    static func failed(_ number: Int32) -> Int32 { SQLITE_IOERR | (number << 8) }
+
+    /// Counts the call.
+    static func verdict(_ operation: FaultRule.Operation, _ file: File?, _ code: Int32) -> FaultRule.Verdict {
+        guard let owner: FaultVFS = owner(file), let number: Int = head(file)?.pointee.number else {
+            return .fails(code)
+        }
+        return owner.verdict(operation, owner.fileName(number), code)
+    }
+
+    /// Runs `body` when the call is to be done.
+    static func unlessFailing(
+        _ operation: FaultRule.Operation, _ file: File?, _ number: Int32, _ body: () -> Int32?
+    ) -> Int32 {
+        verdict(operation, file, failed(number)).code ?? body() ?? SQLITE_IOERR
     }
 
     /// Runs `body` on the file's record; the code when the power has gone.
@@ -67,23 +80,25 @@ enum FaultCalls {
         methods.iVersion = 3
         methods.xClose = closeFile
         methods.xRead = readFile
-        methods.xWrite = { file, data, count, offset in
-            let code: Int32 = FaultCalls.outcome(.write, file, SQLITE_IOERR | (3 << 8))
-            guard code == SQLITE_OK, let data: UnsafeRawPointer else { return code }
-            return FaultCalls.onRecord(file, SQLITE_IOERR | (3 << 8)) { $0.write(data, count, offset) }
-        }
+        methods.xWrite = writeFile
         methods.xTruncate = { file, size in
-            let code: Int32 = FaultCalls.outcome(.truncate, file, SQLITE_IOERR | (6 << 8))
-            guard code == SQLITE_OK else { return code }
-            return FaultCalls.onRecord(file, SQLITE_IOERR | (6 << 8)) { $0.truncate(size) }
+            FaultCalls.unlessFailing(.truncate, file, 6) {
+                FaultCalls.onRecord(file, FaultCalls.failed(6)) { $0.truncate(size) }
+            }
         }
         methods.xSync = { file, flags in
-            let code: Int32 = FaultCalls.outcome(.sync, file, SQLITE_IOERR | (4 << 8))
-            guard code == SQLITE_OK else { return code }
-            return FaultCalls.onRecord(file, SQLITE_IOERR | (4 << 8)) { $0.sync(flags) }
+            FaultCalls.unlessFailing(.sync, file, 4) {
+                FaultCalls.onRecord(file, FaultCalls.failed(4)) { $0.sync(flags) }
+            }
         }
-        methods.xFileSize = { FaultCalls.methods($0)?.xFileSize?(FaultCalls.real($0), $1) ?? SQLITE_IOERR }
-        methods.xLock = { FaultCalls.methods($0)?.xLock?(FaultCalls.real($0), $1) ?? SQLITE_IOERR }
+        methods.xFileSize = { file, size in
+            FaultCalls.unlessFailing(.look, file, 7) {
+                FaultCalls.methods(file)?.xFileSize?(FaultCalls.real(file), size)
+            }
+        }
+        methods.xLock = { file, level in
+            FaultCalls.unlessFailing(.lock, file, 15) { FaultCalls.methods(file)?.xLock?(FaultCalls.real(file), level) }
+        }
         methods.xUnlock = { FaultCalls.methods($0)?.xUnlock?(FaultCalls.real($0), $1) ?? SQLITE_IOERR }
         methods.xCheckReservedLock = {
             FaultCalls.methods($0)?.xCheckReservedLock?(FaultCalls.real($0), $1) ?? SQLITE_IOERR
@@ -95,8 +110,20 @@ enum FaultCalls {
         methods.xDeviceCharacteristics = {
             FaultCalls.methods($0)?.xDeviceCharacteristics?(FaultCalls.real($0)) ?? 0
         }
-        methods.xShmMap = { FaultCalls.methods($0)?.xShmMap?(FaultCalls.real($0), $1, $2, $3, $4) ?? SQLITE_IOERR }
-        methods.xShmLock = { FaultCalls.methods($0)?.xShmLock?(FaultCalls.real($0), $1, $2, $3) ?? SQLITE_IOERR }
+        methods.xShmMap = { file, region, bytes, grows, place in
+            FaultCalls.unlessFailing(.map, file, 21) {
+                FaultCalls.methods(file)?.xShmMap?(FaultCalls.real(file), region, bytes, grows, place)
+            }
+        }
+        methods.xShmLock = { file, offset, count, flags in
+            // Giving a lock back does not fail: SQLite looks at no answer to it.
+            guard flags & SQLITE_SHM_UNLOCK == 0 else {
+                return FaultCalls.methods(file)?.xShmLock?(FaultCalls.real(file), offset, count, flags) ?? SQLITE_OK
+            }
+            return FaultCalls.unlessFailing(.lock, file, 20) {
+                FaultCalls.methods(file)?.xShmLock?(FaultCalls.real(file), offset, count, flags)
+            }
+        }
         methods.xShmBarrier = { FaultCalls.methods($0)?.xShmBarrier?(FaultCalls.real($0)) }
         methods.xShmUnmap = { FaultCalls.methods($0)?.xShmUnmap?(FaultCalls.real($0), $1) ?? SQLITE_OK }
         // Nothing is mapped, so that every read comes by here.
@@ -122,8 +149,7 @@ private func openFile(
     file.pointee.pMethods = nil
     let owner: FaultVFS = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
     let text: String = name.map { String(cString: $0) } ?? ""
-    let code: Int32 = owner.outcome(.open, text, SQLITE_CANTOPEN)
-    guard code == SQLITE_OK else { return code }
+    if let code: Int32 = owner.verdict(.open, text, SQLITE_CANTOPEN).code { return code }
     real.pointee.pMethods = nil
     let result: Int32 = usual.pointee.xOpen(usual, name, real, flags, outFlags)
     guard result == SQLITE_OK else {
@@ -132,6 +158,7 @@ private func openFile(
     }
     head.pointee.owner = context
     head.pointee.number = owner.opened(real, text)
+    if !text.isEmpty { owner.history?.note(.open, text) }
     file.pointee.pMethods = FaultCalls.table
     return SQLITE_OK
 }
@@ -143,8 +170,22 @@ private func deleteFile(
         let usual: UnsafeMutablePointer<sqlite3_vfs> = sqlite3_vfs_find(nil)
     else { return SQLITE_IOERR }
     let owner: FaultVFS = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
-    let code: Int32 = owner.outcome(.delete, String(cString: name), SQLITE_IOERR | (10 << 8))
-    return code == SQLITE_OK ? usual.pointee.xDelete(usual, name, syncFolder) : code
+    let text: String = .init(cString: name)
+    if let code: Int32 = owner.verdict(.delete, text, FaultCalls.failed(10)).code { return code }
+    owner.history?.note(.delete, text)
+    return usual.pointee.xDelete(usual, name, syncFolder)
+}
+
+private func lookForFile(
+    _ vfs: UnsafeMutablePointer<sqlite3_vfs>?, _ name: UnsafePointer<CChar>?, _ flags: Int32,
+    _ answer: UnsafeMutablePointer<Int32>?
+) -> Int32 {
+    guard let context: UnsafeMutableRawPointer = vfs?.pointee.pAppData,
+        let usual: UnsafeMutablePointer<sqlite3_vfs> = sqlite3_vfs_find(nil)
+    else { return SQLITE_IOERR }
+    let owner: FaultVFS = Unmanaged<FaultVFS>.fromOpaque(context).takeUnretainedValue()
+    let text: String = name.map { String(cString: $0) } ?? ""
+    return owner.verdict(.look, text, FaultCalls.failed(13)).code ?? usual.pointee.xAccess(usual, name, flags, answer)
 }
 
 private func closeFile(_ file: FaultCalls.File?) -> Int32 {
@@ -157,7 +198,30 @@ private func closeFile(_ file: FaultCalls.File?) -> Int32 {
 private func readFile(
     _ file: FaultCalls.File?, _ place: UnsafeMutableRawPointer?, _ count: Int32, _ offset: sqlite3_int64
 ) -> Int32 {
-    let code: Int32 = FaultCalls.outcome(.read, file, SQLITE_IOERR | (1 << 8))
-    guard code == SQLITE_OK else { return code }
-    return FaultCalls.methods(file)?.xRead?(FaultCalls.real(file), place, count, offset) ?? SQLITE_IOERR
+    func read(_ count: Int32) -> Int32 {
+        FaultCalls.methods(file)?.xRead?(FaultCalls.real(file), place, count, offset) ?? SQLITE_IOERR
+    }
+    switch FaultCalls.verdict(.read, file, FaultCalls.failed(1)) {
+    case .done: return read(count)
+    case .fails(let code): return code
+    case .isCutShort(let code):
+        _ = read(count / 2)
+        return code
+    }
+}
+
+private func writeFile(
+    _ file: FaultCalls.File?, _ data: UnsafeRawPointer?, _ count: Int32, _ offset: sqlite3_int64
+) -> Int32 {
+    guard let data: UnsafeRawPointer else { return SQLITE_IOERR }
+    func write(_ count: Int32) -> Int32 {
+        FaultCalls.onRecord(file, FaultCalls.failed(3)) { $0.write(data, count, offset) }
+    }
+    switch FaultCalls.verdict(.write, file, FaultCalls.failed(3)) {
+    case .done: return write(count)
+    case .fails(let code): return code
+    case .isCutShort(let code):
+        _ = write(count / 2)
+        return code
+    }
 }

@@ -7,8 +7,32 @@ public struct FaultRule: Sendable, Hashable {
         case sync
         case truncate
         case delete
+        /// A lock of the file or of the log's shared memory is taken.
+        case lock
+        /// The log's shared memory is mapped.
+        case map
+        /// A look at a file's size, or whether it is there.
+        case look
         /// Any of those that change a file: write, sync, truncate, delete.
         case change
+        /// Any of them all.
+        case any
+    }
+
+    /// What becomes of one call.
+    enum Verdict {
+        case done
+        case fails(Int32)
+        /// Half of it is done, and it fails.
+        case isCutShort(Int32)
+
+        /// The code with which it fails; nil when it is to be done.
+        var code: Int32? {
+            switch self {
+            case .done: nil
+            case .fails(let code), .isCutShort(let code): code
+            }
+        }
     }
 
     public enum Failure: Sendable, Hashable {
@@ -16,6 +40,8 @@ public struct FaultRule: Sendable, Hashable {
         case io
         /// Nothing is done and the call reports a full disk.
         case full
+        /// Half of a write or read is done before it reports an I/O error. Other calls fail as by `io`.
+        case short
         /// The power goes: what was not synced is lost, this and every later call fails.
         case crash
     }
@@ -40,8 +66,12 @@ public struct FaultRule: Sendable, Hashable {
     }
 
     func applies(to call: Operation, _ name: String) -> Bool {
-        let isChange: Bool = call == .write || call == .sync || call == .truncate || call == .delete
-        guard operation == call || (operation == .change && isChange) else { return false }
+        guard operation == call || operation == .any || (operation == .change && call.isChange) else { return false }
         return suffix.map { name.hasSuffix($0) } ?? true
     }
+}
+
+extension FaultRule.Operation {
+    /// Whether the call changes a file.
+    public var isChange: Bool { self == .write || self == .sync || self == .truncate || self == .delete }
 }

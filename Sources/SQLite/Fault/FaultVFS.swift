@@ -7,11 +7,17 @@ import Synchronization
 /// Open databases on it by `Database(path:vfs:)` with its `name`. It stays registered until the process ends.
 public final class FaultVFS: Sendable {
     public let name: String
+    /// Where everything that changes a file is noted; what is not synced is then not taken back by `crash`.
+    public let history: DiskHistory?
+    /// Whether a sync goes to the real disk: a model needs none.
+    let syncsForReal: Bool
     private let state: Mutex<State> = .init(State())
 
     private struct State {
         var rules: [Rule] = []
         var calls: [FaultRule.Operation: Int] = [:]
+        /// Every call in order, when it is noted.
+        var log: [FaultRule.Operation]?
         var isCrashed: Bool = false
         var files: [Int: OpenFile] = [:]
         var lastFile: Int = 0
@@ -23,9 +29,14 @@ public final class FaultVFS: Sendable {
     }
 
     /// Registers the file system.
-    /// - Parameter name: differs from that of every other.
-    public init(name: String) {
+    /// - Parameters:
+    ///   - name: differs from that of every other.
+    ///   - history: gets all that changes a file.
+    ///   - syncsForReal: false for a model of a disk, which loses nothing as long as the machine runs.
+    public init(name: String, history: DiskHistory? = nil, syncsForReal: Bool = true) {
         self.name = name
+        self.history = history
+        self.syncsForReal = syncsForReal
         FaultCalls.register(self)
     }
 
@@ -39,6 +50,12 @@ public final class FaultVFS: Sendable {
 
     /// Calls made so far.
     public func calls(of operation: FaultRule.Operation) -> Int { state.withLock { $0.calls[operation] ?? 0 } }
+
+    /// From now on every call is noted, for `notedCalls`.
+    public func noteCalls() { state.withLock { $0.log = [] } }
+
+    /// The calls since `noteCalls`, in order.
+    public var notedCalls: [FaultRule.Operation] { state.withLock { $0.log ?? [] } }
 
     public var isCrashed: Bool { state.withLock { $0.isCrashed } }
 
@@ -63,34 +80,37 @@ public final class FaultVFS: Sendable {
 
     // MARK: What the calls ask
 
-    /// Counts the call and gives the result code with which it fails, SQLITE_OK when it is to be done.
-    func outcome(_ operation: FaultRule.Operation, _ file: String, _ failureCode: Int32) -> Int32 {
+    /// Counts the call and says what becomes of it.
+    func verdict(_ operation: FaultRule.Operation, _ file: String, _ failureCode: Int32) -> FaultRule.Verdict {
         state.withLock { state in
-            if state.isCrashed { return failureCode }
+            if state.isCrashed { return .fails(failureCode) }
             state.calls[operation, default: 0] += 1
-            if [.write, .sync, .truncate, .delete].contains(operation) { state.calls[.change, default: 0] += 1 }
+            state.calls[.any, default: 0] += 1
+            if operation.isChange { state.calls[.change, default: 0] += 1 }
+            state.log?.append(operation)
             for place: Int in state.rules.indices where state.rules[place].rule.applies(to: operation, file) {
                 state.rules[place].seen += 1
                 let rule: FaultRule = state.rules[place].rule
                 let failed: Int = state.rules[place].seen - rule.skipping
                 guard failed > 0, failed <= rule.times else { continue }
                 switch rule.failure {
-                case .io: return failureCode
-                case .full: return SQLITE_FULL
+                case .io: return .fails(failureCode)
+                case .full: return .fails(SQLITE_FULL)
+                case .short: return .isCutShort(failureCode)
                 case .crash:
                     state.isCrashed = true
                     for file: OpenFile in state.files.values { file.loseUnsynced { _ in false } }
-                    return failureCode
+                    return .fails(failureCode)
                 }
             }
-            return SQLITE_OK
+            return .done
         }
     }
 
     func opened(_ real: UnsafeMutablePointer<sqlite3_file>, _ name: String) -> Int {
         state.withLock { state in
             state.lastFile += 1
-            state.files[state.lastFile] = OpenFile(real, name)
+            state.files[state.lastFile] = OpenFile(real, name, self)
             return state.lastFile
         }
     }
@@ -121,11 +141,15 @@ final class OpenFile: @unchecked Sendable {
     let name: String
     var isDead: Bool = false
     private let real: UnsafeMutablePointer<sqlite3_file>
+    private let history: DiskHistory?
+    private let syncsForReal: Bool
     private var unsynced: [Change] = []
 
-    init(_ real: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
+    init(_ real: UnsafeMutablePointer<sqlite3_file>, _ name: String, _ owner: FaultVFS) {
         self.real = real
         self.name = name
+        history = name.isEmpty ? nil : owner.history
+        syncsForReal = owner.syncsForReal
     }
 
     private var methods: sqlite3_io_methods { real.pointee.pMethods.pointee }
@@ -144,6 +168,11 @@ final class OpenFile: @unchecked Sendable {
     }
 
     func write(_ data: UnsafeRawPointer, _ count: Int32, _ offset: sqlite3_int64) -> Int32 {
+        if let history: DiskHistory {
+            let bytes: [UInt8] = Array(UnsafeRawBufferPointer(start: data, count: Int(count)))
+            history.note(.write(offset: Int(offset), bytes: bytes), name)
+            return methods.xWrite(real, data, count, offset)
+        }
         let oldSize: sqlite3_int64 = size
         let old: [UInt8] = bytes(offset, Int(max(0, min(sqlite3_int64(count), oldSize - offset))))
         let new: [UInt8] = Array(UnsafeRawBufferPointer(start: data, count: Int(count)))
@@ -152,6 +181,10 @@ final class OpenFile: @unchecked Sendable {
     }
 
     func truncate(_ newSize: sqlite3_int64) -> Int32 {
+        if let history: DiskHistory {
+            history.note(.truncate(Int(newSize)), name)
+            return methods.xTruncate(real, newSize)
+        }
         let oldSize: sqlite3_int64 = size
         let old: [UInt8] = bytes(newSize, Int(max(0, oldSize - newSize)))
         unsynced.append(Change(offset: newSize, new: nil, old: old, oldSize: oldSize))
@@ -159,7 +192,8 @@ final class OpenFile: @unchecked Sendable {
     }
 
     func sync(_ flags: Int32) -> Int32 {
-        let result: Int32 = methods.xSync(real, flags)
+        history?.note(.sync, name)
+        let result: Int32 = syncsForReal ? methods.xSync(real, flags) : SQLITE_OK
         if result == SQLITE_OK { unsynced.removeAll() }
         return result
     }

@@ -130,6 +130,18 @@ public struct ChangeIDEntry: Hashable, Sendable {
     }
 }
 
+/// The part of a bucket's ccids that its owner holds in memory; the rest is looked up where it is needed.
+public struct ChangeIDTail: Hashable, Sendable {
+    public let entries: [ChangeIDEntry]
+    /// Newest change whose ccid `StoreWriter.settledChange` finds; 0 when `entries` are all there are.
+    public let settled: GlobalID
+
+    public init(entries: [ChangeIDEntry], settled: GlobalID) {
+        self.entries = entries
+        self.settled = settled
+    }
+}
+
 /// What a token admits to.
 public struct TokenGrant: Hashable, Sendable {
     public let app: AppID

@@ -60,8 +60,6 @@ public protocol StoreReader: AnyObject {
     /// A page of the index; nil when `current` is below the floor or above the head: the walk starts anew.
     func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice?
 
-    /// The ccids the bucket has seen, as keyed hashes, in no order: the whole retained log and what retention left.
-    func changeIDs(in bucket: BucketRow) throws(StoreError) -> [ChangeIDEntry]
     /// Whether the row `gid` has this ccid: confirms a hit in the set.
     func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool
 
@@ -74,14 +72,21 @@ public protocol StoreReader: AnyObject {
 public protocol StoreWriter: StoreReader {
     /// A row number for a bucket that has none yet; never given twice.
     func newBucketRow() -> BucketRow
+    /// The ccids of the bucket's newest changes, in no order: those that `settledChange` does not answer for.
+    func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail
+    /// Looks among the older ccids of a bucket, those of changes at or below `ChangeIDTail.settled`: bounded work
+    /// however long the log is.
+    /// - Returns: the row that tells whether the hit is real; 0 when retention has cut it and the hash alone decides;
+    ///   nil when no such ccid is known.
+    func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID?
     /// Writes the group in one transaction and returns when it is durable.
     /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` a
     ///   crash may still bring the batch back; a change sent again is then found by its ccid.)
     func commit(_ batch: WriteBatch) throws(StoreError)
     /// Makes one small durable write, to find out whether commits work (again).
     func probe() throws(StoreError)
-    /// Writes what a keeper has planned. Returns the floors it moved, for the owners of those buckets.
-    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove]
+    /// Writes what a keeper has planned. Returns the buckets whose marks it moved, for their owner.
+    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove]
 }
 
 /// Plans background work over its own reader; the writer applies it between groups.
@@ -91,8 +96,11 @@ public protocol StoreKeeper: AnyObject {
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch?
 }
 
-/// A bucket's log now begins above `floor`.
-public struct FloorMove: Hashable, Sendable {
+/// Where a bucket's marks stand after background work that moved one of them.
+public struct BucketMove: Hashable, Sendable {
     public let bucket: BucketRow
+    /// The log begins above.
     public let floor: GlobalID
+    /// `ChangeIDTail.settled`.
+    public let settled: GlobalID
 }

@@ -9,20 +9,24 @@ final class ActiveBucket: RecencyNode {
     var record: BucketRecord?
     /// True from the first change until it is durable.
     var isNew: Bool = false
-    /// Every ccid of the retained log and what retention left, by keyed hash; the row tells whether a hit is real.
-    private(set) var changeIDs: [UInt64: GlobalID]
+    /// Ccids of the newest changes by keyed hash: all above `settled`. The row tells whether a hit is real.
+    private(set) var changeIDs: [UInt64: GlobalID] = [:]
+    /// Ccids of changes up to here the store looks up.
+    private var settled: GlobalID = 0
     /// Objects in use.
     var entities: [EntityKey: ActiveEntity] = [:]
     /// Place among the open group's buckets; nil when the group does not touch it.
     var groupIndex: Int?
 
-    init(id: BucketID, tag: UInt32, record: BucketRecord?, changeIDs: [ChangeIDEntry]) {
+    init(id: BucketID, tag: UInt32, record: BucketRecord?, changeIDs: ChangeIDTail?) {
         self.id = id
         self.tag = tag
         self.record = record
-        self.changeIDs = .init(minimumCapacity: changeIDs.count)
         super.init()
-        for entry: ChangeIDEntry in changeIDs { self.changeIDs[entry.hash] = entry.gid }
+        guard let changeIDs: ChangeIDTail else { return }
+        settled = changeIDs.settled
+        self.changeIDs.reserveCapacity(changeIDs.entries.count)
+        for entry: ChangeIDEntry in changeIDs.entries { self.changeIDs[entry.hash] = entry.gid }
     }
 
     /// Newest change, 0 when there is none.
@@ -38,11 +42,22 @@ final class ActiveBucket: RecencyNode {
         case known
         /// The row `gid` tells.
         case perhaps(GlobalID)
+        /// It is not among the newest: the store knows the older ones.
+        case notInTail
     }
 
     func sighting(ofHash hash: UInt64) -> Sighting {
-        guard let gid: GlobalID = changeIDs[hash] else { return .new }
-        return gid <= (record?.floor ?? 0) ? .known : .perhaps(gid)
+        let floor: GlobalID = record?.floor ?? 0
+        guard let gid: GlobalID = changeIDs[hash] else { return settled > 0 || floor > 0 ? .notInTail : .new }
+        return gid <= floor ? .known : .perhaps(gid)
+    }
+
+    /// Background work has moved the bucket's marks.
+    func take(_ move: BucketMove) {
+        record?.floor = move.floor
+        guard move.settled > settled else { return }
+        settled = move.settled
+        changeIDs = changeIDs.filter { $0.value > move.settled }
     }
 
     func noteChangeID(hash: UInt64, gid: GlobalID) { changeIDs[hash] = gid }

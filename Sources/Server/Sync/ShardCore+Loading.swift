@@ -10,10 +10,9 @@ extension ShardCore {
         } else {
             bucket = try reading { () throws(StoreError) in
                 let record: BucketRecord? = try store.bucket(id)
-                let changeIDs: [ChangeIDEntry] =
-                    try record.map { (record) throws(StoreError) in
-                        try store.changeIDs(in: record.row)
-                    } ?? []
+                let changeIDs: ChangeIDTail? = try record.map { (record) throws(StoreError) in
+                    try store.changeIDTail(of: record.row)
+                }
                 return ActiveBucket(id: id, tag: codec.tag(of: id), record: record, changeIDs: changeIDs)
             }
             buckets[id] = bucket

@@ -81,17 +81,18 @@ public final class ShardCore {
     /// Writes background work between two groups.
     ///
     /// - Throws: when the store refuses it; nothing has changed then.
-    /// - Returns: the floors it moved, for the readers of those buckets.
-    public func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove] {
+    /// - Returns: the buckets whose marks it moved.
+    public func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         precondition(group.requests.isEmpty, "background work belongs between groups, after a commit")
-        let moves: [FloorMove] = try store.apply(work)
-        for move: FloorMove in moves {
+        let moves: [BucketMove] = try store.apply(work)
+        for move: BucketMove in moves {
             guard let bucket: ActiveBucket = buckets.values.first(where: { $0.record?.row == move.bucket }) else {
                 continue
             }
-            bucket.record?.floor = move.floor
-            // Their chains may now end elsewhere.
-            dropEntities(of: bucket)
+            // The objects' chains may now end elsewhere.
+            if bucket.record?.floor != move.floor { dropEntities(of: bucket) }
+            bucket.take(move)
+            bucketRecency.use(bucket, bytes: bucket.memory)
         }
         return moves
     }
@@ -138,6 +139,13 @@ public final class ShardCore {
                 return group.batch.changes[Int(gid - group.firstGlobalID)].changeID == changeID
             }
             return try reading { () throws(StoreError) in try store.confirms(changeID, at: gid) }
+        case .notInTail:
+            guard let record: BucketRecord = bucket.record else { return false }
+            return try reading { () throws(StoreError) in
+                guard let gid: GlobalID = try store.settledChange(hash: hash, in: record) else { return false }
+                if gid == 0 { return true }
+                return try store.confirms(changeID, at: gid)
+            }
         }
     }
 

@@ -99,6 +99,19 @@ final class StoreDriver {
         batch.removeAll()
     }
 
+    /// Changes of the bucket whose ccids the store knows, as a shard asks for them.
+    func knownChanges(in bucket: BucketRecord) throws -> Set<GlobalID> {
+        let tail: ChangeIDTail = try writer.changeIDTail(of: bucket.row)
+        let newest: [UInt64: GlobalID] = .init(tail.entries.map { ($0.hash, $0.gid) }) { first, _ in first }
+        var known: Set<GlobalID> = []
+        for change: ChangeRecord in buckets[bucket.id]?.log ?? [] {
+            let hash: UInt64 = writer.identity.hash(of: change.changeID)
+            let found: GlobalID? = try newest[hash] ?? writer.settledChange(hash: hash, in: bucket)
+            if found == change.gid || found == 0 { known.insert(change.gid) }
+        }
+        return known
+    }
+
     // MARK: Random work
 
     /// One random edit, creation or deletion among `keys` objects.

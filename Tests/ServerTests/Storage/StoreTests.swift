@@ -143,7 +143,7 @@ import ThicketTestSupport
         let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
         try driver.run(60, in: ids)
         let bucket: StoreDriver.Bucket = try #require(driver.buckets[ids[0]])
-        let entries: [ChangeIDEntry] = try driver.writer.changeIDs(in: bucket.record.row)
+        let entries: [ChangeIDEntry] = try driver.writer.changeIDTail(of: bucket.record.row).entries
         let wanted: Set<ChangeIDEntry> = Set(
             bucket.log.map { ChangeIDEntry(hash: store.identity.hash(of: $0.changeID), gid: $0.gid) })
         #expect(Set(entries) == wanted && entries.count == bucket.log.count)

@@ -3,8 +3,8 @@ import ThicketSQLite
 
 /// The audit itself, over one state of the store.
 final class StoreAuditor {
-    private let reader: SQLiteReader
-    private(set) var findings: StoreFindings = .init()
+    let reader: SQLiteReader
+    var findings: StoreFindings = .init()
     /// Log rows reached through the buckets' chains and through the objects' chains; both must be all there are.
     private var reachedByBuckets: Int64 = 0
     private var reachedByObjects: Int64 = 0
@@ -61,6 +61,7 @@ final class StoreAuditor {
         }
         try auditKeptBodies(bucket)
         try auditSegments(bucket)
+        try auditChangeIDs(bucket)
     }
 
     private func auditChain(of bucket: BucketRecord) throws(StoreError) {
@@ -206,50 +207,12 @@ final class StoreAuditor {
         if broken > 0 { findings.report("bucket \(bucket.row): \(broken) kept bodies are no objects") }
     }
 
-    private func auditSegments(_ bucket: BucketRecord) throws(StoreError) {
-        var rows: [(id: Int64, high: GlobalID, count: Int64)] = []
-        try storing("listing segments") { () throws(SQLiteError) in
-            try reader.database.statement("SELECT id, high, count FROM seg WHERE b = ?1 ORDER BY high")
-                .bind(1, bucket.row).forEach { (row) throws(SQLiteError) in
-                    rows.append((row.integer(0), row.integer(1), row.integer(2)))
-                }
-        }
-        for row in rows {
-            findings.segments += 1
-            try noting("bucket \(bucket.row), segment \(row.id)") { () throws(StoreError) in
-                try auditSegment(row.id, row.high, row.count, bucket)
-            }
-        }
-    }
-
-    private func auditSegment(
-        _ row: Int64, _ high: GlobalID, _ count: Int64, _ bucket: BucketRecord
-    ) throws(StoreError) {
-        let content: [UInt8] = try storing("reading a segment") { () throws(SQLiteError) in
-            try reader.database.statement("SELECT content FROM seg WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
-                ?? []
-        }
-        guard let segment: Segment = .init(content), segment.count == count else { throw broken("it is no segment") }
-        var above: GlobalID = high + 1
-        for place: Int in 0..<segment.count {
-            let gid: GlobalID = segment.gid(place)
-            guard gid < above else { throw broken("its objects are not newest first") }
-            above = gid
-            let key: EntityKey = try .stored(segment.key(place))
-            guard let head: EntityRecord = try reader.entityRecord(key, bucket.row), head.gid == gid else { continue }
-            guard head.version == segment.version(place) else { throw broken("change \(gid) has another version here") }
-            guard let body: [UInt8] = try reader.replay(to: gid, version: head.version, key, bucket.row)?.body,
-                try BodyReplay.parse(body, gid) == BodyReplay.parse(segment.body(place), gid)
-            else { throw broken("change \(gid) has another body here") }
-        }
-    }
-
     // MARK: Findings
 
-    private func broken(_ what: String) -> StoreError { StoreError(.corrupt, what) }
+    func broken(_ what: String) -> StoreError { StoreError(.corrupt, what) }
 
     /// What is wrong with one thing is a finding; the audit goes on with the next.
-    private func noting(_ what: String, _ body: () throws(StoreError) -> Void) throws(StoreError) {
+    func noting(_ what: String, _ body: () throws(StoreError) -> Void) throws(StoreError) {
         do {
             try body()
         } catch {

@@ -60,18 +60,61 @@ public struct MaintenanceBatch: Sendable, Hashable {
         public let freshBytes: Int64
     }
 
-    /// Hashes of ccids that need not be kept any longer.
+    /// Hashes of cut rows' ccids that need not be kept any longer.
     public struct Forgetting: Sendable, Hashable {
         public let bucket: BucketRow
-        /// Those of changes older than this (milliseconds since 1970).
-        public let before: Int64
+        public let hashes: [UInt64]
+    }
+
+    /// The ccids of a stretch of a bucket's log as one block: they are settled.
+    public struct ChangeIDRun: Sendable, Hashable {
+        public let bucket: BucketRow
+        /// The bucket's `settled` when this was planned; the run is passed over if it has moved since.
+        public let settledBefore: GlobalID
+        /// The newest change of the stretch: `settled` from now on.
+        public let settled: GlobalID
+        /// Sorted block; empty when the stretch has no rows any more.
+        public let block: [UInt8]
+        /// Changes that the bucket counts as not settled and that are settled, or gone, by this.
+        public let count: Int64
+    }
+
+    /// A stretch of a bucket's settled ccids, by hash, written anew with what the runs add to it.
+    public struct ChangeIDMerge: Sendable, Hashable {
+        public let bucket: BucketRow
+        /// First and last hash of the stretch. All blocks that begin in it are replaced.
+        public let first: UInt64
+        public let last: UInt64
+        /// Ascending; the first begins at `first`.
+        public let blocks: [HashBlock]
+        /// Set by the merge's last stretch: runs up to this change are in the blocks now, and go.
+        public let mergedRuns: GlobalID?
+    }
+
+    /// Ccids from one hash on.
+    public struct HashBlock: Sendable, Hashable {
+        public let low: UInt64
+        public let block: [UInt8]
+    }
+
+    /// Rows of client names that no change names any more.
+    public struct UnusedClients: Sendable, Hashable {
+        public let rows: [Int64]
+        /// The newest change that was looked at: the writer looks at those after it.
+        public let through: GlobalID
     }
 
     public var cuts: [Cut] = []
     public var segments: [SegmentWork] = []
     public var forgettings: [Forgetting] = []
+    public var changeIDRuns: [ChangeIDRun] = []
+    public var changeIDMerges: [ChangeIDMerge] = []
+    public var unusedClients: UnusedClients?
 
     public init() {}
 
-    public var isEmpty: Bool { cuts.isEmpty && segments.isEmpty && forgettings.isEmpty }
+    public var isEmpty: Bool {
+        cuts.isEmpty && segments.isEmpty && forgettings.isEmpty && changeIDRuns.isEmpty && changeIDMerges.isEmpty
+            && unusedClients == nil
+    }
 }

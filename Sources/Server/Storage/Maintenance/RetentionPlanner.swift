@@ -8,8 +8,8 @@ protocol RetentionSource: StoreReader {
     ) throws(StoreError) -> Result
     /// Versions of the object whose bodies are kept apart from the log, ascending.
     func keptVersions(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> [Version]
-    /// Whether hashes of ccids are kept whose changes are older than `before` (milliseconds since 1970).
-    func hasOldChangeIDs(in bucket: BucketRow, before: Int64) throws(StoreError) -> Bool
+    /// Hashes of cut rows' ccids whose changes are older than `before` (milliseconds since 1970), at most `limit`.
+    func oldChangeIDs(in bucket: BucketRow, before: Int64, limit: Int) throws(StoreError) -> [UInt64]
 }
 
 /// Visits the buckets one after the other and plans what is cut from their logs, in pieces of bounded size.
@@ -22,6 +22,10 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
     private let settings: RetentionSettings
     /// Rows still to be cut from the bucket that is being worked on, oldest first.
     private var pending: (bucket: BucketRow, floor: GlobalID, rows: ArraySlice<GlobalID>)?
+    /// A bucket that has more hashes to forget.
+    private var forgetful: BucketRow?
+    /// The hashes planned last.
+    private var forgotten: [UInt64] = []
     /// The bucket visited last in the current visit of all; nil between two visits.
     private var visited: BucketRow?
     private var nextVisit: Int64 = .min
@@ -36,6 +40,9 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
 
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
         if let batch: MaintenanceBatch = try nextCut() { return batch }
+        if let bucket: BucketRow = forgetful, let batch: MaintenanceBatch = try nextForgetting(bucket, now: now) {
+            return batch
+        }
         if visited == nil {
             guard now >= nextVisit else { return nil }
             visited = 0
@@ -54,9 +61,8 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
 
     private func visit(_ bucket: BucketRecord, now: Int64) throws(StoreError) -> MaintenanceBatch? {
         var batch: MaintenanceBatch = .init()
-        let forgetBefore: Int64 = now - settings.changeIDAgeMin
-        if bucket.floor > 0, try reader.hasOldChangeIDs(in: bucket.row, before: forgetBefore) {
-            batch.forgettings.append(.init(bucket: bucket.row, before: forgetBefore))
+        if bucket.floor > 0, let forgetting: MaintenanceBatch = try nextForgetting(bucket.row, now: now) {
+            batch.forgettings = forgetting.forgettings
         }
         let rows: [GlobalID] = try rowsToCut(bucket, now: now)
         if !rows.isEmpty {
@@ -64,6 +70,19 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
             if let cut: MaintenanceBatch = try nextCut() { batch.cuts = cut.cuts }
         }
         return batch.isEmpty ? nil : batch
+    }
+
+    /// A piece of the hashes whose time has come.
+    private func nextForgetting(_ bucket: BucketRow, now: Int64) throws(StoreError) -> MaintenanceBatch? {
+        let hashes: [UInt64] = try reader.oldChangeIDs(
+            in: bucket, before: now - settings.changeIDAgeMin, limit: settings.rowsPerBatch)
+        // A piece that is not full was the last. One that comes again was not applied: it waits for the next visit.
+        forgetful = hashes.count == settings.rowsPerBatch && hashes != forgotten ? bucket : nil
+        defer { forgotten = hashes }
+        guard !hashes.isEmpty, hashes != forgotten else { return nil }
+        var batch: MaintenanceBatch = .init()
+        batch.forgettings = [.init(bucket: bucket, hashes: hashes)]
+        return batch
     }
 
     /// The prefix of the log that may go, oldest first.

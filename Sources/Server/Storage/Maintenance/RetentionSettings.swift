@@ -23,6 +23,16 @@ public struct RetentionSettings: Sendable, Hashable {
     public var segmentLogBytesMin: Int = 1 << 20
     /// Milliseconds between two looks for such buckets.
     public var segmentInterval: Int64 = 5_000
+    /// Ccids in one block; a bucket's ccids are settled as soon as it has so many more.
+    public var changeIDsPerBlock: Int = 2_048
+    /// Blocks in the order of the log after which a bucket's blocks are merged in the order of their hashes.
+    public var changeIDRunsMax: Int = 32
+    /// Milliseconds between two looks for buckets whose ccids are to be settled.
+    public var changeIDInterval: Int64 = 2_000
+    /// Milliseconds between two looks for client names that nothing names any more (a day).
+    public var clientInterval: Int64 = 86_400_000
+    /// Log rows looked at in one read when looking for them.
+    public var clientScanRows: Int = 10_000
 
     public init() {}
 

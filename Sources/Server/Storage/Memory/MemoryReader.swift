@@ -101,15 +101,6 @@ class MemoryReader: StoreReader {
         return try state.page(query, of: made)
     }
 
-    final func changeIDs(in bucket: BucketRow) throws(StoreError) -> [ChangeIDEntry] {
-        let state: MemoryState = try state()
-        var entries: [ChangeIDEntry] = (state.oldChangeIDs[bucket] ?? [:]).keys.map { ChangeIDEntry(hash: $0, gid: 0) }
-        for change: ChangeRecord in state.changes.values where change.bucket == bucket {
-            entries.append(ChangeIDEntry(hash: identity.hash(of: change.changeID), gid: change.gid))
-        }
-        return entries
-    }
-
     final func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool {
         try state().changes[gid]?.changeID == changeID
     }
@@ -124,8 +115,11 @@ extension MemoryReader: RetentionSource {
         _ body: (any LogSource) throws(StoreError) -> Result
     ) throws(StoreError) -> Result { try body(try state()) }
 
-    final func hasOldChangeIDs(in bucket: BucketRow, before: Int64) throws(StoreError) -> Bool {
-        try state().oldChangeIDs[bucket]?.values.contains { $0 < before } ?? false
+    final func oldChangeIDs(
+        in bucket: BucketRow, before: Int64, limit: Int
+    ) throws(StoreError) -> [UInt64] {
+        let old: [UInt64: Int64] = try state().oldChangeIDs[bucket] ?? [:]
+        return Array(old.filter { $0.value < before }.keys.sorted().prefix(limit))
     }
 
     final func keptVersions(
@@ -144,6 +138,18 @@ final class MemoryWriter: MemoryReader, StoreWriter {
         }
     }
 
+    /// All of them: nothing in memory needs settling.
+    func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail {
+        let state: MemoryState = try state()
+        var entries: [ChangeIDEntry] = (state.oldChangeIDs[bucket] ?? [:]).keys.map { ChangeIDEntry(hash: $0, gid: 0) }
+        for change: ChangeRecord in state.changes.values where change.bucket == bucket {
+            entries.append(ChangeIDEntry(hash: identity.hash(of: change.changeID), gid: change.gid))
+        }
+        return ChangeIDTail(entries: entries, settled: 0)
+    }
+
+    func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? { nil }
+
     func commit(_ batch: WriteBatch) throws(StoreError) {
         if batch.isEmpty { return }
         _ = try store.commit(life: life, changes: batch.count) { (state: inout MemoryState) throws(StoreError) in
@@ -156,7 +162,7 @@ final class MemoryWriter: MemoryReader, StoreWriter {
         _ = try store.commit(life: life, changes: 0) { (_: inout MemoryState) throws(StoreError) in [] }
     }
 
-    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove] {
+    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         if work.isEmpty { return [] }
         return try store.commit(life: life, changes: 0) { (state: inout MemoryState) throws(StoreError) in
             state.write(work)

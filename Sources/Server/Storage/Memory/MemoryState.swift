@@ -47,8 +47,8 @@ struct MemoryState: Sendable {
         }
     }
 
-    mutating func write(_ work: MaintenanceBatch) -> [FloorMove] {
-        var moves: [FloorMove] = []
+    mutating func write(_ work: MaintenanceBatch) -> [BucketMove] {
+        var moves: [BucketMove] = []
         for cut: MaintenanceBatch.Cut in work.cuts where buckets[cut.bucket]?.floor == cut.floorBefore {
             for row: GlobalID in cut.rows { changes[row] = nil }
             for old: MaintenanceBatch.OldChangeID in cut.changeIDs {
@@ -61,10 +61,10 @@ struct MemoryState: Sendable {
                 keptBodies[KeptPlace(bucket: cut.bucket, key: dropped.key, version: dropped.version)] = nil
             }
             buckets[cut.bucket]?.floor = cut.floor
-            moves.append(FloorMove(bucket: cut.bucket, floor: cut.floor))
+            moves.append(BucketMove(bucket: cut.bucket, floor: cut.floor, settled: 0))
         }
         for forgetting: MaintenanceBatch.Forgetting in work.forgettings {
-            oldChangeIDs[forgetting.bucket] = oldChangeIDs[forgetting.bucket]?.filter { $0.value >= forgetting.before }
+            for hash: UInt64 in forgetting.hashes { oldChangeIDs[forgetting.bucket]?[hash] = nil }
         }
         return moves
     }

@@ -63,14 +63,14 @@ public final class MemoryStore: Store {
 
     /// Runs one commit through the fault plan.
     func commit(
-        life: Int, changes: Int, _ write: (inout MemoryState) throws(StoreError) -> [FloorMove]
-    ) throws(StoreError) -> [FloorMove] {
-        try shared.withLock { (shared) throws(StoreError) -> [FloorMove] in
+        life: Int, changes: Int, _ write: (inout MemoryState) throws(StoreError) -> [BucketMove]
+    ) throws(StoreError) -> [BucketMove] {
+        try shared.withLock { (shared) throws(StoreError) -> [BucketMove] in
             guard shared.life == life else { throw StoreError(.closed, "the store has crashed") }
             shared.commits += 1
             let fault: CommitFault = faults?(CommitPoint(number: shared.commits, changes: changes)) ?? .none
             if case .fail(let error) = fault { throw error }
-            let moves: [FloorMove] = fault == .crashBefore ? [] : try write(&shared.state)
+            let moves: [BucketMove] = fault == .crashBefore ? [] : try write(&shared.state)
             guard fault == .none else {
                 shared.isDown = true
                 shared.life += 1

@@ -12,6 +12,8 @@ struct Queries {
     let clientName: Statement
     let bucket: Statement
     let bucketRow: Statement
+    let bucketMarks: Statement
+    let oldChangeID: Statement
     let segmentFor: Statement
     let segmentBelow: Statement
     let segmentContent: Statement
@@ -29,6 +31,8 @@ struct Queries {
         bucket = try database.prepare(
             "SELECT id, head, floor FROM bucket WHERE app = ?1 AND owner = ?2 AND name = ?3")
         bucketRow = try database.prepare("SELECT head, floor FROM bucket WHERE id = ?1")
+        bucketMarks = try database.prepare("SELECT head, floor, settled FROM bucket WHERE id = ?1")
+        oldChangeID = try database.prepare("SELECT 1 FROM old_ccid WHERE b = ?1 AND h = ?2")
         segmentFor = try database.prepare(
             "SELECT id, high FROM seg WHERE b = ?1 AND high >= ?2 ORDER BY high LIMIT 1")
         segmentBelow = try database.prepare(

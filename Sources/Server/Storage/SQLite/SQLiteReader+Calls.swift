@@ -157,29 +157,42 @@ extension SQLiteReader: StoreReader {
 
     // MARK: ccids
 
-    final func changeIDs(in bucket: BucketRow) throws(StoreError) -> [ChangeIDEntry] {
+    /// The hash of one change's ccid, and the bucket's change before.
+    final func changeIDEntry(
+        _ gid: GlobalID
+    ) throws(StoreError) -> (entry: ChangeIDEntry, previousOfBucket: GlobalID) {
+        let row: (previous: GlobalID, changeID: PackedChangeID)? = try storing("reading a ccid") {
+            () throws(SQLiteError) in
+            try queries.changeID.bind(1, gid).first { ($0.integer(0), PackedChangeID($0, 1)) }
+        }
+        guard let row, row.previous < gid, let text: String = row.changeID.changeIDText else {
+            throw StoreError(.corrupt, "change \(gid) of a bucket's chain is missing or broken")
+        }
+        return (ChangeIDEntry(hash: identity.hash(of: try .stored(text)), gid: gid), row.previous)
+    }
+
+    final func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail {
         try reading { () throws(StoreError) in
-            guard let record = try bucketRecord(bucket) else { return [] }
+            typealias Marks = (head: GlobalID, floor: GlobalID, settled: GlobalID)
+            let marks: Marks? = try storing("reading a bucket") { () throws(SQLiteError) in
+                try queries.bucketMarks.bind(1, bucket).first { ($0.integer(0), $0.integer(1), $0.integer(2)) }
+            }
+            guard let marks else { return ChangeIDTail(entries: [], settled: 0) }
             var entries: [ChangeIDEntry] = []
-            var place: GlobalID = record.head
-            while place > record.floor {
-                let row: (previous: GlobalID, changeID: PackedChangeID)? = try storing("reading a ccid") {
-                    () throws(SQLiteError) in
-                    try queries.changeID.bind(1, place).first { ($0.integer(0), PackedChangeID($0, 1)) }
-                }
-                guard let row, row.previous < place, let text: String = row.changeID.changeIDText else {
-                    throw StoreError(.corrupt, "change \(place) of a bucket's chain is missing or broken")
-                }
-                entries.append(ChangeIDEntry(hash: identity.hash(of: try .stored(text)), gid: place))
-                place = row.previous
+            var place: GlobalID = marks.head
+            while place > max(marks.floor, marks.settled) {
+                let found = try changeIDEntry(place)
+                entries.append(found.entry)
+                place = found.previousOfBucket
             }
-            try storing("reading old ccids") { () throws(SQLiteError) in
-                try database.statement("SELECT h FROM old_ccid WHERE b = ?1").bind(1, bucket).forEach {
-                    (row) throws(SQLiteError) in
-                    entries.append(ChangeIDEntry(hash: UInt64(bitPattern: row.integer(0)), gid: 0))
-                }
-            }
-            return entries
+            return ChangeIDTail(entries: entries, settled: marks.settled)
+        }
+    }
+
+    /// Whether the hash is one of those that cut rows left.
+    final func isOldChangeID(_ hash: UInt64, in bucket: BucketRow) throws(StoreError) -> Bool {
+        try storing("looking for an old ccid") { () throws(SQLiteError) in
+            try queries.oldChangeID.bind(1, bucket).bind(2, Int64(bitPattern: hash)).first { _ in true } ?? false
         }
     }
 

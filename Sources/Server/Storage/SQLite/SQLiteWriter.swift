@@ -6,15 +6,17 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private let store: SQLiteStore
     private let inserts: Inserts
     /// Rows of client names, so that a name is written once. Bounded; what falls out is looked up again.
-    private var clientRows: [ClientID: Int64] = [:]
+    var clientRows: [ClientID: Int64] = [:]
     private var lastClientRow: Int64
     /// The log's pages when it was last asked to begin anew: tried again only when it has grown further.
     private var pagesAtRestart: Int = 0
+    var settledIDs: SettledChangeIDs
 
     private static let clientRowsMax: Int = 20_000
 
     init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
         self.store = store
+        settledIDs = SettledChangeIDs(bytesMax: store.settings.changeIDBytesMax)
         (inserts, lastClientRow) = try storing("preparing the writes") { () throws(SQLiteError) in
             (try Inserts(database), try database.integer("SELECT max(id) FROM client") ?? 0)
         }
@@ -27,10 +29,10 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if batch.isEmpty { return }
         restartLogIfLong()
         try writing("committing a group") { () throws(SQLiteError) in
-            var freshBytes: [BucketRow: Int64] = [:]
+            var news: [BucketRow: News] = [:]
             for change: ChangeRecord in batch.changes {
                 try insert(change)
-                freshBytes[change.bucket, default: 0] += Int64(change.diff.count + (change.keyframe?.count ?? 0))
+                news[change.bucket, default: News()].add(change)
             }
             for entity: WriteBatch.EntityWrite in batch.entities {
                 try inserts.entity.bind(1, entity.bucket).bind(2, entity.record.key.text)
@@ -38,27 +40,18 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                     .bind(6, entity.record.isDeleted ? 1 : 0).run()
             }
             for bucket: BucketRecord in batch.buckets {
-                try write(bucket, isNew: batch.newBuckets.contains(bucket.row), freshBytes[bucket.row] ?? 0)
+                try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news[bucket.row] ?? News())
             }
         }
     }
 
-    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [FloorMove] {
-        if work.isEmpty { return [] }
-        restartLogIfLong()
-        var moves: [FloorMove] = []
-        try writing("applying background work") { () throws(SQLiteError) in
-            for cut: MaintenanceBatch.Cut in work.cuts {
-                guard try cutLog(cut) else { continue }
-                moves.append(FloorMove(bucket: cut.bucket, floor: cut.floor))
-            }
-            for segments: MaintenanceBatch.SegmentWork in work.segments { try replaceSegments(segments) }
-            for forgetting: MaintenanceBatch.Forgetting in work.forgettings {
-                try database.statement("DELETE FROM old_ccid WHERE b = ?1 AND ts < ?2")
-                    .bind(1, forgetting.bucket).bind(2, forgetting.before).run()
-            }
+    func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? {
+        // Of a row that was cut, `old_ccid` alone knows, and for how long.
+        if let gid: GlobalID = try settledIDs.position(of: hash, in: bucket.row, database), gid > bucket.floor {
+            return gid
         }
-        return moves
+        guard bucket.floor > 0, try isOldChangeID(hash, in: bucket.row) else { return nil }
+        return 0
     }
 
     func probe() throws(StoreError) {
@@ -69,7 +62,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     /// One transaction: written and synced when this returns, undone when it throws.
-    private func writing(_ what: StaticString, _ body: () throws(SQLiteError) -> Void) throws(StoreError) {
+    func writing(_ what: StaticString, _ body: () throws(SQLiteError) -> Void) throws(StoreError) {
         let clientRow: Int64 = lastClientRow
         do {
             try database.begin(.immediate)
@@ -125,55 +118,18 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         return lastClientRow
     }
 
-    private func write(_ bucket: BucketRecord, isNew: Bool, _ freshBytes: Int64) throws(SQLiteError) {
+    private func write(_ bucket: BucketRecord, isNew: Bool, _ news: News) throws(SQLiteError) {
         guard isNew else {
-            try inserts.bucketHead.bind(1, bucket.head).bind(2, freshBytes).bind(3, bucket.row).run()
+            try inserts.bucketHead.bind(1, bucket.head).bind(2, news.bytes).bind(3, news.changes)
+                .bind(4, bucket.row).run()
             guard database.changedRows == 1 else {
                 throw SQLiteError.refused("bucket row \(bucket.row) is missing")
             }
             return
         }
         try inserts.bucket.bind(1, bucket.row).bind(2, bucket.id.app.text).bind(3, bucket.id.user.text)
-            .bind(4, bucket.id.name.text).bind(5, bucket.head).bind(6, bucket.floor).bind(7, freshBytes).run()
-    }
-
-    // MARK: Background work
-
-    private func cutLog(_ cut: MaintenanceBatch.Cut) throws(SQLiteError) -> Bool {
-        try database.statement("UPDATE bucket SET floor = ?1 WHERE id = ?2 AND floor = ?3")
-            .bind(1, cut.floor).bind(2, cut.bucket).bind(3, cut.floorBefore).run()
-        guard database.changedRows == 1 else { return false }
-        for kept: MaintenanceBatch.KeptBody in cut.keptBodies {
-            try database.statement("INSERT OR REPLACE INTO ver (b, k, ver, body) VALUES (?1, ?2, ?3, ?4)")
-                .bind(1, cut.bucket).bind(2, kept.key.text).bind(3, kept.version).bind(4, kept.body).run()
-        }
-        for dropped: MaintenanceBatch.KeptVersion in cut.droppedBodies {
-            try database.statement("DELETE FROM ver WHERE b = ?1 AND k = ?2 AND ver = ?3")
-                .bind(1, cut.bucket).bind(2, dropped.key.text).bind(3, dropped.version).run()
-        }
-        for old: MaintenanceBatch.OldChangeID in cut.changeIDs {
-            try database.statement("INSERT OR REPLACE INTO old_ccid (b, h, ts) VALUES (?1, ?2, ?3)")
-                .bind(1, cut.bucket).bind(2, Int64(bitPattern: old.hash)).bind(3, old.timestamp).run()
-        }
-        let delete: Statement = try database.statement("DELETE FROM chg WHERE gid = ?1")
-        for row: GlobalID in cut.rows { try delete.bind(1, row).run() }
-        return true
-    }
-
-    private func replaceSegments(_ work: MaintenanceBatch.SegmentWork) throws(SQLiteError) {
-        try database.statement("DELETE FROM seg WHERE b = ?1 AND high > ?2 AND high <= ?3")
-            .bind(1, work.bucket).bind(2, work.above).bind(3, work.through).run()
-        for segment: MaintenanceBatch.Segment in work.segments {
-            let row: Statement = try database.statement(
-                "INSERT INTO seg (b, high, count, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5)")
-            row.bind(1, work.bucket).bind(2, segment.high).bind(3, Int64(segment.count))
-                .bind(4, Int64(segment.content.count))
-            try segment.content.withUnsafeBufferPointer { (content) throws(SQLiteError) in
-                try row.bind(5, inPlace: UnsafeRawBufferPointer(content)).run()
-            }
-        }
-        try database.statement("UPDATE bucket SET fresh = max(fresh - ?1, 0) WHERE id = ?2")
-            .bind(1, work.freshBytes).bind(2, work.bucket).run()
+            .bind(4, bucket.id.name.text).bind(5, bucket.head).bind(6, bucket.floor).bind(7, news.bytes)
+            .bind(8, news.changes).run()
     }
 
     // MARK: The log's length
@@ -182,7 +138,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     ///
     /// The keeper has moved most pages by then. When readers hold the log (a backup may, for seconds) the writer goes
     /// on after a short wait, and tries again when it has grown by as much as the keeper begins at.
-    private func restartLogIfLong() {
+    func restartLogIfLong() {
         let pages: Int = database.walPages
         guard pages >= store.settings.restartPages, pages >= pagesAtRestart + store.settings.passivePages else {
             return
@@ -206,6 +162,17 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 }
 
+/// What a group adds to one bucket, besides its head.
+private struct News {
+    var bytes: Int64 = 0
+    var changes: Int64 = 0
+
+    mutating func add(_ change: ChangeRecord) {
+        bytes += Int64(change.diff.count + (change.keyframe?.count ?? 0))
+        changes += 1
+    }
+}
+
 /// The prepared writes that every group runs.
 private struct Inserts {
     let change: Statement
@@ -225,9 +192,11 @@ private struct Inserts {
             "INSERT OR REPLACE INTO ent (b, k, ver, gid, kf, dead) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
         bucket = try database.prepare(
             """
-            INSERT INTO bucket (id, app, owner, name, head, floor, fresh) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            INSERT INTO bucket (id, app, owner, name, head, floor, fresh, loose)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
             """)
-        bucketHead = try database.prepare("UPDATE bucket SET head = ?1, fresh = fresh + ?2 WHERE id = ?3")
+        bucketHead = try database.prepare(
+            "UPDATE bucket SET head = ?1, fresh = fresh + ?2, loose = loose + ?3 WHERE id = ?4")
         client = try database.prepare("INSERT INTO client (id, name) VALUES (?1, ?2)")
         findClient = try database.prepare("SELECT id FROM client WHERE name = ?1")
     }

@@ -28,7 +28,18 @@ enum Schema {
             body BLOB NOT NULL, UNIQUE (b, k, ver));
         CREATE TABLE seg (id INTEGER PRIMARY KEY, b INTEGER NOT NULL, high INTEGER NOT NULL, count INTEGER NOT NULL,
             bytes INTEGER NOT NULL, content BLOB NOT NULL, UNIQUE (b, high));
+        """,
+        // settled: ccids of changes up to here stand in blocks; loose: changes after it. Rows of idset are never used
+        // twice, so that a block can be remembered by its row.
         """
+        ALTER TABLE bucket ADD COLUMN settled INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE bucket ADD COLUMN loose INTEGER NOT NULL DEFAULT 0;
+        UPDATE bucket SET loose = c.n FROM (SELECT b, count(*) AS n FROM chg GROUP BY b) AS c WHERE bucket.id = c.b;
+        CREATE TABLE idrun (id INTEGER PRIMARY KEY, b INTEGER NOT NULL, high INTEGER NOT NULL, entries BLOB NOT NULL,
+            UNIQUE (b, high));
+        CREATE TABLE idset (id INTEGER PRIMARY KEY AUTOINCREMENT, b INTEGER NOT NULL, low INTEGER NOT NULL,
+            entries BLOB NOT NULL, UNIQUE (b, low));
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

@@ -21,6 +21,8 @@ public struct StoreSettings: Sendable {
     public var walksMax: Int = 64
     /// Positions in all remembered catch-ups together.
     public var catchUpEntriesMax: Int = 2_000_000
+    /// Bytes of settled ccids that the writer remembers.
+    public var changeIDBytesMax: Int = 64 << 20
     /// Pages the file may grow to; nil leaves SQLite's bound (4 TiB).
     public var pagesMax: Int?
     /// A file system registered with SQLite; nil for the usual one.

@@ -1,0 +1,89 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// The blobs built in the background: segments of bodies, blocks of ccids.
+extension StoreAuditor {
+    // MARK: Segments
+
+    /// Every live object up to the newest segment's end stands in the one segment that answers for it, as it is.
+    func auditSegments(_ bucket: BucketRecord) throws(StoreError) {
+        var rows: [(id: Int64, high: GlobalID, count: Int64)] = []
+        try storing("listing segments") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT id, high, count FROM seg WHERE b = ?1 ORDER BY high")
+                .bind(1, bucket.row).forEach { (row) throws(SQLiteError) in
+                    rows.append((row.integer(0), row.integer(1), row.integer(2)))
+                }
+        }
+        guard let top: GlobalID = rows.last?.high else { return }
+        var placed: Int = 0
+        var above: GlobalID = 0
+        for row in rows {
+            findings.segments += 1
+            try noting("bucket \(bucket.row), segment \(row.id)") { () throws(StoreError) in
+                placed += try auditSegment(row.id, above..<row.high, row.count, bucket)
+            }
+            above = row.high
+        }
+        let live: Int64? = try storing("counting objects") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT count(*) FROM ent WHERE b = ?1 AND dead = 0 AND gid <= ?2")
+                .bind(1, bucket.row).bind(2, top).first { $0.integer(0) }
+        }
+        if let live: Int64, live != Int64(placed) {
+            findings.report("bucket \(bucket.row): \(live) live objects below \(top), \(placed) of them in segments")
+        }
+    }
+
+    /// - Parameter range: the segment answers for gids above its start, up to its end.
+    /// - Returns: live objects for which this segment answers.
+    private func auditSegment(
+        _ row: Int64, _ range: Range<GlobalID>, _ count: Int64, _ bucket: BucketRecord
+    ) throws(StoreError) -> Int {
+        let content: [UInt8] = try storing("reading a segment") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT content FROM seg WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
+                ?? []
+        }
+        guard let segment: Segment = .init(content), segment.count == count else { throw broken("it is no segment") }
+        var above: GlobalID = range.upperBound + 1
+        var placed: Int = 0
+        for place: Int in 0..<segment.count {
+            let gid: GlobalID = segment.gid(place)
+            guard gid < above else { throw broken("its objects are not newest first") }
+            above = gid
+            let key: EntityKey = try .stored(segment.key(place))
+            guard let head: EntityRecord = try reader.entityRecord(key, bucket.row), head.gid == gid else { continue }
+            guard head.version == segment.version(place) else { throw broken("change \(gid) has another version here") }
+            guard let body: [UInt8] = try reader.replay(to: gid, version: head.version, key, bucket.row)?.body,
+                try BodyReplay.parse(body, gid) == BodyReplay.parse(segment.body(place), gid)
+            else { throw broken("change \(gid) has another body here") }
+            // A segment that was half replaced still has bodies for which its newer neighbour answers.
+            if gid > range.lowerBound { placed += 1 }
+        }
+        return placed
+    }
+
+    // MARK: ccids
+
+    /// Every settled change is found by the hash of its ccid, as the server looks for it.
+    func auditChangeIDs(_ bucket: BucketRecord) throws(StoreError) {
+        let settled: GlobalID = try storing("reading a bucket") { () throws(SQLiteError) in
+            try reader.queries.bucketMarks.bind(1, bucket.row).first { $0.integer(2) } ?? 0
+        }
+        guard settled > 0 else { return }
+        if settled > bucket.head { findings.report("bucket \(bucket.row): ccids are settled beyond the head") }
+        try noting("bucket \(bucket.row), its ccids") { () throws(StoreError) in
+            var blocks: SettledChangeIDs = .init(bytesMax: 64 << 20)
+            var missing: Int = 0
+            var place: GlobalID = bucket.head
+            while place > bucket.floor {
+                let found: (entry: ChangeIDEntry, previousOfBucket: GlobalID) = try reader.changeIDEntry(place)
+                if place <= settled,
+                    try blocks.position(of: found.entry.hash, in: bucket.row, reader.database) != place
+                {
+                    missing += 1
+                }
+                place = found.previousOfBucket
+            }
+            if missing > 0 { throw broken("\(missing) changes are not found by their ccid") }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// Plans how ccids are settled: those of each further stretch of a bucket's log become a block in the order of the log,
+/// and when there are many such blocks they are merged, stretch by stretch, into the blocks by hash.
+///
+/// So the owner of a bucket that comes into use reads a short tail of the log, whatever lies behind it. A merge may be
+/// broken off anywhere: what stands in both places is found all the same, and the next one begins anew.
+final class ChangeIDPlanner {
+    private struct Stretch {
+        let bucket: BucketRow
+        var settled: GlobalID
+        /// Changes above `settled`, oldest first.
+        var positions: ArraySlice<GlobalID>
+        /// Changes the bucket counted as not settled, less those that were found: cut from the log since.
+        var gone: Int64
+    }
+
+    private struct Merge {
+        let bucket: BucketRow
+        /// The newest change in the runs that are merged.
+        let through: GlobalID
+        /// All their entries, ascending by hash.
+        var entries: ArraySlice<ChangeIDEntry>
+        /// First hashes of the blocks that are left, with their rows, ascending.
+        var blocks: ArraySlice<(low: UInt64, row: Int64)>
+        /// First hash of what is left.
+        var first: UInt64
+    }
+
+    private let reader: SQLiteReader
+    private let settings: RetentionSettings
+    private var stretch: Stretch?
+    private var merge: Merge?
+    private var nextLook: Int64 = .min
+    /// What was planned last: found so again, it was not applied, and waits for the next look.
+    private var planned: (row: BucketRow, settled: GlobalID, loose: Int64)?
+    private var merged: (row: BucketRow, through: GlobalID)?
+
+    init(_ reader: SQLiteReader, _ settings: RetentionSettings) {
+        self.reader = reader
+        self.settings = settings
+    }
+
+    func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
+        while true {
+            if merge != nil { return try reader.reading { () throws(StoreError) in try nextPiece() } }
+            if stretch != nil {
+                let run: MaintenanceBatch? = try reader.reading { () throws(StoreError) in try nextRun() }
+                if let run: MaintenanceBatch { return run }
+            }
+            guard now >= nextLook else { return nil }
+            try reader.reading { () throws(StoreError) in
+                try planMerge()
+                if merge == nil { try planStretch() }
+            }
+            if merge == nil && stretch == nil { nextLook = now + settings.changeIDInterval }
+        }
+    }
+
+    // MARK: Runs
+
+    private func planStretch() throws(StoreError) {
+        typealias Found = (row: BucketRow, head: GlobalID, floor: GlobalID, settled: GlobalID, loose: Int64)
+        let found: Found? = try storing("looking for ccids to settle") { () throws(SQLiteError) in
+            try reader.database.statement(
+                """
+                SELECT id, head, floor, settled, loose FROM bucket WHERE loose >= ?1 ORDER BY loose DESC LIMIT 1
+                """
+            ).bind(1, Int64(settings.changeIDsPerBlock)).first {
+                ($0.integer(0), $0.integer(1), $0.integer(2), $0.integer(3), $0.integer(4))
+            }
+        }
+        guard let found, planned.map({ $0 != (found.row, found.settled, found.loose) }) ?? true else {
+            planned = nil
+            return
+        }
+        planned = (found.row, found.settled, found.loose)
+        let positions: [GlobalID] = try reader.logPositions(
+            from: found.head, after: max(found.settled, found.floor), upTo: found.head)
+        stretch = Stretch(
+            bucket: found.row, settled: found.settled, positions: positions[...],
+            gone: max(found.loose - Int64(positions.count), 0))
+    }
+
+    private func nextRun() throws(StoreError) -> MaintenanceBatch? {
+        guard var work: Stretch = stretch else { return nil }
+        let part: ArraySlice<GlobalID> = work.positions.prefix(settings.changeIDsPerBlock)
+        guard part.count == settings.changeIDsPerBlock || work.gone > 0 else {
+            stretch = nil
+            return nil
+        }
+        // Less than a block is left: only the count is put right.
+        let isWhole: Bool = part.count == settings.changeIDsPerBlock
+        var entries: [ChangeIDEntry] = []
+        if isWhole {
+            for gid: GlobalID in part { entries.append(try reader.changeIDEntry(gid).entry) }
+        }
+        let settled: GlobalID = isWhole ? part.last ?? work.settled : work.settled
+        var batch: MaintenanceBatch = .init()
+        batch.changeIDRuns = [
+            .init(
+                bucket: work.bucket, settledBefore: work.settled, settled: settled,
+                block: ChangeIDBlock(sorted: entries.sorted { $0.hash < $1.hash }).bytes,
+                count: Int64(entries.count) + work.gone)
+        ]
+        work.gone = 0
+        work.settled = settled
+        work.positions = work.positions.dropFirst(entries.count)
+        stretch = isWhole ? work : nil
+        return batch
+    }
+
+    // MARK: Merges
+
+    private func planMerge() throws(StoreError) {
+        let found: (row: BucketRow, through: GlobalID)? = try storing("looking for ccids to merge") {
+            () throws(SQLiteError) in
+            try reader.database.statement("SELECT b, max(high) FROM idrun GROUP BY b HAVING count(*) >= ?1 LIMIT 1")
+                .bind(1, Int64(settings.changeIDRunsMax)).first { ($0.integer(0), $0.integer(1)) }
+        }
+        guard let found, merged.map({ $0 != found }) ?? true else {
+            merged = nil
+            return
+        }
+        merged = found
+        var contents: [[UInt8]] = []
+        var blocks: [(low: UInt64, row: Int64)] = []
+        try storing("listing blocks of ccids") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT entries FROM idrun WHERE b = ?1").bind(1, found.row)
+                .forEach { (row) throws(SQLiteError) in contents.append(row.bytes(0)) }
+            try reader.database.statement("SELECT low, id FROM idset WHERE b = ?1 ORDER BY low").bind(1, found.row)
+                .forEach { (row) throws(SQLiteError) in
+                    blocks.append((UInt64(column: row.integer(0)), row.integer(1)))
+                }
+        }
+        var entries: [ChangeIDEntry] = []
+        for content: [UInt8] in contents { entries += try ChangeIDBlock(content).entries }
+        entries.sort { $0.hash < $1.hash }
+        merge = Merge(
+            bucket: found.row, through: found.through, entries: entries[...], blocks: blocks[...], first: 0)
+    }
+
+    /// Writes the next blocks anew: as many as one transaction takes.
+    private func nextPiece() throws(StoreError) -> MaintenanceBatch? {
+        guard var work: Merge = merge else { return nil }
+        let floor: GlobalID = try reader.bucketRecord(work.bucket)?.floor ?? 0
+        var old: [ChangeIDEntry] = []
+        while let block = work.blocks.first,
+            old.count * ChangeIDBlock.entryBytes < max(settings.bytesPerBatch / 2, 1)
+        {
+            work.blocks.removeFirst()
+            old += try contents(of: block.row)
+        }
+        let last: UInt64 = work.blocks.first.map { $0.low - 1 } ?? .max
+        let fresh: ArraySlice<ChangeIDEntry> = work.entries.prefix { $0.hash <= last }
+        work.entries = work.entries.dropFirst(fresh.count)
+        let all: [ChangeIDEntry] = Self.merged(old, fresh).filter { $0.gid > floor }
+        var batch: MaintenanceBatch = .init()
+        batch.changeIDMerges = [
+            .init(
+                bucket: work.bucket, first: work.first, last: last, blocks: cut(all, first: work.first),
+                mergedRuns: last == .max ? work.through : nil)
+        ]
+        work.first = last &+ 1
+        merge = last == .max ? nil : work
+        return batch
+    }
+
+    private func contents(of row: Int64) throws(StoreError) -> [ChangeIDEntry] {
+        let content: [UInt8]? = try storing("reading a block of ccids") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT entries FROM idset WHERE id = ?1").bind(1, row).first { $0.bytes(0) }
+        }
+        guard let content: [UInt8] else { throw StoreError(.corrupt, "a block of ccids is missing") }
+        return try ChangeIDBlock(content).entries
+    }
+
+    /// Both in one order, once each: a merge that was broken off has left some in both.
+    private static func merged(_ old: [ChangeIDEntry], _ fresh: ArraySlice<ChangeIDEntry>) -> [ChangeIDEntry] {
+        var result: [ChangeIDEntry] = []
+        result.reserveCapacity(old.count + fresh.count)
+        var rest: ArraySlice<ChangeIDEntry> = fresh
+        for entry: ChangeIDEntry in old {
+            while let next: ChangeIDEntry = rest.first, next.hash <= entry.hash {
+                rest.removeFirst()
+                if next != entry { result.append(next) }
+            }
+            result.append(entry)
+        }
+        return result + rest
+    }
+
+    private func cut(_ entries: [ChangeIDEntry], first: UInt64) -> [MaintenanceBatch.HashBlock] {
+        var blocks: [MaintenanceBatch.HashBlock] = []
+        var place: Int = 0
+        repeat {
+            var end: Int = min(place + settings.changeIDsPerBlock, entries.count)
+            // Equal hashes stay together: a look reads one block.
+            while end < entries.count, entries[end].hash == entries[end - 1].hash { end += 1 }
+            blocks.append(
+                .init(
+                    low: place == 0 ? first : entries[place].hash,
+                    block: ChangeIDBlock(sorted: entries[place..<end]).bytes))
+            place = end
+        } while place < entries.count
+        return blocks
+    }
+}

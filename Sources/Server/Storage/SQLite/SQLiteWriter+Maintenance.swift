@@ -1,0 +1,116 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// Background work, as a keeper has planned it.
+extension SQLiteWriter {
+    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
+        if work.isEmpty { return [] }
+        restartLogIfLong()
+        var moved: Set<BucketRow> = []
+        var moves: [BucketMove] = []
+        defer { forgetBlocks(of: work) }
+        try writing("applying background work") { () throws(SQLiteError) in
+            for cut: MaintenanceBatch.Cut in work.cuts where try cutLog(cut) { moved.insert(cut.bucket) }
+            for segments: MaintenanceBatch.SegmentWork in work.segments { try replaceSegments(segments) }
+            for forgetting: MaintenanceBatch.Forgetting in work.forgettings { try forget(forgetting) }
+            for run: MaintenanceBatch.ChangeIDRun in work.changeIDRuns where try settle(run) {
+                moved.insert(run.bucket)
+            }
+            for merge: MaintenanceBatch.ChangeIDMerge in work.changeIDMerges { try write(merge) }
+            if let unused: MaintenanceBatch.UnusedClients = work.unusedClients { try remove(unused) }
+            for row: BucketRow in moved.sorted() {
+                let move: BucketMove? = try queries.bucketMarks.bind(1, row).first {
+                    BucketMove(bucket: row, floor: $0.integer(1), settled: $0.integer(2))
+                }
+                if let move: BucketMove { moves.append(move) }
+            }
+        }
+        return moves
+    }
+
+    /// What is remembered of blocks and names that are written anew, whether that succeeded or not.
+    private func forgetBlocks(of work: MaintenanceBatch) {
+        for run: MaintenanceBatch.ChangeIDRun in work.changeIDRuns { settledIDs.forget(run.bucket) }
+        for merge: MaintenanceBatch.ChangeIDMerge in work.changeIDMerges { settledIDs.forget(merge.bucket) }
+        if work.unusedClients != nil { clientRows.removeAll() }
+    }
+
+    // MARK: The log
+
+    private func cutLog(_ cut: MaintenanceBatch.Cut) throws(SQLiteError) -> Bool {
+        try database.statement("UPDATE bucket SET floor = ?1 WHERE id = ?2 AND floor = ?3")
+            .bind(1, cut.floor).bind(2, cut.bucket).bind(3, cut.floorBefore).run()
+        guard database.changedRows == 1 else { return false }
+        for kept: MaintenanceBatch.KeptBody in cut.keptBodies {
+            try database.statement("INSERT OR REPLACE INTO ver (b, k, ver, body) VALUES (?1, ?2, ?3, ?4)")
+                .bind(1, cut.bucket).bind(2, kept.key.text).bind(3, kept.version).bind(4, kept.body).run()
+        }
+        for dropped: MaintenanceBatch.KeptVersion in cut.droppedBodies {
+            try database.statement("DELETE FROM ver WHERE b = ?1 AND k = ?2 AND ver = ?3")
+                .bind(1, cut.bucket).bind(2, dropped.key.text).bind(3, dropped.version).run()
+        }
+        for old: MaintenanceBatch.OldChangeID in cut.changeIDs {
+            try database.statement("INSERT OR REPLACE INTO old_ccid (b, h, ts) VALUES (?1, ?2, ?3)")
+                .bind(1, cut.bucket).bind(2, Int64(bitPattern: old.hash)).bind(3, old.timestamp).run()
+        }
+        let delete: Statement = try database.statement("DELETE FROM chg WHERE gid = ?1")
+        for row: GlobalID in cut.rows { try delete.bind(1, row).run() }
+        return true
+    }
+
+    private func replaceSegments(_ work: MaintenanceBatch.SegmentWork) throws(SQLiteError) {
+        try database.statement("DELETE FROM seg WHERE b = ?1 AND high > ?2 AND high <= ?3")
+            .bind(1, work.bucket).bind(2, work.above).bind(3, work.through).run()
+        for segment: MaintenanceBatch.Segment in work.segments {
+            let row: Statement = try database.statement(
+                "INSERT INTO seg (b, high, count, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5)")
+            row.bind(1, work.bucket).bind(2, segment.high).bind(3, Int64(segment.count))
+                .bind(4, Int64(segment.content.count))
+            try segment.content.withUnsafeBufferPointer { (content) throws(SQLiteError) in
+                try row.bind(5, inPlace: UnsafeRawBufferPointer(content)).run()
+            }
+        }
+        try database.statement("UPDATE bucket SET fresh = max(fresh - ?1, 0) WHERE id = ?2")
+            .bind(1, work.freshBytes).bind(2, work.bucket).run()
+    }
+
+    // MARK: ccids and names
+
+    private func forget(_ forgetting: MaintenanceBatch.Forgetting) throws(SQLiteError) {
+        let delete: Statement = try database.statement("DELETE FROM old_ccid WHERE b = ?1 AND h = ?2")
+        for hash: UInt64 in forgetting.hashes {
+            try delete.bind(1, forgetting.bucket).bind(2, Int64(bitPattern: hash)).run()
+        }
+    }
+
+    private func settle(_ run: MaintenanceBatch.ChangeIDRun) throws(SQLiteError) -> Bool {
+        try database.statement(
+            "UPDATE bucket SET settled = ?1, loose = max(loose - ?2, 0) WHERE id = ?3 AND settled = ?4"
+        ).bind(1, run.settled).bind(2, run.count).bind(3, run.bucket).bind(4, run.settledBefore).run()
+        guard database.changedRows == 1 else { return false }
+        guard !run.block.isEmpty else { return true }
+        try database.statement("INSERT INTO idrun (b, high, entries) VALUES (?1, ?2, ?3)")
+            .bind(1, run.bucket).bind(2, run.settled).bind(3, run.block).run()
+        return true
+    }
+
+    private func write(_ merge: MaintenanceBatch.ChangeIDMerge) throws(SQLiteError) {
+        try database.statement("DELETE FROM idset WHERE b = ?1 AND low BETWEEN ?2 AND ?3")
+            .bind(1, merge.bucket).bind(2, merge.first.column).bind(3, merge.last.column).run()
+        for block: MaintenanceBatch.HashBlock in merge.blocks {
+            try database.statement("INSERT INTO idset (b, low, entries) VALUES (?1, ?2, ?3)")
+                .bind(1, merge.bucket).bind(2, block.low.column).bind(3, block.block).run()
+        }
+        guard let through: GlobalID = merge.mergedRuns else { return }
+        try database.statement("DELETE FROM idrun WHERE b = ?1 AND high <= ?2")
+            .bind(1, merge.bucket).bind(2, through).run()
+    }
+
+    private func remove(_ unused: MaintenanceBatch.UnusedClients) throws(SQLiteError) {
+        var used: Set<Int64> = []
+        try database.statement("SELECT DISTINCT client FROM chg WHERE gid > ?1").bind(1, unused.through)
+            .forEach { (row) throws(SQLiteError) in used.insert(row.integer(0)) }
+        let delete: Statement = try database.statement("DELETE FROM client WHERE id = ?1")
+        for row: Int64 in unused.rows where !used.contains(row) { try delete.bind(1, row).run() }
+    }
+}
