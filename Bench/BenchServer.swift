@@ -8,8 +8,9 @@ final class BenchServer {
     /// User `n` has the token `tokens[n]`.
     let tokens: [String]
 
-    init(users: Int, settings: [String] = []) throws {
-        process = try ServerProcess(settings: settings)
+    /// - Parameter parent: where the server's folder is made; `/dev/shm` takes the disk out of the figures.
+    init(users: Int, settings: [String] = [], parent: String = "/tmp") throws {
+        process = try ServerProcess(settings: settings, parent: parent)
         tokens = (0..<users).map { number in
             let digits: String = String(number, radix: 16)
             return String(repeating: "0", count: 32 - digits.count) + digits

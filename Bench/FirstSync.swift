@@ -31,13 +31,14 @@ func firstSync(objects count: Int) async throws -> [Figure] {
     ]
 }
 
-private func body(_ number: Int) -> String {
+/// An object of about 300 bytes.
+func benchBody(_ number: Int) -> String {
     "{\"title\":\"Object number \(number)\",\"text\":\"" + String(repeating: "words and more ", count: 16)
         + "\",\"n\":\(number),\"done\":false}"
 }
 
 /// Makes the objects, 256 changes in flight.
-private func fillBucket(_ server: BenchServer, count: Int) throws -> Double {
+func fillBucket(_ server: BenchServer, count: Int) throws -> Double {
     let loop: LoadLoop = LoadLoop()
     let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
     loop.add(socket)
@@ -47,7 +48,7 @@ private func fillBucket(_ server: BenchServer, count: Int) throws -> Double {
     var acknowledged: Int = 0
     func sendMore() {
         while sent < count, sent - acknowledged < 256 {
-            socket.send("0:c:{\"id\":\"key\(sent)\",\"o\":\"M\",\"d\":\(body(sent)),\"ccid\":\"c\(sent)\"}")
+            socket.send("0:c:{\"id\":\"key\(sent)\",\"o\":\"M\",\"d\":\(benchBody(sent)),\"ccid\":\"c\(sent)\"}")
             sent += 1
         }
     }
@@ -61,7 +62,7 @@ private func fillBucket(_ server: BenchServer, count: Int) throws -> Double {
     return Double(nanoseconds() - start) / 1e9
 }
 
-private func occurrences(of text: StaticString, in bytes: UnsafeRawBufferPointer) -> Int {
+func occurrences(of text: StaticString, in bytes: UnsafeRawBufferPointer) -> Int {
     let needle: [UInt8] = text.withUTF8Buffer { Array($0) }
     var count: Int = 0
     var index: Int = 0
@@ -79,7 +80,7 @@ private func copyFloor(count: Int, folder: String) throws -> Double {
     let source: Database = try Database(path: folder + "/floor-source.db", mode: .create)
     try source.execute("PRAGMA journal_mode=WAL")
     try source.execute("CREATE TABLE object (key TEXT PRIMARY KEY, version INTEGER, body BLOB) WITHOUT ROWID")
-    try insert(into: source, (0..<count).map { ("key\($0)", Array(body($0).utf8)) })
+    try insert(into: source, (0..<count).map { ("key\($0)", Array(benchBody($0).utf8)) })
     let start: UInt64 = nanoseconds()
     let target: Database = try Database(path: folder + "/floor-target.db", mode: .create)
     try target.execute("PRAGMA journal_mode=WAL")

@@ -11,6 +11,9 @@ struct Bench {
         ("fanout", "one writer, 1,000 receivers of its bucket", { try fanout(receivers: 1_000, rounds: 200) }),
         ("idle", "10,000 connections with one authorised channel each", { try idle(from: 1_000, to: 10_000) }),
         ("firstsync", "100,000 objects of 300 bytes to a new client", { try await firstSync(objects: 100_000) }),
+        ("client", "catch-up, local edits until durable, memory", { try await client() }),
+        ("watch", "from a key press to the screen of another machine", { try watchDelay(rounds: 200) }),
+        ("typing", "a paper typed key by key through one client, one change an edit", { try await typing() }),
         ("traces", "recorded typing sessions, whole, through real clients", { try await traces() }),
     ]
 

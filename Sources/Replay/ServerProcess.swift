@@ -14,12 +14,16 @@ public final class ServerProcess {
 
     /// Makes an empty data folder; the server is not started yet.
     ///
-    /// - Parameter settings: more flags for `thicketd serve`.
-    public init(program: String? = nil, settings: [String] = []) throws(ReplayError) {
+    /// - Parameters:
+    ///   - settings: more flags for `thicketd serve`.
+    ///   - parent: the folder in which the data folder is made.
+    public init(
+        program: String? = nil, settings: [String] = [], parent: String = "/tmp"
+    ) throws(ReplayError) {
         if let program { self.program = program } else { self.program = try Self.sibling("thicketd") }
         self.settings = settings
-        var template: [CChar] = Array("/tmp/thicket-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw ReplayError("no temporary folder in /tmp: errno \(errno)") }
+        var template: [CChar] = Array("\(parent)/thicket-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw ReplayError("no temporary folder in \(parent): errno \(errno)") }
         folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         port = try Self.freePort()
     }
@@ -82,8 +86,11 @@ public final class ServerProcess {
     }
 
     /// Proportional resident memory in bytes.
-    public func memoryBytes() -> Int {
-        for line: Substring in Self.read("/proc/\(process ?? 0)/smaps_rollup").split(separator: "\n")
+    public func memoryBytes() -> Int { Self.memoryBytes(of: process ?? 0) }
+
+    /// Proportional resident memory of a process in bytes; 0 when it is not ours to see.
+    public static func memoryBytes(of process: pid_t) -> Int {
+        for line: Substring in read("/proc/\(process)/smaps_rollup").split(separator: "\n")
         where line.hasPrefix("Pss:") {
             return (line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 1_024
         }
@@ -98,7 +105,8 @@ public final class ServerProcess {
         return String(decoding: bytes[0..<count], as: UTF8.self)
     }
 
-    private static func sibling(_ name: String) throws(ReplayError) -> String {
+    /// The path of a program beside the running one.
+    public static func sibling(_ name: String) throws(ReplayError) -> String {
         var path: [CChar] = .init(repeating: 0, count: 4_096)
         let count: Int = readlink("/proc/self/exe", &path, path.count - 1)
         guard count > 0 else { throw ReplayError("/proc/self/exe is not readable: errno \(errno)") }

@@ -4,7 +4,7 @@ import ThicketProtocol
 /// A client of ours: the real machine over a store in memory. The program can be killed between any two turns, and
 /// between what a turn keeps and what it sends.
 final class SimulatedClient: Peer {
-    let store: MemoryLocalStore = MemoryLocalStore()
+    let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
     private(set) var machine: SyncMachine
     private var inbox: [[UInt8]] = []
     private var isDraining: Bool = false

@@ -13,7 +13,7 @@ struct TextEdit {
         var value: JSONValue? = object.map(JSONValue.object)
         for key: String in path { value = value?[key] }
         guard case .string(let text)? = value else { throw ClientError(.misfit, "there is no text at that path") }
-        let length: Int = text.utf16.count
+        let length: Int = text.utf16Length
         guard position >= 0, deleted >= 0, position <= length, deleted <= length - position else {
             throw ClientError(.misfit, "place \(position), deleting \(deleted), in a text of \(length) code units")
         }

@@ -10,9 +10,31 @@ package struct EntityParts: OptionSet, Sendable {
     package static let marks: EntityParts = .init(rawValue: 4)
 }
 
+/// One object's part of a batch: its new record, and, where that is short to say, what led to it.
+package struct EntityWrite: Sendable {
+    package let address: EntityAddress
+    package let record: EntityRecord
+    package let parts: EntityParts
+    /// What leads the kept ghost to the new one, in order; nil: not told. A store may keep these in place of the whole.
+    package let ghostSteps: [GhostStep]?
+    /// What was done behind the kept edits, in order, and is all that became of them; nil: not told.
+    package let laterSteps: [ObjectDiff]?
+
+    package init(
+        _ address: EntityAddress, _ record: EntityRecord, _ parts: EntityParts, ghostSteps: [GhostStep]? = nil,
+        laterSteps: [ObjectDiff]? = nil
+    ) {
+        self.address = address
+        self.record = record
+        self.parts = parts
+        self.ghostSteps = ghostSteps
+        self.laterSteps = laterSteps
+    }
+}
+
 /// Everything one turn wants kept, as one transaction.
 package struct LocalBatch: Sendable {
-    package var entities: [(address: EntityAddress, record: EntityRecord, parts: EntityParts)] = []
+    package var entities: [EntityWrite] = []
     package var buckets: [BucketRecord] = []
     /// It has to be on the disk, and survive a loss of power, when `commit` returns: a change in it is sent next, and
     /// would be made a second time, under another name, if its record were lost.

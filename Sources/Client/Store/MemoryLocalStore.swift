@@ -12,7 +12,11 @@ package final class MemoryLocalStore: LocalStore {
     package private(set) var commits: Int = 0
     package private(set) var commitsOnDisk: Int = 0
 
-    package init() {}
+    /// Keep what follows from the steps of a batch where it has any, as a store in a file does, and see that they lead
+    /// to the record.
+    private let replaysSteps: Bool
+
+    package init(replaysSteps: Bool = false) { self.replaysSteps = replaysSteps }
 
     package func clientID(fresh: ClientID) -> ClientID {
         if let identity { return identity }
@@ -50,13 +54,27 @@ package final class MemoryLocalStore: LocalStore {
         commits += 1
         if batch.isOnDisk { commitsOnDisk += 1 }
         for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
-        for (address, record, parts): (EntityAddress, EntityRecord, EntityParts) in batch.entities {
-            var kept: EntityRecord = entities[address.bucket]?[address.key] ?? EntityRecord()
-            if parts.contains(.ghost) { kept.ghost = record.ghost }
-            if parts.contains(.edits) { kept.edits = record.edits }
-            if parts.contains(.marks) { (kept.isLive, kept.walk) = (record.isLive, record.walk) }
-            entities[address.bucket, default: [:]][address.key] = kept
+        for write: EntityWrite in batch.entities {
+            let record: EntityRecord = write.record
+            var kept: EntityRecord = entities[write.address.bucket]?[write.address.key] ?? EntityRecord()
+            if write.parts.contains(.marks) { (kept.isLive, kept.walk) = (record.isLive, record.walk) }
+            if write.parts.contains(.ghost) { kept.ghost = replayed(write, kept)?.ghost ?? record.ghost }
+            if write.parts.contains(.edits) { kept.edits = replayed(write, kept)?.edits ?? record.edits }
+            entities[write.address.bucket, default: [:]][write.address.key] = kept
         }
+    }
+
+    private func replayed(_ write: EntityWrite, _ kept: EntityRecord) -> EntityRecord? {
+        guard replaysSteps, write.ghostSteps != nil || write.laterSteps != nil else { return nil }
+        var result: EntityRecord = write.record
+        do {
+            if let steps: [GhostStep] = write.ghostSteps { result.ghost = try kept.ghost.after(steps) }
+            if let steps: [ObjectDiff] = write.laterSteps { result.edits = try kept.edits.after(steps) }
+        } catch {
+            assertionFailure("steps do not fit what is kept: \(error)")
+        }
+        assert(result == write.record, "steps do not lead to the record")
+        return result
     }
 
     package func close() {}

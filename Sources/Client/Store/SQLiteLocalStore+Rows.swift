@@ -3,6 +3,7 @@ internal import ThicketSQLite
 
 /// An object's row as it stands, so that decoding may fail in our own way.
 struct EntityRow {
+    let id: Int64
     let ghost: (version: Int64, object: [UInt8]?)
     let isLive: Bool
     let walk: Int64
@@ -28,6 +29,7 @@ struct EntityRow {
         state.refusal = row.optionalInteger(14).map(Int.init)
         state.attempts = Int(row.integer(15))
         state.sendsWhole = row.integer(16) != 0
+        id = row.integer(17)
     }
 
     func record() throws(ClientError) -> EntityRecord {
@@ -67,40 +69,61 @@ extension SQLiteLocalStore {
     }
 
     static func write(
-        _ record: EntityRecord, _ parts: EntityParts, bucket: Int64, key: EntityKey, to database: Database
+        _ change: EntityWrite, bucket: Int64, to database: Database, _ journal: StoreJournal
     ) throws(SQLiteError) {
+        let (record, parts): (EntityRecord, EntityParts) = (change.record, change.parts)
+        // A step of the ghost carries its version along: the object's own row stays as it is.
+        var steps: [GhostStep]? = parts.contains(.ghost) ? change.ghostSteps : nil
+        var id: Int64?
+        if parts == .edits || steps != nil {
+            id = try database.statement("SELECT id FROM entity WHERE bucket = ?1 AND key = ?2")
+                .bind(1, bucket).bind(2, change.address.key.text).first { $0.integer(0) }
+        }
+        if let told: [GhostStep] = steps, let id, try !journal.append(told, of: record.ghost, id) { steps = nil }
+        if id == nil { steps = nil }
+        let isWhole: Bool = parts.contains(.ghost) && steps == nil
+        if id == nil || isWhole || parts.contains(.marks) {
+            id = try mark(record, bucket: bucket, key: change.address.key, in: database)
+        }
+        guard let id else { throw SQLiteError.unknownBucket }
+        if isWhole { try journal.wroteGhost(bytes: try write(record.ghost, id, to: database), id) }
+        guard parts.contains(.edits) else { return }
+        if let told: [ObjectDiff] = change.laterSteps, try journal.append(told, id) { return }
+        try journal.wroteEdits(bytes: try write(record.edits, id, to: database), id)
+    }
+
+    /// Writes the object's own row; returns its number.
+    private static func mark(
+        _ record: EntityRecord, bucket: Int64, key: EntityKey, in database: Database
+    ) throws(SQLiteError) -> Int64? {
         let change: String = """
             INSERT INTO entity (bucket, key, version, is_there, is_live, walk) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (bucket, key) DO UPDATE SET version = ?3, is_there = ?4, is_live = ?5, walk = ?6
             RETURNING id
             """
-        let known: String = "SELECT id FROM entity WHERE bucket = ?1 AND key = ?2"
-        var id: Int64?
-        if parts == .edits {
-            id = try database.statement(known).bind(1, bucket).bind(2, key.text).first { $0.integer(0) }
-        }
-        if id == nil {
-            let statement: Statement = try database.statement(change)
-            statement.bind(1, bucket).bind(2, key.text).bind(3, record.ghost.version)
-            statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.walk)
-            id = try statement.first { $0.integer(0) }
-        }
-        guard let id else { throw SQLiteError.unknownBucket }
-        if parts.contains(.ghost) { try write(record.ghost, id, to: database) }
-        if parts.contains(.edits) { try write(record.edits, id, to: database) }
+        let statement: Statement = try database.statement(change)
+        statement.bind(1, bucket).bind(2, key.text).bind(3, record.ghost.version)
+        statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.walk)
+        return try statement.first { $0.integer(0) }
     }
 
-    static func write(_ ghost: Ghost, _ id: Int64, to database: Database) throws(SQLiteError) {
+    /// Writes a whole ghost; returns its bytes.
+    private static func write(_ ghost: Ghost, _ id: Int64, to database: Database) throws(SQLiteError) -> Int {
         guard let object: JSONObject = ghost.object else {
-            return try database.statement("DELETE FROM ghost WHERE id = ?1").bind(1, id).run()
+            try database.statement("DELETE FROM ghost WHERE id = ?1").bind(1, id).run()
+            return 0
         }
+        let bytes: [UInt8] = object.serialized()
         try database.statement("INSERT OR REPLACE INTO ghost (id, object) VALUES (?1, ?2)")
-            .bind(1, id).bind(2, object.serialized()).run()
+            .bind(1, id).bind(2, bytes).run()
+        return bytes.count
     }
 
-    static func write(_ edits: EditState, _ id: Int64, to database: Database) throws(SQLiteError) {
+    /// Writes all of an object's edits; returns their bytes, as `StoreJournal` counts them.
+    private static func write(_ edits: EditState, _ id: Int64, to database: Database) throws(SQLiteError) -> Int {
         guard !edits.isEmpty else {
-            return try database.statement("DELETE FROM edit WHERE id = ?1").bind(1, id).run()
+            try database.statement("DELETE FROM edit WHERE id = ?1").bind(1, id).run()
+            return 0
         }
         let statement: Statement = try database.statement(
             """
@@ -109,13 +132,18 @@ extension SQLiteLocalStore {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
             """)
         let pending: PendingChange? = edits.pending
-        statement.bind(1, id).bind(text: 2, pending?.changeID.text).bind(3, EditCodec.encode(pending?.edit))
-        statement.bind(4, pending?.source).bind(5, pending?.bytes).bind(6, pending?.appliedAt)
-        statement.bind(7, pending?.isConfirmed == true ? 1 : 0).bind(8, EditCodec.encode(edits.later))
-        statement.bind(9, edits.held?.version).bind(10, edits.held?.object?.serialized())
+        let blobs: [[UInt8]?] = [
+            EditCodec.encode(pending?.edit), pending?.bytes, EditCodec.encode(edits.later),
+            edits.held?.object?.serialized(),
+        ]
+        statement.bind(1, id).bind(text: 2, pending?.changeID.text).bind(3, blobs[0])
+        statement.bind(4, pending?.source).bind(5, blobs[1]).bind(6, pending?.appliedAt)
+        statement.bind(7, pending?.isConfirmed == true ? 1 : 0).bind(8, blobs[2])
+        statement.bind(9, edits.held?.version).bind(10, blobs[3])
         statement.bind(11, edits.wanted).bind(12, edits.refusal.map(Int64.init)).bind(13, Int64(edits.attempts))
         statement.bind(14, edits.sendsWhole ? 1 : 0)
         try statement.run()
+        return blobs.reduce(0) { $0 + ($1?.count ?? 0) }
     }
 }
 

@@ -4,19 +4,23 @@ internal import ThicketSQLite
 
 /// Keeps everything in a SQLite file, in write-ahead mode.
 ///
-/// What the app sees is not a column: it is ghost, then pending, then later, so that a keystroke in a large text writes
-/// only the growing edit.
+/// What the app sees is not a column: it is ghost, then pending, then later. Of a large object these are kept as a whole
+/// and the steps since (`StoreJournal`), so that a keystroke in a large text writes only itself (docs/decisions/0017).
 package final class SQLiteLocalStore: LocalStore {
     private let lock: StoreLock
     private var database: Database?
+    private var journal: StoreJournal?
     private var bucketRows: [BucketName: Int64] = [:]
     private let durability: StoreDurability
 
-    /// The layout below. A newer one is refused, never guessed at.
-    private static let formatVersion: Int64 = 1
+    /// The layout below. A newer one is refused, never guessed at; an older one is brought up to it.
+    ///
+    /// 1: whole objects only. 2: `journal`.
+    private static let formatVersion: Int64 = 2
 
+    /// - Parameter vfs: a file system registered with SQLite, for tests; nil for the usual one.
     /// - Throws: `storeInUse`, `store`.
-    package init(path: String, durability: StoreDurability = .program) throws(ClientError) {
+    package init(path: String, durability: StoreDurability = .program, vfs: String? = nil) throws(ClientError) {
         self.durability = durability
         lock = try StoreLock(path: Self.followed(path) + ".lock")
         // Content of a user: for this user only. SQLite gives its other files the same rights.
@@ -24,13 +28,14 @@ package final class SQLiteLocalStore: LocalStore {
         guard made >= 0 else { throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(errno)))") }
         Glibc.close(made)
         database = try Self.guarded { () throws(SQLiteError) in
-            let database: Database = try Database(path: path)
+            let database: Database = try Database(path: path, vfs: vfs)
             try database.execute("PRAGMA journal_mode=WAL")
             try database.execute("PRAGMA synchronous=\(durability == .power ? "FULL" : "NORMAL")")
             return database
         }
         try prepare()
         try sql { (database) throws(SQLiteError) in
+            self.journal = try StoreJournal(database)
             let rows: Statement = try database.statement("SELECT id, name FROM bucket")
             defer { rows.reset() }
             while try rows.step() {
@@ -52,10 +57,11 @@ package final class SQLiteLocalStore: LocalStore {
         guard version <= Self.formatVersion else {
             throw ClientError(.store, "the local store was made by a newer version (format \(version))")
         }
-        guard version == 0 else { return }
+        guard version < Self.formatVersion else { return }
         try sql { (database) throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
-                try database.execute(Self.schema)
+                if version == 0 { try database.execute(Self.schema) }
+                try database.execute(StoreJournal.schema)
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
         }
@@ -77,16 +83,19 @@ package final class SQLiteLocalStore: LocalStore {
             attempts INTEGER NOT NULL, sends_whole INTEGER NOT NULL);
         """
 
-    package func close() { database = nil }
+    package func close() {
+        journal = nil
+        database = nil
+    }
 
     // MARK: - Calls to SQLite
 
     private static func guarded<Value>(_ body: () throws(SQLiteError) -> Value) throws(ClientError) -> Value {
-        do {
-            return try body()
-        } catch {
-            throw ClientError(.store, "local store: \(error)", number: Int(error.extended))
-        }
+        do { return try body() } catch { throw told(error) }
+    }
+
+    static func told(_ error: SQLiteError) -> ClientError {
+        ClientError(.store, "local store: \(error)", number: Int(error.extended))
     }
 
     private func sql<Value>(_ body: (Database) throws(SQLiteError) -> Value) throws(ClientError) -> Value {
@@ -159,13 +168,14 @@ package final class SQLiteLocalStore: LocalStore {
         let found: EntityRow? = try sql { (database) throws(SQLiteError) in
             let query: String = """
                 SELECT version, is_live, entity.walk, object, ccid, pending, source, sent, applied_at, is_confirmed, later,
-                    held_version, held, wanted, refusal, attempts, sends_whole
+                    held_version, held, wanted, refusal, attempts, sends_whole, entity.id
                 FROM entity LEFT JOIN ghost ON ghost.id = entity.id LEFT JOIN edit ON edit.id = entity.id
                 WHERE bucket = ?1 AND key = ?2
                 """
             return try database.statement(query).bind(1, bucket).bind(2, address.key.text).first { EntityRow($0) }
         }
-        return try found?.record()
+        guard let found, let journal else { return nil }
+        return try journal.read(found.id, over: try found.record())
     }
 
     package func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
@@ -206,8 +216,11 @@ package final class SQLiteLocalStore: LocalStore {
         guard let bucketRow: Int64 = bucketRows[bucket] else { return [] }
         return try sql { (database) throws(SQLiteError) in
             var found: [(key: EntityKey, version: Version)] = []
-            let query: String =
-                "SELECT key, version FROM entity WHERE bucket = ?1 AND is_there = 1 ORDER BY key LIMIT ?2"
+            let query: String = """
+                SELECT key, ifnull((SELECT version FROM journal WHERE owner = id AND kind = 1 ORDER BY place DESC LIMIT 1),
+                    version)
+                FROM entity WHERE bucket = ?1 AND is_there = 1 ORDER BY key LIMIT ?2
+                """
             let rows: Statement = try database.statement(query).bind(1, bucketRow).bind(2, Int64(limit))
             defer { rows.reset() }
             while try rows.step() {
@@ -229,16 +242,22 @@ package final class SQLiteLocalStore: LocalStore {
         // A flush of the log takes everything before it along (https://sqlite.org/pragma.html#pragma_synchronous).
         if isFlushed { try setSynchronous("FULL") }
         defer { if isFlushed { try? setSynchronous("NORMAL") } }
-        try sql { (database) throws(SQLiteError) in
-            try database.transaction(.immediate) { () throws(SQLiteError) in
-                for record: BucketRecord in batch.buckets {
-                    rows[record.name] = try Self.write(record, to: database)
-                }
-                for (address, record, parts): (EntityAddress, EntityRecord, EntityParts) in batch.entities {
-                    guard let bucket: Int64 = rows[address.bucket] else { throw SQLiteError.unknownBucket }
-                    try Self.write(record, parts, bucket: bucket, key: address.key, to: database)
+        guard let journal else { throw ClientError(.store, "the local store is closed") }
+        do {
+            try sql { (database) throws(SQLiteError) in
+                try database.transaction(.immediate) { () throws(SQLiteError) in
+                    for record: BucketRecord in batch.buckets {
+                        rows[record.name] = try Self.write(record, to: database)
+                    }
+                    for change: EntityWrite in batch.entities {
+                        guard let bucket: Int64 = rows[change.address.bucket] else { throw SQLiteError.unknownBucket }
+                        try Self.write(change, bucket: bucket, to: database, journal)
+                    }
                 }
             }
+        } catch {
+            journal.forget()
+            throw error
         }
         bucketRows = rows
     }

@@ -19,6 +19,29 @@ package enum Edits {
         }
     }
 
+    /// `diff` applied to `object`, as `JSONDiff.apply` does. Texts that `mine` edits in the same way are not made once
+    /// more but taken from `made`, which is what `mine` makes of `object`.
+    package static func apply(
+        _ diff: ObjectDiff, to object: JSONObject, alike mine: ObjectDiff?, made: JSONObject?
+    ) throws(DiffError) -> JSONObject {
+        // Searched one by one: few keys only.
+        guard let mine, let made, mine.operations.count <= 16 else { return try JSONDiff.apply(diff, to: object) }
+        var others: ObjectDiff = ObjectDiff()
+        var texts: [(key: String, value: JSONValue)] = []
+        for (key, operation) in diff.operations {
+            if case .text = operation, let known: JSONValue = made[key], object.contains(key),
+                mine.operations.contains(where: { $0.key.utf8.elementsEqual(key.utf8) && $0.operation == operation })
+            {
+                texts.append((key, known))
+            } else {
+                others.operations.append((key: key, operation: operation))
+            }
+        }
+        var result: JSONObject = try JSONDiff.apply(others, to: object)
+        for (key, value): (String, JSONValue) in texts { result[key] = value }
+        return result
+    }
+
     /// The same edit of `object` with `+` only for keys that are not there, `r` only for keys that are, and no `-` of keys
     /// that are not: a diff of the app may mix them up, and composing would then lose a removal.
     package static func fitted(_ diff: ObjectDiff, to object: JSONObject, depth: Int = 0) -> ObjectDiff {

@@ -46,7 +46,13 @@ extension SyncMachine {
     }
 
     /// The state after a change of `newest`; nil when it does not belong there.
-    private func state(after change: RemoteChange, of newest: Ghost) -> Ghost? {
+    ///
+    /// - Parameters:
+    ///   - edit: what was done to `newest` here.
+    ///   - made: what that has made of it: texts that the change edits in the same way are taken from there.
+    private func state(
+        after change: RemoteChange, of newest: Ghost, edit: Edit? = nil, made: JSONObject? = nil
+    ) -> Ghost? {
         switch change.effect {
         case .remove: return Ghost(version: change.end, object: nil)
         case .modify(nil): return nil
@@ -54,7 +60,9 @@ extension SyncMachine {
             let isNew: Bool = (change.source ?? 0) == 0
             guard isNew || (change.source == newest.version && newest.object != nil) else { return nil }
             let base: JSONObject = isNew ? JSONObject() : newest.object ?? JSONObject()
-            guard let object: JSONObject = try? JSONDiff.apply(diff, to: base) else { return nil }
+            var mine: ObjectDiff?
+            if !isNew, case .modify(let known)? = edit { mine = known }
+            guard let object: JSONObject = try? Edits.apply(diff, to: base, alike: mine, made: made) else { return nil }
             return Ghost(version: change.end, object: object)
         }
     }
@@ -75,8 +83,16 @@ extension SyncMachine {
         case .modify(let diff):
             let isDirect: Bool = newest.object == nil || (change.source ?? 0) != 0
             guard isDirect, let diff else { return try jump(number, change.key, to: next) }
-            try advance(number, change.key, to: next, by: .modify(diff))
+            try advance(number, change.key, to: next, by: .modify(diff), step: step(change, from: newest))
         }
+    }
+
+    /// The change as a step that leads from `ghost` to the state it makes; nil when it is not one.
+    private func step(_ change: RemoteChange, from ghost: Ghost) -> GhostStep? {
+        guard case .modify(let diff?) = change.effect, (change.source ?? 0) != 0, ghost.object != nil else {
+            return nil
+        }
+        return GhostStep(version: change.end, diff: diff)
     }
 
     /// Our own change, as the server applied it (rebased, if others came first).
@@ -87,8 +103,13 @@ extension SyncMachine {
         if change.end <= newest.version { return try settle(number, change.key, at: newest) }
         var isRemoval: Bool = false
         if case .remove = change.effect { isRemoval = true }
-        if entity.record.edits.wanted == nil || isRemoval, let next: Ghost = state(after: change, of: newest) {
-            return try settle(number, change.key, at: next)
+        let edits: EditState = entity.record.edits
+        let isOnGhost: Bool = edits.held == nil
+        if edits.wanted == nil || isRemoval,
+            let next: Ghost = state(
+                after: change, of: newest, edit: isOnGhost ? edits.pending?.edit : nil, made: entity.base)
+        {
+            return try settle(number, change.key, at: next, step: isOnGhost ? step(change, from: newest) : nil)
         }
         var entity: Entity = entity
         entity.record.edits.pending?.appliedAt = change.end
@@ -102,7 +123,11 @@ extension SyncMachine {
     ///
     /// With G the ghost, P pending, L later and R the change: P' = R past, L' = (R past P) past; the app sees
     /// R past P past L.
-    mutating func advance(_ number: Int, _ key: EntityKey, to next: Ghost, by change: Edit?) throws(ClientError) {
+    ///
+    /// - Parameter step: the change, when it leads from the ghost to `next` exactly.
+    mutating func advance(
+        _ number: Int, _ key: EntityKey, to next: Ghost, by change: Edit?, step: GhostStep? = nil
+    ) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         let before: JSONObject? = entity.local
         let edits: EditState = entity.record.edits
@@ -125,11 +150,17 @@ extension SyncMachine {
             entity.local = next.object
         }
         entity.record.ghost = next
-        finish(number, key, &entity, before: before, seen: seen, parts: edits.hasEdits ? [.ghost, .edits] : .ghost)
+        let isExact: Bool = step != nil && !edits.hasEdits
+        let outcome: Outcome = Outcome(before: before, seen: seen, isExact: isExact, step: step)
+        finish(number, key, &entity, outcome, parts: edits.hasEdits ? [.ghost, .edits] : .ghost)
     }
 
     /// The pending change is inside `target`: what came after it is carried over everything that is not of us.
-    mutating func settle(_ number: Int, _ key: EntityKey, at target: Ghost) throws(ClientError) {
+    ///
+    /// - Parameter step: what leads from the ghost to `target` exactly.
+    mutating func settle(
+        _ number: Int, _ key: EntityKey, at target: Ghost, step: GhostStep? = nil
+    ) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         let before: JSONObject? = entity.local
         let edits: EditState = entity.record.edits
@@ -156,7 +187,7 @@ extension SyncMachine {
         entity.base = target.object
         // Equal, but its members may stand in another order than ours.
         if entity.record.edits.later == nil { entity.local = target.object }
-        finish(number, key, &entity, before: before, seen: seen, parts: [.ghost, .edits])
+        finish(number, key, &entity, Outcome(before: before, seen: seen, step: step), parts: [.ghost, .edits])
     }
 
     /// The server's state is known at a version that our ghost does not lead to step by step.
@@ -186,21 +217,30 @@ extension SyncMachine {
         entity.base = next.object
     }
 
+    /// What moving the ghost did to what the app sees.
+    private struct Outcome {
+        let before: JSONObject?
+        let seen: Edit?
+        /// `seen` is known to lead from `before` to what is there.
+        var isExact: Bool = false
+        let step: GhostStep?
+    }
+
     private mutating func finish(
-        _ number: Int, _ key: EntityKey, _ entity: inout Entity, before: JSONObject?, seen: Edit?, parts: EntityParts
+        _ number: Int, _ key: EntityKey, _ entity: inout Entity, _ outcome: Outcome, parts: EntityParts
     ) {
         if !entity.record.edits.hasEdits {
             entity.record.edits.refusal = nil
             entity.record.edits.attempts = 0
             entity.record.edits.sendsWhole = false
         }
-        put(number, key, entity, parts)
+        put(number, key, entity, parts, ghostStep: outcome.step)
         queue(number, key, entity.record.edits)
+        let before: JSONObject? = outcome.before
         guard before != entity.local else { return }
         // What editors follow must lead exactly to what is there.
-        let exact: Edit? =
-            (try? Edits.apply(seen, to: before)) == .some(entity.local) ? seen : Edits.between(before, entity.local)
-        guard let exact else { return }
+        let isExact: Bool = outcome.isExact || (try? Edits.apply(outcome.seen, to: before)) == .some(entity.local)
+        guard let exact: Edit = isExact ? outcome.seen : Edits.between(before, entity.local) else { return }
         tell(number, key, before: before, after: entity.local, by: exact, .remote)
     }
 

@@ -154,9 +154,18 @@ extension SyncMachine {
             edits.attempts = 0
             edits.sendsWhole = false
         }
+        let step: ObjectDiff? = Self.step(edit, from: entity.record.edits, to: edits)
         entity.record.edits = edits
-        put(number, key, entity, .edits)
+        put(number, key, entity, .edits, laterStep: step)
         queue(number, key, edits)
         tell(number, key, before: before, after: entity.local, by: edit, .local)
+    }
+
+    /// The edit, if composing it with what was there before is all that happened.
+    private static func step(_ edit: Edit, from before: EditState, to after: EditState) -> ObjectDiff? {
+        guard case .modify(let diff) = edit, case .modify? = after.later, before.hasEdits, before.later != .remove,
+            before.refusal == nil
+        else { return nil }
+        return diff
     }
 }

@@ -57,7 +57,7 @@ package struct SyncMachine {
     var now: Int64 = 0
     var actions: [SyncAction] = []
     var cache: [EntityAddress: Entity] = [:]
-    private var touched: [EntityAddress: EntityParts] = [:]
+    private var touched: [EntityAddress: Touch] = [:]
     private var touchedChannels: Set<Int> = []
     /// The connection as it was when the turn began.
     private var linkBefore: Link = .parked(.requested)
@@ -139,9 +139,9 @@ package struct SyncMachine {
     private mutating func keep() throws(ClientError) {
         guard !touched.isEmpty || !touchedChannels.isEmpty else { return }
         var batch: LocalBatch = LocalBatch()
-        for (address, parts): (EntityAddress, EntityParts) in touched {
+        for (address, touch): (EntityAddress, Touch) in touched {
             guard let entity: Entity = cache[address] else { continue }
-            batch.entities.append((address, entity.record, parts))
+            batch.entities.append(touch.write(address, entity.record))
         }
         for number: Int in touchedChannels { batch.buckets.append(channels[number].record) }
         batch.isOnDisk = sendsNewChange
@@ -242,7 +242,14 @@ package struct SyncMachine {
     }
 
     /// Takes the object's new state into the turn.
-    mutating func put(_ number: Int, _ key: EntityKey, _ entity: Entity, _ parts: EntityParts) {
+    ///
+    /// - Parameters:
+    ///   - ghostStep: all that happened to the ghost since the last `put`; nil: it is another one.
+    ///   - laterStep: all that happened to the edits since the last `put`; nil: they are others.
+    mutating func put(
+        _ number: Int, _ key: EntityKey, _ entity: Entity, _ parts: EntityParts, ghostStep: GhostStep? = nil,
+        laterStep: ObjectDiff? = nil
+    ) {
         let address: EntityAddress = address(number, key)
         var entity: Entity = entity
         var parts: EntityParts = parts
@@ -251,7 +258,7 @@ package struct SyncMachine {
             parts.insert(.marks)
         }
         cache[address] = entity
-        touched[address, default: []].formUnion(parts)
+        touched[address, default: Touch()].add(parts, ghostStep, laterStep)
         guard parts.contains(.edits) else { return }
         channels[number].note(EditedKey(key, entity.record.edits))
     }

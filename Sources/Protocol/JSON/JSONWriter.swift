@@ -153,7 +153,7 @@ extension JSONObject {
 }
 
 /// Measures strings as the writer writes them.
-enum JSONText {
+package enum JSONText {
     /// End of the run from `start` that needs no escape.
     @inline(__always)
     static func plainEnd(_ base: UnsafePointer<UInt8>, from start: Int, count: Int) -> Int {
@@ -173,17 +173,20 @@ enum JSONText {
 
     /// Bytes of the string with its quotes and escapes.
     static func quotedSize(_ text: String) -> Int {
-        text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Int in
-            guard let base = source.baseAddress else { return 2 }
-            var size: Int = source.count + 2
-            var at: Int = plainEnd(base, from: 0, count: source.count)
-            while at < source.count {
-                let byte: UInt8 = base[at]
-                let isShort: Bool = byte >= 0x20 || (byte >= 0x08 && byte <= 0x0D && byte != 0x0B)
-                size += isShort ? 1 : 5
-                at = plainEnd(base, from: at + 1, count: source.count)
-            }
-            return size
+        text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Int in quotedSize(source) + 2 }
+    }
+
+    /// Bytes of a piece of a string inside the quotes.
+    static func quotedSize(_ source: UnsafeBufferPointer<UInt8>) -> Int {
+        guard let base = source.baseAddress else { return 0 }
+        var size: Int = source.count
+        var at: Int = plainEnd(base, from: 0, count: source.count)
+        while at < source.count {
+            let byte: UInt8 = base[at]
+            let isShort: Bool = byte >= 0x20 || (byte >= 0x08 && byte <= 0x0D && byte != 0x0B)
+            size += isShort ? 1 : 5
+            at = plainEnd(base, from: at + 1, count: source.count)
         }
+        return size
     }
 }

@@ -126,14 +126,19 @@ extension JSONDiff {
     private static func mergeTexts(
         _ a: TextDelta, over b: TextDelta, base: String, rule: TransformRule, _ budget: inout StepBudget
     ) throws(DiffError) -> TextDelta? {
+        let tie: TieBreak = rule.isLater ? .after : .before
         do throws(DeltaError) {
+            // Where there are no pairs none can be cut, and the text need not be read in UTF-16.
+            if rule != .reference, !base.withBytes(UTF16Text.hasPairs) {
+                let moved: TextDelta = try TextDelta.transform(a, over: b, tie: tie)
+                return moved.isIdentity ? nil : moved
+            }
             let units: [UInt16] = UTF16Text.units(of: base)
             if rule == .reference,
                 let fuzzy: TextDelta = try TextDelta.transformFuzzily(a, over: b, base: units, &budget)
             {
                 return fuzzy.isIdentity ? nil : fuzzy
             }
-            let tie: TieBreak = rule.isLater ? .after : .before
             let moved: TextDelta = try TextDelta.transform(
                 a.keepingPairsWhole(in: units), over: b.keepingPairsWhole(in: units), tie: tie)
             return moved.isIdentity ? nil : moved

@@ -157,4 +157,47 @@ enum UTF16Text {
         }
         return true
     }
+
+    /// Whether any character takes two code units: its UTF-8 begins with a byte of 0xF0 or more.
+    static func hasPairs(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard let base: UnsafePointer<UInt8> = bytes.baseAddress else { return false }
+        var place: Int = 0
+        while place + 8 <= bytes.count {
+            let word: UInt64 = EightBytes.load(base + place)
+            // The four high bits of each byte, brought together in the highest.
+            guard word & word << 1 & word << 2 & word << 3 & EightBytes.highBits == 0 else { return true }
+            place += 8
+        }
+        while place < bytes.count {
+            guard bytes[place] < 0xF0 else { return true }
+            place += 1
+        }
+        return false
+    }
+
+    /// Code units of valid UTF-8, counted: all bytes but those that go on, and twice those that begin a pair.
+    static func count(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
+        guard let base: UnsafePointer<UInt8> = bytes.baseAddress else { return 0 }
+        var count: Int = bytes.count
+        var place: Int = 0
+        while place + 8 <= bytes.count {
+            let word: UInt64 = EightBytes.load(base + place)
+            place += 8
+            guard word & EightBytes.highBits != 0 else { continue }
+            let goesOn: UInt64 = word & ~(word << 1) & EightBytes.highBits
+            let isPair: UInt64 = word & word << 1 & word << 2 & word << 3 & EightBytes.highBits
+            count += isPair.nonzeroBitCount - goesOn.nonzeroBitCount
+        }
+        while place < bytes.count {
+            let byte: UInt8 = bytes[place]
+            count += (byte >= 0xF0 ? 1 : 0) - (byte & 0xC0 == 0x80 ? 1 : 0)
+            place += 1
+        }
+        return count
+    }
+}
+
+extension String {
+    /// Length in UTF-16 code units, as deltas count. Faster on a text that is read for the first time than `utf16.count`.
+    package var utf16Length: Int { withBytes(UTF16Text.count) }
 }

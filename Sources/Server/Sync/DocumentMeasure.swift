@@ -8,8 +8,14 @@ enum DocumentMeasure {
     static func size(after diff: ObjectDiff, before: JSONObject, size: Int, after: JSONObject) -> Int {
         var result: Int = size - max(0, before.count - 1) + max(0, after.count - 1)
         for (key, _) in diff.operations {
-            if let old: JSONValue = before[key] { result -= pairSize(key, old) }
-            if let new: JSONValue = after[key] { result += pairSize(key, new) }
+            let (old, new): (JSONValue?, JSONValue?) = (before[key], after[key])
+            // A keystroke in a large text: most of it is the same.
+            if case .string(let old)? = old, case .string(let new)? = new {
+                result += JSONText.growth(from: old, to: new)
+                continue
+            }
+            if let old { result -= pairSize(key, old) }
+            if let new { result += pairSize(key, new) }
         }
         return result
     }

@@ -37,7 +37,7 @@ final class StoreUnderTest {
         _ entities: [(key: String, record: EntityRecord, parts: EntityParts)], bucket record: BucketRecord? = nil
     ) throws {
         var batch: LocalBatch = LocalBatch()
-        batch.entities = try entities.map { (try address($0.key), $0.record, $0.parts) }
+        batch.entities = try entities.map { EntityWrite(try address($0.key), $0.record, $0.parts) }
         if let record { batch.buckets = [record] }
         try store.commit(batch)
     }
@@ -162,8 +162,8 @@ struct LocalStoreTests {
         var batch: LocalBatch = LocalBatch()
         batch.buckets = [BucketRecord(name: test.bucket)]
         batch.entities = [
-            (try test.address("a"), try rich(), [.ghost, .edits]),
-            (EntityAddress(bucket: other, key: try EntityKey("b")), EntityRecord(), [.ghost]),
+            EntityWrite(try test.address("a"), try rich(), [.ghost, .edits]),
+            EntityWrite(EntityAddress(bucket: other, key: try EntityKey("b")), EntityRecord(), [.ghost]),
         ]
         #expect(throws: ClientError.self) { try test.store.commit(batch) }
         #expect(try test.store.buckets().isEmpty)

@@ -34,7 +34,7 @@ struct Simulation {
         server.partChanges = seed % 2 == 0 ? .max : 2
         bucket = try BucketName("notes")
         for index: Int in 0..<count {
-            let store: MemoryLocalStore = MemoryLocalStore()
+            let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
             clients.append(Client(machine: try Self.machine(store, seed &* 31 &+ UInt64(index)), store: store))
             _ = try clients[index].machine.open(bucket, now: 0)
         }

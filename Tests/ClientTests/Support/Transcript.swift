@@ -10,7 +10,7 @@ struct Transcript {
     let notes: BucketName
 
     /// A machine with the bucket `notes` on channel 0, not yet connected.
-    init(store: MemoryLocalStore = MemoryLocalStore(), seed: UInt64 = 1) throws {
+    init(store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true), seed: UInt64 = 1) throws {
         let options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
         notes = try BucketName("notes")
         self.store = store

@@ -1,0 +1,195 @@
+import Glibc
+import ThicketClient
+import ThicketProtocol
+import ThicketReplay
+
+/// A paper of 105 KB typed key by key (259,778 edits, a recorded session), one change an edit through one client with a
+/// store in a file: what an edit costs client and server at the beginning, in the middle and at the end.
+///
+/// All files of the long run are in memory (`/dev/shm`), so that it takes minutes and every edit is paid in CPU; the last
+/// figures are from the disk. To tell the cost of the document from that of its history, the end is typed once more into
+/// a document that was made at once.
+///
+/// `THICKET_BENCH_EDITS` shortens the session. The recording is third-party data, found through `THICKET_VECTORS`.
+func typing() async throws -> [Figure] {
+    let edits: TypedEdits = try TypedEdits(trace: "automerge-paper")
+    let window: Int = min(10_000, edits.list.count / 4)
+    let desk: TypingDesk = try await TypingDesk(parent: "/dev/shm")
+    try await desk.make(text: "")
+    let middle: Int = (edits.list.count - window) / 2
+    let last: Int = edits.list.count - window
+    var windows: [(name: String, cost: EditCost)] = []
+    try await desk.type(edits.list[0..<500])
+    windows.append(("beginning", try await desk.type(edits.list[500..<window])))
+    let before: EditCost = try await desk.type(edits.list[window..<middle])
+    windows.append(("middle", try await desk.type(edits.list[middle..<(middle + window)])))
+    let after: EditCost = try await desk.type(edits.list[(middle + window)..<last])
+    let textBefore: String = try await desk.text()
+    windows.append(("end", try await desk.type(edits.list[last...])))
+    let text: String = try await desk.text()
+    guard !edits.isWhole || edits.end.hasSameBytes(as: text) else {
+        throw BenchError("the client's text is not the recorded one")
+    }
+    try await desk.close()
+    let fresh: TypingDesk = try await TypingDesk(parent: "/dev/shm")
+    try await fresh.make(text: textBefore)
+    windows.append(("end, no history", try await fresh.type(edits.list[last...])))
+    try await fresh.close()
+    let foreign: TypingDesk = try await TypingDesk(parent: "/dev/shm")
+    try await foreign.make(text: "é" + textBefore)
+    let moved: [TypedEdit] = edits.list[last...].prefix(2_000).map {
+        TypedEdit(position: $0.position + 1, deleted: $0.deleted, inserted: $0.inserted)
+    }
+    windows.append(("end, not ASCII", try await foreign.type(moved[...])))
+    try await foreign.close()
+    var figures: [Figure] = windows.flatMap { $0.cost.figures($0.name) }
+    let all: [EditCost] = windows.prefix(3).map(\.cost) + [before, after]
+    let count: Int = all.reduce(0) { $0 + $1.edits }
+    figures.append(
+        Figure(name: "edits a second, all of it", value: Double(count) / all.reduce(0) { $0 + $1.seconds }, unit: "1/s")
+    )
+    figures += try await onDisk(textBefore, edits.list[last...].prefix(400))
+    return figures
+}
+
+/// The same from a disk: what a person at the keyboard waits for.
+private func onDisk(_ text: String, _ edits: ArraySlice<TypedEdit>) async throws -> [Figure] {
+    let desk: TypingDesk = try await TypingDesk(parent: "/tmp")
+    try await desk.make(text: text)
+    let sync: Double = try rawAppend(group: 1, rounds: 200).medianSeconds
+    let cost: EditCost = try await desk.type(edits)
+    try await desk.close()
+    let times: [Double] = cost.acknowledgements.sorted()
+    return [
+        Figure(name: "on disk: edit to acknowledgement p50", value: quantile(times, 0.5) * 1e3, unit: "ms"),
+        Figure(name: "on disk: edit to acknowledgement p99", value: quantile(times, 0.99) * 1e3, unit: "ms"),
+        Figure(name: "floor: one append and fdatasync (one each side)", value: sync * 1e3, unit: "ms"),
+    ]
+}
+
+/// One edit, in UTF-16 units.
+struct TypedEdit {
+    let position: Int
+    let deleted: Int
+    let inserted: String
+}
+
+/// A recorded session as a list of edits.
+struct TypedEdits {
+    let list: [TypedEdit]
+    let end: String
+    let isWhole: Bool
+
+    init(trace name: String) throws {
+        let root: String = getenv("THICKET_VECTORS").map { String(cString: $0) } ?? "../shared/vectors"
+        let path: String = "\(root)/editing-traces/\(name).json.gz"
+        guard access(path, R_OK) == 0 else {
+            throw BenchError("there is no \(path): name the folder of test data in THICKET_VECTORS")
+        }
+        let trace: Trace = try Trace(path: path)
+        let patches: [Trace.Patch] = trace.transactions.flatMap(\.patches)
+        // Positions count code points; below U+10000 these are UTF-16 units.
+        guard !patches.contains(where: { $0.inserted.unicodeScalars.contains { $0.value > 0xFFFF } }) else {
+            throw BenchError("\(name) holds characters outside the basic plane")
+        }
+        let wanted: Int = getenv("THICKET_BENCH_EDITS").flatMap { Int(String(cString: $0)) } ?? patches.count
+        list = patches.prefix(max(4_000, wanted)).map {
+            TypedEdit(position: $0.position, deleted: $0.deleted, inserted: $0.inserted)
+        }
+        isWhole = list.count == patches.count
+        end = trace.endContent
+    }
+}
+
+/// What a run of edits took.
+struct EditCost {
+    var edits: Int = 0
+    var seconds: Double = 0
+    var clientCPU: Double = 0
+    var serverCPU: Double = 0
+    /// Bytes this process wrote to files (and pipes).
+    var written: Int = 0
+    var textBytes: Int = 0
+    /// Seconds from each edit to its acknowledgement.
+    var acknowledgements: [Double] = []
+
+    func figures(_ name: String) -> [Figure] {
+        let count: Double = Double(edits)
+        return [
+            Figure(name: "\(name): text", value: Double(textBytes) / 1_024, unit: "KiB"),
+            Figure(name: "\(name): client CPU an edit", value: clientCPU / count * 1e6, unit: "µs"),
+            Figure(name: "\(name): server CPU an edit", value: serverCPU / count * 1e6, unit: "µs"),
+            Figure(name: "\(name): written by the client an edit", value: Double(written) / count, unit: "B"),
+            Figure(name: "\(name): edit to acknowledgement p50", value: quantile(sorted, 0.5) * 1e6, unit: "µs"),
+        ]
+    }
+
+    private var sorted: [Double] { acknowledgements.sorted() }
+}
+
+/// A server, a session on a store in a file, and one document.
+final class TypingDesk {
+    let server: BenchServer
+    let session: Session
+    let bucket: Bucket
+    private static let key: String = "paper"
+
+    init(parent: String) async throws {
+        server = try BenchServer(users: 1, parent: parent)
+        session = try await Thicket.connect(
+            server: server.process.address, app: BenchServer.app, token: server.tokens[0],
+            store: .file(server.process.folder + "/client.db"))
+        bucket = try await session.bucket("papers")
+    }
+
+    func make(text: String) async throws {
+        try await bucket.set(Self.key, to: ["text": .string(text)])
+        try await bucket.waitUntilSynced(timeout: .seconds(60))
+    }
+
+    func text() async throws -> String { try await bucket.get(Self.key)?["text"]?.stringValue ?? "" }
+
+    func close() async throws { await session.close() }
+
+    /// Types the edits, each as a change of its own: the next begins when the server has the one before.
+    @discardableResult
+    func type(_ edits: ArraySlice<TypedEdit>) async throws -> EditCost {
+        var cost: EditCost = EditCost()
+        cost.acknowledgements.reserveCapacity(edits.count)
+        let (cpu, server, written): (Double, Double, Int) = (ownCPU(), server.process.cpuSeconds(), ownWrites())
+        let start: UInt64 = nanoseconds()
+        for edit: TypedEdit in edits {
+            let pressed: UInt64 = nanoseconds()
+            try await bucket.editText(
+                Self.key, path: ["text"], at: edit.position, deleting: edit.deleted, inserting: edit.inserted)
+            try await bucket.waitUntilSynced(timeout: .seconds(30))
+            cost.acknowledgements.append(Double(nanoseconds() - pressed) / 1e9)
+        }
+        cost.seconds = Double(nanoseconds() - start) / 1e9
+        cost.edits = edits.count
+        (cost.clientCPU, cost.written) = (ownCPU() - cpu, ownWrites() - written)
+        cost.serverCPU = self.server.process.cpuSeconds() - server
+        cost.textBytes = try await text().utf8.count
+        return cost
+    }
+}
+
+/// CPU seconds of this process, user and system.
+func ownCPU() -> Double {
+    var usage: rusage = rusage()
+    getrusage(RUSAGE_SELF.rawValue, &usage)
+    return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+        + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
+}
+
+/// Bytes that this process passed to `write`; sockets are sent to by other calls.
+func ownWrites() -> Int {
+    guard let file: UnsafeMutablePointer<FILE> = fopen("/proc/self/io", "r") else { return 0 }
+    defer { fclose(file) }
+    var line: [CChar] = .init(repeating: 0, count: 128)
+    while fgets(&line, 128, file) != nil {
+        let text: String = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        if text.hasPrefix("wchar: ") { return Int(text.dropFirst(7).dropLast()) ?? 0 }
+    }
+    return 0
+}

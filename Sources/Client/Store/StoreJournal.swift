@@ -1,0 +1,216 @@
+import ThicketProtocol
+internal import ThicketSQLite
+
+/// Keeps what happens to large objects as steps behind the whole, so that a keystroke in a large text writes a few bytes.
+///
+/// Rows of `journal` belong to an object and a kind, and are read in the order of their places. When they outgrow the
+/// whole, the whole is written and they go, in the same transaction (`JournalRule`). What is held here in memory is only
+/// what the file says; after a transaction that failed it is read again.
+final class StoreJournal {
+    /// What a row leads on.
+    enum Kind: Int64 {
+        case ghost = 1
+        case later = 2
+    }
+
+    private let database: Database
+    /// Objects that may have rows; never misses one that has.
+    private var owners: Set<Int64> = []
+    private var sizes: [Int64: JournalSizes] = [:]
+
+    /// Objects whose sizes are held; forgotten all at once when there are more.
+    private static let sizesMax: Int = 4_096
+
+    static let schema: String = """
+        CREATE TABLE journal (
+            owner INTEGER NOT NULL, kind INTEGER NOT NULL, place INTEGER NOT NULL, version INTEGER, diff BLOB NOT NULL,
+            PRIMARY KEY (owner, kind, place)) WITHOUT ROWID;
+        """
+
+    init(_ database: Database) throws(SQLiteError) {
+        self.database = database
+        let next: Statement = try database.statement("SELECT min(owner) FROM journal WHERE owner > ?1")
+        var last: Int64? = Int64.min
+        while let before: Int64 = last {
+            last = try next.bind(1, before).first { $0.optionalInteger(0) } ?? nil
+            if let last { owners.insert(last) }
+        }
+    }
+
+    /// A transaction failed: what is known may be what it would have made.
+    func forget() { sizes.removeAll() }
+
+    // MARK: - Ghosts
+
+    /// Appends what happened to a ghost, if that is the thing to do.
+    ///
+    /// - Returns: false: the whole must be written (`wroteGhost`).
+    func append(_ steps: [GhostStep], of ghost: Ghost, _ id: Int64) throws(SQLiteError) -> Bool {
+        guard let object: JSONObject = ghost.object, object.holds(bytes: JournalRule.ghostBytesMin) else {
+            return false
+        }
+        var known: JournalSizes = try sizes(of: id)
+        let diffs: [[UInt8]] = steps.map { Self.encode($0.diff) }
+        let bytes: Int = diffs.reduce(0) { $0 + $1.count }
+        guard
+            JournalRule.appends(
+                steps.count, bytes: bytes, to: known.ghostChain, whole: known.ghost, wholeMin: JournalRule.ghostBytesMin
+            )
+        else { return false }
+        for (step, diff): (GhostStep, [UInt8]) in zip(steps, diffs) {
+            try insert(.ghost, id, version: step.version, diff, &known.ghostChain)
+        }
+        remember(known, id)
+        return true
+    }
+
+    /// The whole ghost stands in its row: its steps are over.
+    func wroteGhost(bytes: Int, _ id: Int64) throws(SQLiteError) {
+        guard owners.contains(id) || sizes[id] != nil else { return }
+        var known: JournalSizes = try sizes(of: id)
+        try end(.ghost, id, &known.ghostChain)
+        known.ghost = bytes
+        remember(known, id)
+    }
+
+    // MARK: - Edits
+
+    /// Appends what was done behind an object's edits, if that is the thing to do.
+    ///
+    /// - Returns: false: the whole must be written (`wroteEdits`).
+    func append(_ steps: [ObjectDiff], _ id: Int64) throws(SQLiteError) -> Bool {
+        var known: JournalSizes = try sizes(of: id)
+        guard known.edits >= JournalRule.editBytesMin else { return false }
+        let diffs: [[UInt8]] = steps.map(Self.encode)
+        let bytes: Int = diffs.reduce(0) { $0 + $1.count }
+        guard
+            JournalRule.appends(
+                steps.count, bytes: bytes, to: known.laterChain, whole: known.edits, wholeMin: JournalRule.editBytesMin)
+        else { return false }
+        for diff: [UInt8] in diffs { try insert(.later, id, version: nil, diff, &known.laterChain) }
+        remember(known, id)
+        return true
+    }
+
+    /// All edits stand in their row, or there are none: their steps are over.
+    func wroteEdits(bytes: Int, _ id: Int64) throws(SQLiteError) {
+        guard bytes >= JournalRule.editBytesMin || owners.contains(id) || sizes[id] != nil else { return }
+        var known: JournalSizes = try sizes(of: id)
+        try end(.later, id, &known.laterChain)
+        known.edits = bytes
+        remember(known, id)
+    }
+
+    // MARK: - Reading
+
+    /// The record that is kept for an object, of which `whole` stands in its rows.
+    func read(_ id: Int64, over whole: EntityRecord) throws(ClientError) -> EntityRecord {
+        guard owners.contains(id) else { return whole }
+        let rows: [Row]
+        do {
+            rows = try self.rows(id)
+        } catch {
+            throw SQLiteLocalStore.told(error)
+        }
+        var record: EntityRecord = whole
+        do throws(DiffError) {
+            var moves: [GhostStep] = []
+            var later: [ObjectDiff] = []
+            for row: Row in rows {
+                guard let diff: ObjectDiff = Self.decode(row.diff) else { throw DiffError(.malformed) }
+                switch row.kind {
+                case .ghost: moves.append(GhostStep(version: row.version ?? 0, diff: diff))
+                case .later: later.append(diff)
+                case nil: throw DiffError(.malformed)
+                }
+            }
+            record.ghost = try whole.ghost.after(moves)
+            record.edits = try whole.edits.after(later)
+        } catch {
+            throw ClientError(.store, "a step in the local store is damaged")
+        }
+        return record
+    }
+
+    private struct Row {
+        let kind: Kind?
+        let version: Int64?
+        let diff: [UInt8]
+    }
+
+    private func rows(_ id: Int64) throws(SQLiteError) -> [Row] {
+        var rows: [Row] = []
+        let query: String = "SELECT kind, version, diff FROM journal WHERE owner = ?1 ORDER BY kind, place"
+        try database.statement(query).bind(1, id).forEach { (row) throws(SQLiteError) in
+            rows.append(Row(kind: Kind(rawValue: row.integer(0)), version: row.optionalInteger(1), diff: row.bytes(2)))
+        }
+        return rows
+    }
+
+    // MARK: - Rows
+
+    private func insert(
+        _ kind: Kind, _ id: Int64, version: Version?, _ diff: [UInt8], _ chain: inout StepChain
+    ) throws(SQLiteError) {
+        owners.insert(id)
+        try database.statement("INSERT INTO journal (owner, kind, place, version, diff) VALUES (?1, ?2, ?3, ?4, ?5)")
+            .bind(1, id).bind(2, kind.rawValue).bind(3, chain.next).bind(4, version).bind(5, diff).run()
+        chain.count += 1
+        chain.bytes += diff.count
+        chain.next += 1
+    }
+
+    private func end(_ kind: Kind, _ id: Int64, _ chain: inout StepChain) throws(SQLiteError) {
+        guard chain.count > 0 else { return }
+        try database.statement("DELETE FROM journal WHERE owner = ?1 AND kind = ?2")
+            .bind(1, id).bind(2, kind.rawValue).run()
+        chain = StepChain()
+    }
+
+    private func sizes(of id: Int64) throws(SQLiteError) -> JournalSizes {
+        if let known: JournalSizes = sizes[id] { return known }
+        var found: JournalSizes = JournalSizes()
+        found.ghost = try bytes("SELECT length(object) FROM ghost WHERE id = ?1", id)
+        let edits: String = """
+            SELECT ifnull(length(pending), 0) + ifnull(length(sent), 0) + ifnull(length(later), 0)
+                + ifnull(length(held), 0) FROM edit WHERE id = ?1
+            """
+        found.edits = try bytes(edits, id)
+        guard owners.contains(id) else { return found }
+        found.ghostChain = try chain(.ghost, id)
+        found.laterChain = try chain(.later, id)
+        return found
+    }
+
+    private func bytes(_ query: String, _ id: Int64) throws(SQLiteError) -> Int {
+        Int(try database.statement(query).bind(1, id).first { $0.integer(0) } ?? 0)
+    }
+
+    private func chain(_ kind: Kind, _ id: Int64) throws(SQLiteError) -> StepChain {
+        let query: String = """
+            SELECT count(*), ifnull(sum(length(diff)), 0), ifnull(max(place), 0) FROM journal WHERE owner = ?1 AND kind = ?2
+            """
+        let found: StepChain? = try database.statement(query).bind(1, id).bind(2, kind.rawValue).first { row in
+            StepChain(count: Int(row.integer(0)), bytes: Int(row.integer(1)), next: row.integer(2) + 1)
+        }
+        return found ?? StepChain()
+    }
+
+    private func remember(_ known: JournalSizes, _ id: Int64) {
+        if sizes.count >= Self.sizesMax, sizes[id] == nil { sizes.removeAll(keepingCapacity: true) }
+        sizes[id] = known
+    }
+
+    private static func encode(_ diff: ObjectDiff) -> [UInt8] {
+        var writer: JSONWriter = JSONWriter()
+        diff.write(to: &writer)
+        return writer.bytes
+    }
+
+    private static func decode(_ bytes: [UInt8]) -> ObjectDiff? {
+        guard let value: JSONValue = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling) else {
+            return nil
+        }
+        return try? ObjectDiff(value)
+    }
+}

@@ -1,0 +1,49 @@
+extension JSONText {
+    /// Bytes by which a string's JSON text grows when the string becomes another: negative when it shrinks.
+    ///
+    /// Counts only what lies between their common beginning and their common end, since bytes are escaped one by one.
+    package static func growth(from old: String, to new: String) -> Int {
+        old.withBytes { (before: UnsafeBufferPointer<UInt8>) -> Int in
+            new.withBytes { (after: UnsafeBufferPointer<UInt8>) -> Int in
+                let most: Int = min(before.count, after.count)
+                let start: Int = commonStart(before, after, most)
+                let end: Int = commonEnd(before, after, most - start)
+                return quotedSize(.init(rebasing: after[start..<(after.count - end)]))
+                    - quotedSize(.init(rebasing: before[start..<(before.count - end)]))
+            }
+        }
+    }
+
+    /// Bytes at the beginning that are the same in both, `most` at most.
+    private static func commonStart(
+        _ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>, _ most: Int
+    ) -> Int {
+        guard let left: UnsafePointer<UInt8> = left.baseAddress, let right: UnsafePointer<UInt8> = right.baseAddress
+        else { return 0 }
+        var at: Int = 0
+        while at + 8 <= most {
+            let difference: UInt64 = EightBytes.load(left + at) ^ EightBytes.load(right + at)
+            if difference != 0 { return at + difference.trailingZeroBitCount / 8 }
+            at += 8
+        }
+        while at < most, left[at] == right[at] { at += 1 }
+        return at
+    }
+
+    /// Bytes at the end that are the same in both, `most` at most.
+    private static func commonEnd(
+        _ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>, _ most: Int
+    ) -> Int {
+        guard let leftEnd: UnsafePointer<UInt8> = left.baseAddress.map({ $0 + left.count }),
+            let rightEnd: UnsafePointer<UInt8> = right.baseAddress.map({ $0 + right.count })
+        else { return 0 }
+        var count: Int = 0
+        while count + 8 <= most {
+            let difference: UInt64 = EightBytes.load(leftEnd - count - 8) ^ EightBytes.load(rightEnd - count - 8)
+            if difference != 0 { return count + difference.leadingZeroBitCount / 8 }
+            count += 8
+        }
+        while count < most, leftEnd[-count - 1] == rightEnd[-count - 1] { count += 1 }
+        return count
+    }
+}
