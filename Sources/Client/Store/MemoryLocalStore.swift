@@ -55,11 +55,11 @@ package final class MemoryLocalStore: LocalStore {
         if batch.isOnDisk { commitsOnDisk += 1 }
         for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
         for write: EntityWrite in batch.entities {
-            let record: EntityRecord = write.record
             var kept: EntityRecord = entities[write.address.bucket]?[write.address.key] ?? EntityRecord()
+            let record: EntityRecord = replayed(write, kept) ?? write.record
             if write.parts.contains(.marks) { (kept.isLive, kept.walk) = (record.isLive, record.walk) }
-            if write.parts.contains(.ghost) { kept.ghost = replayed(write, kept)?.ghost ?? record.ghost }
-            if write.parts.contains(.edits) { kept.edits = replayed(write, kept)?.edits ?? record.edits }
+            if write.parts.contains(.ghost) { kept.ghost = record.ghost }
+            if write.parts.contains(.edits) { kept.edits = record.edits }
             entities[write.address.bucket, default: [:]][write.address.key] = kept
         }
     }
