@@ -53,7 +53,10 @@ let package = Package(
         program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient"]),
         program(
             "thicket-bench", "Bench",
-            ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CThicketNet"]),
+            [
+                "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
+                "CThicketNet",
+            ]),
 
         // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.
         library(

@@ -9,12 +9,18 @@ final class BenchServer {
     let tokens: [String]
 
     /// - Parameter parent: where the server's folder is made; `/dev/shm` takes the disk out of the figures.
-    init(users: Int, settings: [String] = [], parent: String = "/tmp") throws {
-        process = try ServerProcess(settings: settings, parent: parent)
-        tokens = (0..<users).map { number in
+    convenience init(users: Int, settings: [String] = [], parent: String = "/tmp") throws {
+        let tokens: [String] = (0..<users).map { number in
             let digits: String = String(number, radix: 16)
             return String(repeating: "0", count: 32 - digits.count) + digits
         }
+        try self.init(tokens: tokens, settings: settings, parent: parent)
+    }
+
+    /// - Parameter starts: false leaves a prepared folder for others to start a server on.
+    init(tokens: [String], settings: [String] = [], parent: String = "/tmp", starts: Bool = true) throws {
+        process = try ServerProcess(settings: settings, parent: parent)
+        self.tokens = tokens
         try process.admin(["app", "create", Self.app])
         let list: String = process.folder + "/tokens.jsonl"
         guard let file: UnsafeMutablePointer<FILE> = fopen(list, "w") else { throw BenchError("cannot write \(list)") }
@@ -23,6 +29,6 @@ final class BenchServer {
         }
         fclose(file)
         try process.admin(["token", "import", list])
-        try process.start()
+        if starts { try process.start() }
     }
 }

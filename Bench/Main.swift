@@ -7,6 +7,7 @@ struct Bench {
     typealias Scenario = (name: String, what: String, run: @Sendable () async throws -> [Figure])
     static let scenarios: [Scenario] = [
         ("diff", "text differences, and what the step budget comes to", { diffs() }),
+        ("store", "the store's writer beside a bare loop over the same SQL", { try storeRates() }),
         ("changes", "64 sockets, one durable change outstanding each", { try changes(seconds: 5, sockets: 64) }),
         ("fanout", "one writer, 1,000 receivers of its bucket", { try fanout(receivers: 1_000, rounds: 200) }),
         ("idle", "10,000 connections with one authorised channel each", { try idle(from: 1_000, to: 10_000) }),
@@ -14,6 +15,10 @@ struct Bench {
         ("client", "catch-up, local edits until durable, memory", { try await client() }),
         ("watch", "from a key press to the screen of another machine", { try watchDelay(rounds: 200) }),
         ("typing", "a paper typed key by key through one client, one change an edit", { try await typing() }),
+        (
+            "peers", "our server beside Redis, NATS and the bare floor, with the generator in THICKET_PEERS",
+            { try Peers().run() }
+        ),
         ("traces", "recorded typing sessions, whole, through real clients", { try await traces() }),
     ]
 
@@ -45,16 +50,38 @@ struct Bench {
     static func printResult(_ name: String, _ figures: [Figure]) {
         printLine("\n\(name)")
         for figure: Figure in figures {
-            let value: String = rounded(figure.value)
-            printLine("  " + padded(figure.name, 48) + padded(value, 12, left: true) + " " + figure.unit)
+            var line: String = "  " + padded(figure.name, 56) + padded(rounded(figure.value), 12, left: true)
+            line += " " + padded(figure.unit, 5)
+            if let spread = figure.spread {
+                line += padded("(\(rounded(spread.lowerBound))–\(rounded(spread.upperBound)))", 20)
+            }
+            if let goal: Figure.Goal = figure.goal {
+                line += "goal \(goal.text): " + (goal.isMet(by: figure.value) ? "met" : "NOT MET")
+            }
+            printLine(line)
         }
-        var pairs: [(key: String, value: JSONValue)] = [("scenario", .string(name))]
-        for figure: Figure in figures {
-            let key: String = figure.unit.isEmpty ? figure.name : "\(figure.name) [\(figure.unit)]"
-            if let number: JSONNumber = JSONNumber(figure.value) { pairs.append((key, .number(number))) }
-        }
-        printLine(String(decoding: JSONValue.object(JSONObject(pairs)).serialized(), as: UTF8.self))
+        let result: JSONObject = .init([
+            (key: "scenario", value: .string(name)), (key: "figures", value: .array(figures.map(json))),
+        ])
+        printLine(String(decoding: JSONValue.object(result).serialized(), as: UTF8.self))
     }
+
+    private static func json(_ figure: Figure) -> JSONValue {
+        var pairs: [(key: String, value: JSONValue)] = [
+            ("name", .string(figure.name)), ("unit", .string(figure.unit)), ("value", number(figure.value)),
+        ]
+        if let spread = figure.spread {
+            pairs.append(("low", number(spread.lowerBound)))
+            pairs.append(("high", number(spread.upperBound)))
+        }
+        if let goal: Figure.Goal = figure.goal {
+            pairs.append(("goal", .string(goal.text)))
+            pairs.append(("met", .bool(goal.isMet(by: figure.value))))
+        }
+        return .object(JSONObject(pairs))
+    }
+
+    private static func number(_ value: Double) -> JSONValue { JSONNumber(value).map { .number($0) } ?? .null }
 
     /// Three significant digits, without an exponent.
     static func rounded(_ value: Double) -> String {

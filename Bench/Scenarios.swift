@@ -2,13 +2,6 @@ import Glibc
 import ThicketProtocol
 import ThicketReplay
 
-/// One line of a result: a figure with its unit.
-struct Figure {
-    let name: String
-    let value: Double
-    let unit: String
-}
-
 /// Sends `init` on channel 0 of each socket and waits until all are answered: `auth`, then the index.
 func authorize(_ sockets: [LoadSocket], on loop: LoadLoop, server: BenchServer, bucket: String) throws {
     var answered: Int = 0

@@ -1,31 +1,66 @@
 internal import COpenSSL
+import Synchronization
 
 /// AES-128 on single 16-byte blocks (FIPS 197): a keyed permutation that makes the server's positions opaque.
 ///
 /// Not a way to encrypt content: equal blocks give equal results, which is what a change version needs.
 public struct AESBlock: Sendable {
-    private let key: [UInt8]
+    private let ciphers: Ciphers
 
     /// - Parameter key: 16 bytes.
     public init(key: [UInt8]) {
         precondition(key.count == 16, "an AES-128 key has 16 bytes")
-        self.key = key
+        ciphers = Ciphers(key: key)
     }
 
-    public func encrypt(_ block: [UInt8]) -> [UInt8] { run(block, encrypting: 1) }
-    public func decrypt(_ block: [UInt8]) -> [UInt8] { run(block, encrypting: 0) }
+    public func encrypt(_ block: [UInt8]) -> [UInt8] { ciphers.run(block, encrypts: true) }
+    public func decrypt(_ block: [UInt8]) -> [UInt8] { ciphers.run(block, encrypts: false) }
+}
 
-    private func run(_ block: [UInt8], encrypting: Int32) -> [UInt8] {
+/// Both directions with the key schedule made once: making one costs ten times what a block does.
+private final class Ciphers: Sendable {
+    /// OpenSSL's object; who holds the lock may use it.
+    private struct Context: @unchecked Sendable {
+        // Used under the lock of its `Mutex` only.
+        let pointer: OpaquePointer?
+    }
+
+    private let encryption: Mutex<Context>
+    private let decryption: Mutex<Context>
+
+    init(key: [UInt8]) {
+        encryption = Mutex(Self.context(key, encrypts: true))
+        decryption = Mutex(Self.context(key, encrypts: false))
+    }
+
+    deinit {
+        for cipher: OpaquePointer? in [encryption.withLock(\.pointer), decryption.withLock(\.pointer)] {
+            EVP_CIPHER_CTX_free(cipher)
+        }
+    }
+
+    func run(_ block: [UInt8], encrypts: Bool) -> [UInt8] {
         precondition(block.count == 16, "an AES block has 16 bytes")
+        return encrypts
+            ? encryption.withLock { Self.run(block, $0.pointer) } : decryption.withLock { Self.run(block, $0.pointer) }
+    }
+
+    private static func run(_ block: [UInt8], _ context: OpaquePointer?) -> [UInt8] {
+        // Padding is off, so a whole block comes out at once and nothing stays inside.
+        [UInt8](unsafeUninitializedCapacity: 32) { output, count in
+            var length: Int32 = 0
+            let isDone: Bool = EVP_CipherUpdate(context, output.baseAddress, &length, block, 16) == 1
+            precondition(isDone && length == 16, "OpenSSL refused one AES block, which has no failing input")
+            count = 16
+        }
+    }
+
+    private static func context(_ key: [UInt8], encrypts: Bool) -> Context {
         let context: OpaquePointer? = EVP_CIPHER_CTX_new()
-        defer { EVP_CIPHER_CTX_free(context) }
-        var output: [UInt8] = .init(repeating: 0, count: 32)
-        var length: Int32 = 0
-        let ready: Bool =
-            EVP_CipherInit_ex(context, EVP_aes_128_ecb(), nil, key, nil, encrypting) == 1
+        let isReady: Bool =
+            EVP_CipherInit_ex(context, EVP_aes_128_ecb(), nil, key, nil, encrypts ? 1 : 0) == 1
             && EVP_CIPHER_CTX_set_padding(context, 0) == 1
-            && EVP_CipherUpdate(context, &output, &length, block, 16) == 1
-        precondition(ready && length == 16, "OpenSSL refused one AES block, which has no failing input")
-        return Array(output[0..<16])
+        precondition(isReady, "OpenSSL refused an AES key, which has no failing input")
+        return Context(pointer: context)
     }
 }

@@ -155,6 +155,35 @@ public final class Database {
         return (Int(max(pages, 0)), Int(max(moved, 0)))
     }
 
+    /// Makes the write-ahead log's file at least `bytes` long, filled with zeros, so that commits write into it without
+    /// changing its size. SQLite reads a log up to the first frame that does not check out, and zeros never do.
+    ///
+    /// Holds the write lock meanwhile, so that nobody appends. Goes through the connection's file system. After an error
+    /// the file has its old size, or as much more as was written.
+    public func reserveLog(bytes: Int) throws(SQLiteError) {
+        guard bytes > 0 else { return }
+        try begin(.immediate)
+        defer { rollback() }
+        var pointer: UnsafeMutablePointer<sqlite3_file>?
+        try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &pointer))
+        guard let file = pointer, let methods: sqlite3_io_methods = file.pointee.pMethods?.pointee else { return }
+        var size: sqlite3_int64 = 0
+        try check(methods.xFileSize(file, &size))
+        guard size < bytes else { return }
+        let before: sqlite3_int64 = size
+        let zeros: [UInt8] = .init(repeating: 0, count: 1 << 20)
+        while size < bytes {
+            let count: Int = min(zeros.count, bytes - Int(size))
+            let result: Int32 = methods.xWrite(file, zeros, Int32(count), size)
+            guard result == SQLITE_OK else {
+                _ = methods.xTruncate(file, before)
+                return try check(result)
+            }
+            size += sqlite3_int64(count)
+        }
+        try check(methods.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
     /// Largest size of the database in pages; a write beyond gives a full disk's error. Returns what now holds.
     @discardableResult
     public func limitPages(_ count: Int) throws(SQLiteError) -> Int {

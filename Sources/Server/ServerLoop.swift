@@ -18,7 +18,7 @@ final class ServerLoop: LoopDelegate {
     private let drainTimeout: Duration
     private let reload: @Sendable () -> Void
 
-    private var requests: [ShardRequest] = []
+    private var requests: [ServerShard.Work] = []
     private var reads: [ReadRequest] = []
     /// Parts of long answers that wait for their readers.
     private var waitingReads: [ReadRequest] = []
@@ -96,6 +96,8 @@ final class ServerLoop: LoopDelegate {
         if case .waiting(let deadline) = drain { continueStop(deadline) }
     }
 
+    var expectsAnswerSoon: Bool { hub.changeCount > 0 }
+
     // MARK: From the other threads
 
     func committed(_ reports: [ServerShard.Report]) {
@@ -125,7 +127,7 @@ final class ServerLoop: LoopDelegate {
         case .close(let connection, let code, let reason): loop.close(connection, code, reason: reason)
         case .pause(let connection): loop.pauseReading(connection)
         case .resume(let connection): loop.resumeReading(connection)
-        case .submit(let request): requests.append(request)
+        case .submit(let request): requests.append(.request(request))
         case .read(let request): reads.append(request)
         case .readWhenDrained(let request):
             waitingReads.append(request)
@@ -138,7 +140,7 @@ final class ServerLoop: LoopDelegate {
     private func handOver() {
         if !requests.isEmpty {
             shard.push(requests)
-            requests.removeAll(keepingCapacity: true)
+            requests = []
         }
         if !reads.isEmpty {
             readers.push(reads)

@@ -35,7 +35,7 @@ final class ServerShard: Sendable {
         }
     }
 
-    func push(_ requests: [ShardRequest]) { queue.push(requests.map { .request($0) }) }
+    func push(_ requests: [Work]) { queue.push(requests) }
 
     func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable () -> Void) {
         queue.push([.maintain(batch, done: done)])

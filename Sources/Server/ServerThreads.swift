@@ -34,7 +34,9 @@ final class WorkQueue<Work: Sendable>: @unchecked Sendable {
     func push(_ work: [Work]) {
         guard !work.isEmpty else { return }
         pthread_mutex_lock(mutex)
-        if !isClosed { waiting.append(contentsOf: work) }
+        if !isClosed {
+            if waiting.isEmpty { waiting = work } else { waiting.append(contentsOf: work) }
+        }
         pthread_mutex_unlock(mutex)
         if work.count == 1 { pthread_cond_signal(condition) } else { pthread_cond_broadcast(condition) }
     }
@@ -77,6 +79,12 @@ final class WorkQueue<Work: Sendable>: @unchecked Sendable {
             }
         }
         guard start < waiting.count else { return isClosed ? nil : [] }
+        if start == 0 && waiting.count <= most {
+            // The usual case: the whole array changes hands, nothing is copied.
+            let all: [Work] = waiting
+            waiting = []
+            return all
+        }
         let end: Int = min(waiting.count, start + most)
         let taken: [Work] = Array(waiting[start..<end])
         start = end

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <malloc.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -83,6 +84,14 @@ static inline int thicket_signalfd(void) {
 static inline int thicket_read_signal(int fd) {
     struct signalfd_siginfo info;
     return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+}
+
+// Heaps of threads grow by 1 MiB and shrink from 16 MiB on: by the page, each growth of a busy thread's heap would be a
+// system call and a page fault. Blocks below 1 MiB come from the heap, so that frames are not mapped and unmapped.
+static inline void thicket_tune_heap(void) {
+    mallopt(M_TOP_PAD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }
 
 static inline int64_t thicket_monotonic_ns(void) {

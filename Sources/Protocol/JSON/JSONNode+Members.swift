@@ -38,6 +38,27 @@ extension JSONNode {
         return string.withBytes { sameBytes($0, wanted) }
     }
 
+    /// The pairs of an object in order, the keys as nodes too; none for anything else.
+    public var members: Members {
+        let isObject: Bool = JSONTape.kind(word) == JSONTape.Kind.object
+        return Members(
+            storage: storage, index: index + 2, end: isObject ? JSONTape.end(storage.tape[index + 1]) : 0)
+    }
+
+    /// Pairs of an object in order, their keys not yet read.
+    public struct Members: Sequence, IteratorProtocol, Sendable {
+        let storage: JSONStorage
+        var index: Int
+        let end: Int
+
+        /// The next pair.
+        public mutating func next() -> (key: JSONNode, value: JSONNode)? {
+            guard index < end else { return nil }
+            defer { index = JSONTape.next(storage.tape, index + 1) }
+            return (JSONNode(storage: storage, index: index), JSONNode(storage: storage, index: index + 1))
+        }
+    }
+
     /// Pairs of an object in order.
     public struct Pairs: Sequence, IteratorProtocol, Sendable {
         let storage: JSONStorage

@@ -56,7 +56,7 @@ public struct ServerLimits: Sendable, Equatable {
     public var subscribersPerBucketMax: Int = 20_000
 
     /// Bytes of encoded changes kept in memory for one bucket, 0...1 GiB. An older `cv` is answered from disk.
-    public var tailBytesMax: Int = 256 << 10
+    public var tailBytesMax: Int = 1 << 20
 
     /// Changes kept in memory for one bucket, 0...1,000,000. As `tailBytesMax`.
     public var tailChangesMax: Int = 1_000

@@ -78,10 +78,13 @@ public protocol LoopDelegate: AnyObject {
     func signaled(_ signal: LoopSignal)
     /// Everything that was ready has been handled; what is sent now still leaves with this turn.
     func turnEnded()
+    /// Whether another thread is about to answer: the loop then looks again and again for a moment before it sleeps.
+    var expectsAnswerSoon: Bool { get }
 }
 
 extension LoopDelegate {
     public func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer) {}
     public func signaled(_ signal: LoopSignal) {}
     public func turnEnded() {}
+    public var expectsAnswerSoon: Bool { false }
 }

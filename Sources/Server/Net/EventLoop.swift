@@ -62,6 +62,8 @@ public final class EventLoop {
     static let scratchBytes: Int = 128 << 10
     /// Bytes of small frames joined for one write.
     static let gatherBytes: Int = 64 << 10
+    /// Nanoseconds for which the loop watches for an answer before it sleeps.
+    private static let watchNanoseconds: Int64 = 200_000
     /// Nanoseconds between two looks at all deadlines, at most and at least.
     private static let sweepMax: Int64 = 1_000_000_000
     private static let sweepMin: Int64 = 10_000_000
@@ -146,6 +148,9 @@ public final class EventLoop {
     /// main, before any thread or task: a thread that does not block them would take them the usual way.
     public static func blockSignals() { _ = thicket_block_signals() }
 
+    /// Sets how the C library gives memory to threads; once, before the first one is started.
+    public static func tuneHeap() { thicket_tune_heap() }
+
     /// Turns the three signals into calls of the delegate; `blockSignals` must have been called.
     public func watchSignals() throws(NetError) {
         signalDescriptor = thicket_signalfd()
@@ -189,7 +194,7 @@ public final class EventLoop {
 
     /// Handles everything that is ready, waiting for the first of it.
     func turn() {
-        let count: Int = poller.wait(milliseconds: waitMilliseconds())
+        let count: Int = waitForEvents()
         now = thicket_monotonic_ns()
         for index: Int in 0..<count { handle(poller[index]) }
         while let action: () -> Void = timers.takeDue(now) { action() }
@@ -242,6 +247,20 @@ public final class EventLoop {
                 delegate?.signaled(.terminate)
             }
         }
+    }
+
+    /// Waits, for a moment without sleeping when an answer of another thread is due: waking up takes as long as a fast
+    /// disk's sync.
+    private func waitForEvents() -> Int {
+        let patience: Int32 = waitMilliseconds()
+        if patience != 0 && delegate?.expectsAnswerSoon == true {
+            let end: Int64 = thicket_monotonic_ns() + Self.watchNanoseconds
+            repeat {
+                let count: Int = poller.wait(milliseconds: 0)
+                if count > 0 { return count }
+            } while thicket_monotonic_ns() < end
+        }
+        return poller.wait(milliseconds: patience)
     }
 
     private func waitMilliseconds() -> Int32 {

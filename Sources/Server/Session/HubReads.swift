@@ -1,5 +1,14 @@
 import ThicketProtocol
 
+extension ReadQuestion {
+    /// An `i` for one entry without its object asks where the bucket stands: nobody walks a bucket one by one. Nothing
+    /// is held back for it.
+    fileprivate var isGlance: Bool {
+        if case .index(let query, _) = self { return query.limit == 1 && query.before == nil && !query.withData }
+        return false
+    }
+}
+
 // `i`, `e`, `cv`, and the answers of the readers (wire contract, section 5).
 extension Hub {
     // MARK: Asking
@@ -206,7 +215,7 @@ extension Hub {
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)
-            walked(channel, isLast: isLast, now: now)
+            walked(channel, isLast: isLast || request.question.isGlance, now: now)
         case .indexForgotten: restartWalk(request.question, on: channel, now: now)
         case .changes(let frame, let count, let through, let removals):
             caughtUp(channel, frame, count: count, through: through, removals: removals, now: now)

@@ -9,6 +9,7 @@ enum BodyReplay {
     ///   - gid: the change the result belongs to, for the error.
     static func apply(_ diffs: [[UInt8]], to base: [UInt8]?, upTo gid: GlobalID) throws(StoreError) -> [UInt8] {
         if diffs.isEmpty, let base: [UInt8] { return base }
+        if base == nil, diffs.count == 1, let body: [UInt8] = created(by: diffs[0]) { return body }
         var object: JSONObject = try base.map { (base) throws(StoreError) in try parse(base, gid) } ?? JSONObject()
         for diff: [UInt8] in diffs { object = try apply(diff, to: object, gid) }
         return object.serialized()
@@ -21,6 +22,29 @@ enum BodyReplay {
         } catch {
             throw StoreError(.corrupt, "a logged diff on the way to change \(gid) does not fit its object")
         }
+    }
+
+    /// The object that a diff from `{}` makes when all it does is to add values: their text is copied as it stands, since
+    /// the log's diffs are written as bodies are. nil for any other diff.
+    private static func created(by diff: [UInt8]) -> [UInt8]? {
+        guard let root: JSONNode = try? JSONDocument(parsing: diff, maxDepth: JSONDocument.depthCeiling).root,
+            root.kind == .object
+        else { return nil }
+        var writer: JSONWriter = .init(reservingBytes: diff.count)
+        var isFirst: Bool = true
+        writer.raw(byte: UInt8(ascii: "{"))
+        for (key, operation) in root.members {
+            guard operation.count == 2, let name: JSONNode = operation["o"], let value: JSONNode = operation["v"],
+                name.rawBytes.elementsEqual([0x22, 0x2B, 0x22])
+            else { return nil }
+            if !isFirst { writer.raw(byte: UInt8(ascii: ",")) }
+            isFirst = false
+            writer.raw(key.rawBytes)
+            writer.raw(byte: UInt8(ascii: ":"))
+            writer.raw(value.rawBytes)
+        }
+        writer.raw(byte: UInt8(ascii: "}"))
+        return writer.bytes
     }
 
     static func parse(_ body: [UInt8], _ gid: GlobalID) throws(StoreError) -> JSONObject {

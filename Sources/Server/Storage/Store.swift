@@ -79,6 +79,11 @@ public protocol StoreWriter: StoreReader {
     /// - Returns: the row that tells whether the hit is real; 0 when retention has cut it and the hash alone decides;
     ///   nil when no such ccid is known.
     func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID?
+    /// Reads from now on, until `commit` or `endReads`, cost less: they share one state of the store. Optional, and a
+    /// reader that cannot do it reads as before.
+    func beginReads()
+    /// Ends what `beginReads` began; `commit` does so too.
+    func endReads()
     /// Writes the group in one transaction and returns when it is durable.
     /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` a
     ///   crash may still bring the batch back; a change sent again is then found by its ccid.)
@@ -87,6 +92,11 @@ public protocol StoreWriter: StoreReader {
     func probe() throws(StoreError)
     /// Writes what a keeper has planned. Returns the buckets whose marks it moved, for their owner.
     func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove]
+}
+
+extension StoreWriter {
+    public func beginReads() {}
+    public func endReads() {}
 }
 
 /// Plans background work over its own reader; the writer applies it between groups.

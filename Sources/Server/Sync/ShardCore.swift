@@ -56,6 +56,7 @@ public final class ShardCore {
     public func receive(_ request: ShardRequest) {
         switch request {
         case .change(let submitted):
+            if group.requests.isEmpty { store.beginReads() }
             group.requests.append(submitted)
             decide(submitted)
         case .forget(let bucket):
@@ -68,7 +69,10 @@ public final class ShardCore {
     /// - Returns: every answer of the group, in order. Never throws: a store that fails shows as refusals with 503.
     public func commit() -> CommitOutcome {
         advanceEmptyJobs()
-        defer { forgetWhatWasAsked() }
+        defer {
+            store.endReads()
+            forgetWhatWasAsked()
+        }
         guard !group.batch.isEmpty else { return settle() }
         do {
             try store.commit(group.batch)

@@ -79,6 +79,18 @@ struct FollowTests {
         #expect(ccids(reader.take()) == ["x4"])
     }
 
+    @Test("who asks for one entry without its object wants to know where the bucket stands, and hears of changes at once")
+    func glance() throws {
+        let harness: HubHarness = try HubHarness()
+        let writer: Peer = harness.client("w")
+        for number: Int in 1...3 { writer.send(edit("k\(number)", "x\(number)", to: "a")) }
+        let reader: Peer = harness.client("r", library: "bench")
+        let first: String = try #require(reader.ask("0:i::::1").first)
+        #expect(first.contains(#""mark":""#), "there is more to walk through, if the client wants to")
+        writer.send(edit("k1", "y1", sv: 1, to: "b"))
+        #expect(ccids(reader.take()) == ["y1"])
+    }
+
     @Test("a walk that rests for a minute, or whose client begins to write, is told what it missed")
     func walkEnds() throws {
         for writes: Bool in [true, false] {

@@ -7,6 +7,7 @@ enum ServeCommand {
     static func run(_ loaded: LoadedConfig) throws(CommandFailure) {
         // Before the first thread: signals are to reach the loop as events and nobody else.
         EventLoop.blockSignals()
+        EventLoop.tuneHeap()
         let config: ServerConfig = loaded.config
         let folder: DataFolder = try AdminCommands.folder(config, creating: true)
         let lock: FolderLock = try take(folder)
@@ -39,7 +40,7 @@ enum ServeCommand {
     ) throws(CommandFailure) -> Server {
         let store: SQLiteStore
         do throws(StoreError) {
-            store = try SQLiteStore(path: folder.databasePath)
+            store = try SQLiteStore(path: folder.databasePath, settings: .serving)
         } catch {
             throw AdminCommands.failure(folder.databasePath, error)
         }

@@ -124,6 +124,8 @@ extension SQLiteReader: StoreReader {
             guard let record = try bucketRecord(query.bucket), query.current >= record.floor,
                 query.current <= record.head
             else { return nil }
+            if query.withData { segmentTop = (query.bucket, try newestSegment(of: query.bucket)) }
+            defer { segmentTop = nil }
             let place: WalkCache.WalkPlace = .init(bucket: query.bucket, current: query.current)
             if let known: IndexWalk = walks.walk(place) { return try page(query, of: known) }
             let made: IndexWalk = try walk(query.bucket, at: query.current)

@@ -9,6 +9,8 @@ class SQLiteReader {
     final let queries: Queries
     /// Client names by row; names are never changed or reused for another.
     private var clients: [Int64: ClientID] = [:]
+    /// Newest change that any segment of a bucket answers for, within one read.
+    final var segmentTop: (bucket: BucketRow, high: GlobalID)?
     /// Segments read lately, by row.
     private var segments: RecentlyUsed<Int64, Segment> = .init()
     /// The segment that answered last and what it answers for: index walks go through one after the other.
@@ -58,6 +60,7 @@ class SQLiteReader {
         if let cursor, cursor.bucket == bucket, gid > cursor.above, gid <= cursor.high {
             return cursor.segment.body(of: gid)
         }
+        if let segmentTop, segmentTop.bucket == bucket, gid > segmentTop.high { return nil }
         let found: (row: Int64, high: GlobalID)? = try storing("looking for a segment") { () throws(SQLiteError) in
             try queries.segmentFor.bind(1, bucket).bind(2, gid).first { ($0.integer(0), $0.integer(1)) }
         }
@@ -68,6 +71,13 @@ class SQLiteReader {
         }
         cursor = (bucket, above, found.high, segment)
         return segment.body(of: gid)
+    }
+
+    /// Newest change that a segment of the bucket answers for; 0 without segments.
+    final func newestSegment(of bucket: BucketRow) throws(StoreError) -> GlobalID {
+        try storing("looking for a segment") { () throws(SQLiteError) in
+            try queries.segmentBelow.bind(1, bucket).bind(2, Int64.max).first { $0.integer(0) } ?? 0
+        }
     }
 
     private func segment(_ row: Int64) throws(StoreError) -> Segment? {

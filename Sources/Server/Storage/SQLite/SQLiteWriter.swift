@@ -21,11 +21,28 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             (try Inserts(database), try database.integer("SELECT max(id) FROM client") ?? 0)
         }
         try super.init(store.identity, store.walks, database)
+        // Without the room commits are slower and nothing else: what takes the disk's last bytes fails later.
+        try? database.reserveLog(bytes: store.settings.logReservedBytes)
     }
 
     func newBucketRow() -> BucketRow { store.newBucketRow() }
 
+    // Each read outside of a transaction locks and unlocks the file. The transaction of a group begins anew when it
+    // writes: other processes write tokens and apps only, which no decision rests on.
+
+    func beginReads() {
+        guard !database.isInTransaction else { return }
+        // A store that cannot be read says so at the read itself.
+        try? database.begin(.deferred)
+    }
+
+    func endReads() {
+        guard database.isInTransaction else { return }
+        do { try database.commit() } catch { database.rollback() }
+    }
+
     func commit(_ batch: WriteBatch) throws(StoreError) {
+        endReads()
         if batch.isEmpty { return }
         restartLogIfLong()
         try writing("committing a group") { () throws(SQLiteError) in

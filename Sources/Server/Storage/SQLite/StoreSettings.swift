@@ -9,6 +9,9 @@ public struct StoreSettings: Sendable {
     public var mappedBytes: Int64 = 0
     /// KiB of pages that each connection keeps.
     public var cacheKiB: Int = 16 << 10
+    /// Bytes of the log that are written out before they are needed, 0 for none: a commit into them takes the disk less
+    /// than one that makes the file longer (0015).
+    public var logReservedBytes: Int = 0
     /// Pages in the log from which the background moves what it can without stopping anybody.
     public var passivePages: Int = 8_000
     /// Pages in the log from which the writer itself makes it begin anew between two groups (192 MiB).
@@ -31,4 +34,11 @@ public struct StoreSettings: Sendable {
     public var random: @Sendable (Int) -> [UInt8] = { RandomBytes.make($0) }
 
     public init() {}
+
+    /// What a server runs with.
+    public static var serving: StoreSettings {
+        var settings: StoreSettings = .init()
+        settings.logReservedBytes = 16 << 20
+        return settings
+    }
 }
