@@ -104,6 +104,12 @@ final class LoadLoop {
         sockets[socket.descriptor] = socket
     }
 
+    /// Forgets a socket; it closes with its last owner.
+    func remove(_ socket: LoadSocket) {
+        epoll_ctl(poll, EPOLL_CTL_DEL, socket.descriptor, nil)
+        sockets[socket.descriptor] = nil
+    }
+
     /// Runs until `isDone`, giving each message to `take`.
     ///
     /// - Throws: when nothing arrives for `patience` seconds, or the server closes a connection.

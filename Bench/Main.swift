@@ -6,11 +6,15 @@ import ThicketProtocol
 struct Bench {
     typealias Scenario = (name: String, what: String, run: @Sendable () async throws -> [Figure])
     static let scenarios: [Scenario] = [
+        ("json", "reading and writing JSON beside other libraries", { try jsonSpeed() }),
         ("diff", "text differences, and what the step budget comes to", { diffs() }),
         ("store", "the store's writer beside a bare loop over the same SQL", { try storeRates() }),
         ("changes", "64 sockets, one durable change outstanding each", { try changes(seconds: 5, sockets: 64) }),
+        ("ping", "one durable change outstanding, beside the disk's sync", { try ping() }),
         ("fanout", "one writer, 1,000 receivers of its bucket", { try fanout(receivers: 1_000, rounds: 200) }),
         ("idle", "10,000 connections with one authorised channel each", { try idle(from: 1_000, to: 10_000) }),
+        ("catchup", "10,000 changes that a client missed", { try catchUp(changes: 10_000) }),
+        ("growth", "costs at ten times the users, objects and history", { try growth() }),
         ("firstsync", "100,000 objects of 300 bytes to a new client", { try await firstSync(objects: 100_000) }),
         ("client", "catch-up, local edits until durable, memory", { try await client() }),
         ("watch", "from a key press to the screen of another machine", { try watchDelay(rounds: 200) }),

@@ -136,7 +136,7 @@ func storeRates() throws -> [Figure] {
     return figures
 }
 
-private func storeRate(group: Int, groups: Int, seed: UInt64, isBare: Bool) throws -> Double {
+func storeRate(group: Int, groups: Int, seed: UInt64, isBare: Bool) throws -> Double {
     let folder: TemporaryFolder = try .init()
     let store: SQLiteStore = try .init(path: folder.path + "/thicket.db")
     var work: StoreWork = try .init(seed: seed)

@@ -59,7 +59,7 @@ public struct UserID: Identifier {
     public init(_ text: String) throws(IdentifierError) {
         self.text = try checked(text, kind: "user name", maxBytes: Limits.userIDBytesMax) { $0 >= 0x20 && $0 != 0x7F }
     }
-    public static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+    public static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }
     public func hash(into hasher: inout Hasher) {
         var text: String = text
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import ThicketProtocol
 import ThicketSQLite
@@ -12,6 +13,7 @@ import ThicketTestSupport
         settings.vfs = disk.name
         settings.passivePages = 20
         settings.restartPages = 60
+        settings.logReservedBytes = 64 << 10
         return settings
     }
 
@@ -61,6 +63,36 @@ import ThicketTestSupport
             }
         }
         #expect(refused > 20)
+    }
+
+    @Test("room in the log is made before it is needed, and a disk without room for it takes commits as before")
+    func reservedRoom() throws {
+        func logBytes(_ path: String) -> Int {
+            var info: stat = .init()
+            return stat(path + "-wal", &info) == 0 ? Int(info.st_size) : -1
+        }
+        let roomy: StoreFolder = .init()
+        var wanted: StoreSettings = .testing
+        wanted.logReservedBytes = 3 << 20
+        let store: SQLiteStore = try .init(path: roomy.path("thicket.db"), settings: wanted)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
+        #expect(logBytes(store.path) == 3 << 20)
+        try driver.run(20, in: [try StoreDriver.id("a")])
+        #expect(logBytes(store.path) == 3 << 20, "commits go into the room")
+        try expectAll(driver.buckets, in: store)
+
+        let folder: StoreFolder = .init()
+        let disk: FaultVFS = .init(name: "no-room")
+        wanted.vfs = disk.name
+        let full: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: wanted)
+        let before: Int = logBytes(full.path)
+        disk.fail(FaultRule(.write, .full, skipping: 1, times: 1))
+        let other: StoreDriver = try .init(try full.makeWriter(), seed: 44)
+        disk.heal()
+        #expect(logBytes(full.path) == max(before, 0), "what was begun is taken back")
+        try other.run(20, in: [try StoreDriver.id("a")])
+        try expectAll(other.buckets, in: full)
+        #expect(try StoreCheck.run(full.path, settings: .testing).findings == [])
     }
 
     @Test("wherever the power goes, every acknowledged change is there afterwards and the store is sound")

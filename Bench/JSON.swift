@@ -1,0 +1,176 @@
+import Foundation
+import ThicketProtocol
+
+/// Reading JSON, and reading and writing it, in MB of CPU time a second: a change of 292 bytes, 10 KB and 1 MB.
+///
+/// Floors: Foundation's `JSONSerialization`, and simdjson and RapidJSON where g++ and their headers are installed. Ours
+/// checks everything (UTF-8, escapes, duplicate keys); "and write" copies what was not touched, as the server does.
+func jsonSpeed() throws -> [Figure] {
+    let texts: [(name: String, text: [UInt8])] = [
+        ("292 B", Array(changeText.utf8)), ("10 KB", list(bytes: 10_000)), ("1 MB", list(bytes: 1_000_000)),
+    ]
+    var figures: [Figure] = []
+    let foreign: ForeignJSON? = try ForeignJSON()
+    for (name, text): (String, [UInt8]) in texts {
+        var samples: [String: [Double]] = [:]
+        for _ in 0..<5 {
+            samples["read", default: []].append(rate(text) { _ = try? JSONDocument(parsing: text) })
+            samples["round", default: []].append(
+                rate(text) {
+                    guard let document: JSONDocument = try? JSONDocument(parsing: text) else { return }
+                    var writer: JSONWriter = .init(reservingBytes: text.count)
+                    writer.write(document.root)
+                })
+            samples["tree", default: []].append(rate(text) { _ = (try? JSONValue(parsing: text))?.serialized() })
+            let data: Data = .init(text)
+            samples["apple read", default: []].append(rate(text) { _ = try? JSONSerialization.jsonObject(with: data) })
+            samples["apple round", default: []].append(
+                rate(text) {
+                    guard let value: Any = try? JSONSerialization.jsonObject(with: data) else { return }
+                    _ = try? JSONSerialization.data(withJSONObject: value)
+                })
+            for (key, value): (String, Double) in try foreign?.rates(text) ?? [:] {
+                samples[key, default: []].append(value)
+            }
+        }
+        func ratio(_ one: String, _ other: String) -> [Double] {
+            zip(samples[one] ?? [], samples[other] ?? []).map { $0 / $1 }
+        }
+        let isChange: Bool = name == "292 B"
+        figures.append(Figure(name: "\(name): read", samples: samples["read"] ?? [], unit: "MB/s"))
+        figures.append(Figure(name: "\(name): read and write", samples: samples["round"] ?? [], unit: "MB/s"))
+        figures.append(Figure(name: "\(name): whole tree and back", samples: samples["tree"] ?? [], unit: "MB/s"))
+        figures.append(
+            Figure(name: "\(name): floor, JSONSerialization read", samples: samples["apple read"] ?? [], unit: "MB/s"))
+        figures.append(
+            Figure(
+                name: "  ratio, read", samples: ratio("read", "apple read"), unit: "",
+                goal: isChange ? .atLeast(5) : nil))
+        figures.append(
+            Figure(
+                name: "  ratio, read and write", samples: ratio("round", "apple round"), unit: "",
+                goal: isChange ? .atLeast(20) : nil))
+        guard foreign != nil else { continue }
+        figures.append(Figure(name: "\(name): floor, simdjson read", samples: samples["simdjson"] ?? [], unit: "MB/s"))
+        figures.append(
+            Figure(
+                name: "  ratio, read", samples: ratio("read", "simdjson"), unit: "",
+                goal: isChange ? nil : .atLeast(0.4)))
+        figures.append(
+            Figure(name: "\(name): floor, RapidJSON read and write", samples: samples["rapidjson"] ?? [], unit: "MB/s"))
+        figures.append(
+            Figure(name: "  ratio, read and write", samples: ratio("round", "rapidjson"), unit: "", goal: .atLeast(1.5))
+        )
+    }
+    if foreign == nil {
+        Bench.printLine("json: without g++, libsimdjson-dev and rapidjson-dev two floors are left out")
+    }
+    return figures
+}
+
+private let changeText: String =
+    "{\"clientid\":\"bench-00000000000000000000000000000001\",\"id\":\"k00000001\",\"o\":\"M\",\"sv\":17,\"v\":{\"text\":"
+    + "{\"o\":\"d\",\"v\":\"=120\\t+some more words that a person typed, with caf\u{e9}\\t-4\\t=33\"},\"modified\":"
+    + "{\"o\":\"r\",\"v\":1700000000.25},\"tags\":{\"o\":\"L\",\"v\":{\"0\":{\"o\":\"+\",\"v\":\"new\"}}}},\"ccid\":"
+    + "\"0123456789abcdef0123456789abcdef\"}"
+
+/// Objects as people keep them, in a list.
+private func list(bytes: Int) -> [UInt8] {
+    var text: [UInt8] = [UInt8(ascii: "[")]
+    var number: Int = 0
+    while text.count < bytes {
+        if number > 0 { text.append(UInt8(ascii: ",")) }
+        let words: String = String(repeating: "words and more ", count: 1 + number % 24)
+        text += Array(
+            "{\"id\":\(number),\"title\":\"Note number \(number)\",\"text\":\"\(words)\\n\",\"done\":\(number % 2 == 0),\"tags\":[\"a\",\"b\"],\"at\":1700000\(number % 1000).5}"
+                .utf8)
+        number += 1
+    }
+    text.append(UInt8(ascii: "]"))
+    return text
+}
+
+/// MB of CPU time a second, over at least 40 ms.
+private func rate(_ text: [UInt8], _ body: () -> Void) -> Double {
+    var count: Int = 0
+    let start: UInt64 = cpuNanoseconds()
+    var now: UInt64 = start
+    let batch: Int = max(1, 50_000 / text.count)
+    while now - start < 40_000_000 {
+        for _ in 0..<batch { body() }
+        count += batch
+        now = cpuNanoseconds()
+    }
+    return Double(count * text.count) / (Double(now - start) / 1e9) / 1e6
+}
+
+private func cpuNanoseconds() -> UInt64 {
+    var time: timespec = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}
+
+/// A small C++ program around two libraries, compiled when the scenario runs: it reads a text from a file and prints a
+/// rate for each.
+private struct ForeignJSON {
+    private let folder: TemporaryFolder
+
+    /// nil where g++ or a library is missing.
+    init?() throws {
+        guard access("/usr/include/simdjson.h", R_OK) == 0, access("/usr/include/rapidjson/document.h", R_OK) == 0,
+            access("/usr/bin/g++", X_OK) == 0
+        else { return nil }
+        folder = try TemporaryFolder()
+        try Data(Self.source.utf8).write(to: URL(fileURLWithPath: folder.path + "/json.cpp"))
+        let built: String = try shell(
+            "g++ -O3 -std=c++17 -march=native -o '\(folder.path)/json' '\(folder.path)/json.cpp' -lsimdjson && echo built"
+        )
+        guard built.hasPrefix("built") else { throw BenchError("g++ could not build the JSON floors") }
+    }
+
+    func rates(_ text: [UInt8]) throws -> [String: Double] {
+        try Data(text).write(to: URL(fileURLWithPath: folder.path + "/text"))
+        let output: String = try shell("'\(folder.path)/json' '\(folder.path)/text'")
+        var rates: [String: Double] = [:]
+        for line: Substring in output.split(separator: "\n") {
+            let words: [Substring] = line.split(separator: " ")
+            if words.count == 2, let value: Double = Double(words[1]) { rates[String(words[0])] = value }
+        }
+        return rates
+    }
+
+    private static let source: String = """
+        #include <simdjson.h>
+        #include <rapidjson/document.h>
+        #include <rapidjson/stringbuffer.h>
+        #include <rapidjson/writer.h>
+        #include <cstdio>
+        #include <ctime>
+        #include <fstream>
+        #include <sstream>
+        static double now() { timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+        template <class F> static double rate(size_t bytes, F body) {
+            long n = 0, batch = bytes < 50000 ? 50000 / bytes : 1; double s = now(), e;
+            do { for (long i = 0; i < batch; i++) body(); n += batch; e = now(); } while (e - s < 0.04);
+            return n * (double)bytes / (e - s) / 1e6;
+        }
+        int main(int, char **v) {
+            std::ifstream f(v[1]); std::stringstream b; b << f.rdbuf(); std::string s = b.str();
+            simdjson::padded_string p(s); simdjson::dom::parser parser; volatile long sink = 0;
+            printf("simdjson %f\\n", rate(s.size(), [&] { simdjson::dom::element e; sink += parser.parse(p).get(e); }));
+            printf("rapidjson %f\\n", rate(s.size(), [&] {
+                rapidjson::Document d; d.Parse<rapidjson::kParseValidateEncodingFlag>(s.data(), s.size());
+                rapidjson::StringBuffer o; rapidjson::Writer<rapidjson::StringBuffer> w(o); d.Accept(w); sink += o.GetSize(); }));
+        }
+        """
+}
+
+/// What a command of the shell prints.
+func shell(_ command: String) throws -> String {
+    guard let pipe: UnsafeMutablePointer<FILE> = popen(command, "r") else { throw BenchError("cannot run a shell") }
+    var text: [UInt8] = []
+    var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+    while case let count = fread(&chunk, 1, chunk.count, pipe), count > 0 { text += chunk[0..<count] }
+    guard pclose(pipe) == 0 else { throw BenchError("this command failed: \(command)") }
+    return String(decoding: text, as: UTF8.self)
+}

@@ -1,0 +1,40 @@
+import Glibc
+import ThicketProtocol
+
+/// One user, one change outstanding: what a person's edit waits for its acknowledgement, beside what the disk takes to
+/// sync, turn and turn about.
+func ping(rounds: Int = 10, changes: Int = 100) throws -> [Figure] {
+    let server: BenchServer = try BenchServer(users: 1)
+    let loop: LoadLoop = LoadLoop()
+    let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+    loop.add(socket)
+    try authorize([socket], on: loop, server: server, bucket: "b")
+    var acks: [Double] = []
+    var tails: [Double] = []
+    var syncs: [Double] = []
+    var ratios: [Double] = []
+    var version: Int = 0
+    for _ in 0..<rounds {
+        var times: [Double] = []
+        for _ in 0..<changes {
+            let start: UInt64 = nanoseconds()
+            socket.send(change(of: "k", ccid: "c-\(version)", number: version, version: version))
+            var isAnswered: Bool = false
+            try loop.run(until: { isAnswered }, take: { _, _ in isAnswered = true })
+            times.append(Double(nanoseconds() - start) / 1e6)
+            version += 1
+        }
+        let sync: Double = try rawAppend(group: 1, rounds: changes).medianSeconds * 1e3
+        times.sort()
+        acks.append(quantile(times, 0.5))
+        tails.append(quantile(times, 0.99))
+        syncs.append(sync)
+        ratios.append(acks[acks.count - 1] / sync)
+    }
+    return [
+        Figure(name: "acknowledgement p50", samples: acks, unit: "ms"),
+        Figure(name: "acknowledgement p99", samples: tails, unit: "ms"),
+        Figure(name: "floor: one append and fdatasync", samples: syncs, unit: "ms"),
+        Figure(name: "ratio to the floor", samples: ratios, unit: "", goal: .atMost(3)),
+    ]
+}
