@@ -65,7 +65,9 @@ let package = Package(
         program("thicket-soak", "Sources/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
         tests("SimulationTests", ["ThicketSimulation"]),
 
-        library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"], exclude: ["TestServer"]),
+        library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"], exclude: ["TestServer", "Allocations"]),
+        // Counts calls of the heap, for the tests that link it.
+        .target(name: "CThicketAllocations", path: "Tests/Support/Allocations"),
         library(
             "ThicketTestServer", "Tests/Support/TestServer", ["ThicketServer", "ThicketProtocol", "ThicketCrypto"]),
         library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
@@ -79,7 +81,7 @@ let package = Package(
             "ServerTests",
             [
                 "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
-                "ThicketTestSupport", "ThicketSweep", "CThicketNet",
+                "ThicketTestSupport", "ThicketSweep", "CThicketNet", "CThicketAllocations",
             ]),
         tests(
             "IntegrationTests",

@@ -171,7 +171,8 @@ public final class Database {
         try check(methods.xFileSize(file, &size))
         guard size < bytes else { return }
         let before: sqlite3_int64 = size
-        let zeros: [UInt8] = .init(repeating: 0, count: 1 << 20)
+        // SQLite's own file system takes less than 128 KiB at once.
+        let zeros: [UInt8] = .init(repeating: 0, count: 1 << 16)
         while size < bytes {
             let count: Int = min(zeros.count, bytes - Int(size))
             let result: Int32 = methods.xWrite(file, zeros, Int32(count), size)

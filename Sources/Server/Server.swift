@@ -86,13 +86,7 @@ public final class Server {
 
     private static func delegate(of loop: EventLoop) -> ServerLoop? { loop.delegate as? ServerLoop }
 
-    private var shardSettings: ShardSettings {
-        var settings: ShardSettings = .init()
-        settings.documentBytesMax = config.limits.documentBytesMax
-        settings.bucketsPerUserMax = config.limits.bucketsPerUserMax
-        settings.groupChangesMax = config.limits.commitChangesMax
-        return settings
-    }
+    private var shardSettings: ShardSettings { ShardSettings(config.limits) }
 
     private var readerCount: Int {
         config.readerThreads > 0 ? config.readerThreads : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))

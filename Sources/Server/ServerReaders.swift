@@ -19,9 +19,12 @@ final class ServerReaders: Sendable {
         report: @escaping @Sendable (Answered) -> Void
     ) {
         let queue: WorkQueue<ReadRequest> = self.queue
+        let pages: IndexPageCache = .init(bytesMax: limits.indexCacheBytes)
         threads = (0..<max(1, count)).map { (number: Int) in
             OwnThread("reader-\(number)", stackBytes: 16 << 20) {
-                ReaderRunner(store: store, limits: limits, metrics: metrics, log: log, report: report).run(queue)
+                ReaderRunner(
+                    store: store, limits: limits, pages: pages, metrics: metrics, log: log, report: report
+                ).run(queue)
             }
         }
     }
@@ -39,17 +42,19 @@ final class ServerReaders: Sendable {
 private final class ReaderRunner {
     private let store: any Store
     private let limits: ServerLimits
+    private let pages: IndexPageCache
     private let metrics: Metrics
     private let log: Log
     private let report: @Sendable (ServerReaders.Answered) -> Void
     private var executor: ReadExecutor?
 
     init(
-        store: any Store, limits: ServerLimits, metrics: Metrics, log: Log,
+        store: any Store, limits: ServerLimits, pages: IndexPageCache, metrics: Metrics, log: Log,
         report: @escaping @Sendable (ServerReaders.Answered) -> Void
     ) {
         self.store = store
         self.limits = limits
+        self.pages = pages
         self.metrics = metrics
         self.log = log
         self.report = report
@@ -78,6 +83,7 @@ private final class ReaderRunner {
     }
 
     private func open() throws(StoreError) -> ReadExecutor {
-        ReadExecutor(reader: try store.makeReader(), codec: ChangeVersionCodec(store.identity), limits: limits)
+        ReadExecutor(
+            reader: try store.makeReader(), codec: ChangeVersionCodec(store.identity), limits: limits, pages: pages)
     }
 }

@@ -72,6 +72,22 @@ public struct ServerLimits: Sendable, Equatable {
 
     // MARK: The whole server
 
+    /// Bytes of parsed objects kept in memory, roughly, 1 MiB...1 TiB. What falls out is read again when it is edited.
+    public var objectCacheBytes: Int = 256 << 20
+
+    /// Bytes of buckets without their objects (their ccids) kept in memory, roughly, 1 MiB...1 TiB. As above.
+    public var bucketCacheBytes: Int = 128 << 20
+
+    /// Bytes of database pages that each of the store's connections keeps, 1 MiB...64 GiB: one a reader, the writer's
+    /// and two of the keeper.
+    public var pageCacheBytes: Int = 16 << 20
+
+    /// Bytes of index pages kept as they were sent, 0...1 TiB. Others are made anew.
+    public var indexCacheBytes: Int = 32 << 20
+
+    /// Bytes of the write-ahead log that are written out before they are needed, 0...1 GiB (0015).
+    public var logReservedBytes: Int = 16 << 20
+
     /// Changes handed to the shard that await their outcome, 1...10,000,000. Above it: error 503.
     public var changesQueuedMax: Int = 50_000
 

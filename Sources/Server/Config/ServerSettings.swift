@@ -104,6 +104,21 @@ public enum ServerSettings {
         .integer(
             "commit-changes-max", \.limits.commitChangesMax, 1...100_000,
             "Changes of one commit; more wait for the next."),
+        .bytes(
+            "object-cache-bytes", \.limits.objectCacheBytes, mib...1_024 * gib,
+            "Objects that are being edited, kept parsed in memory. Others are read when their next change comes."),
+        .bytes(
+            "bucket-cache-bytes", \.limits.bucketCacheBytes, mib...1_024 * gib,
+            "Buckets that are being written to, kept in memory: 40 bytes for each of their newest changes."),
+        .bytes(
+            "page-cache-bytes", \.limits.pageCacheBytes, mib...64 * gib,
+            "Pages of the database kept by each of its connections: one a reader and three more."),
+        .bytes(
+            "index-cache-bytes", \.limits.indexCacheBytes, 0...1_024 * gib,
+            "Index pages kept as they were sent, for the next client of a bucket that has not changed since."),
+        .bytes(
+            "log-reserved-bytes", \.limits.logReservedBytes, 0...gib,
+            "Size that the database's log is given at the start, so that commits need not make it longer."),
     ]
 
     private static let day: Int64 = 86_400_000

@@ -8,11 +8,16 @@ public final class ReadExecutor {
     private let reader: any StoreReader
     private let codec: ChangeVersionCodec
     private let limits: ServerLimits
+    private let pages: IndexPageCache
 
-    public init(reader: any StoreReader, codec: ChangeVersionCodec, limits: ServerLimits) {
+    /// - Parameter pages: shared by the executors of one store; nil for one of its own.
+    public init(
+        reader: any StoreReader, codec: ChangeVersionCodec, limits: ServerLimits, pages: IndexPageCache? = nil
+    ) {
         self.reader = reader
         self.codec = codec
         self.limits = limits
+        self.pages = pages ?? IndexPageCache(bytesMax: limits.indexCacheBytes)
     }
 
     /// Never throws: a store that cannot be read is an answer too.
@@ -47,6 +52,8 @@ public final class ReadExecutor {
     }
 
     private func index(_ query: IndexQuery, tag: UInt32, channel: ChannelNumber) throws(StoreError) -> ReadAnswer {
+        let place: IndexPageCache.Place = .init(query: query, channel: channel)
+        if let known: IndexPageCache.Page = pages.page(place) { return .index(known.frame, isLast: known.isLast) }
         guard let slice: IndexSlice = try reader.indexPage(query) else { return .indexForgotten }
         let mark: [UInt8]? = slice.next.map {
             IndexMark(current: query.current, before: $0).text(codec, tag: tag)
@@ -54,6 +61,7 @@ public final class ReadExecutor {
         let frame: SharedFrame = IndexMessage.page(
             channel, current: codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark,
             total: slice.total)
+        pages.keep(IndexPageCache.Page(frame: frame, isLast: mark == nil), at: place)
         return .index(frame, isLast: mark == nil)
     }
 

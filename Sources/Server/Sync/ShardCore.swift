@@ -206,7 +206,8 @@ public final class ShardCore {
 
     private func encoded(_ decision: Decision) -> [UInt8] {
         if decision.isRemoval { return [] }
-        var writer = JSONWriter()
+        // Most diffs fit; a buffer that has to grow is copied each time.
+        var writer = JSONWriter(reservingBytes: 512)
         decision.diff.write(to: &writer)
         return writer.bytes
     }

@@ -35,5 +35,7 @@ public struct ShardSettings: Sendable, Equatable {
         groupChangesMax = limits.commitChangesMax
         documentBytesMax = limits.documentBytesMax
         bucketsPerUserMax = limits.bucketsPerUserMax
+        entityCacheBytes = limits.objectCacheBytes
+        bucketCacheBytes = limits.bucketCacheBytes
     }
 }

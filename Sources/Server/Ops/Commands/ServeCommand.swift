@@ -40,7 +40,7 @@ enum ServeCommand {
     ) throws(CommandFailure) -> Server {
         let store: SQLiteStore
         do throws(StoreError) {
-            store = try SQLiteStore(path: folder.databasePath, settings: .serving)
+            store = try SQLiteStore(path: folder.databasePath, settings: .init(config.limits))
         } catch {
             throw AdminCommands.failure(folder.databasePath, error)
         }

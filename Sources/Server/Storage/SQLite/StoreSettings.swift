@@ -35,10 +35,9 @@ public struct StoreSettings: Sendable {
 
     public init() {}
 
-    /// What a server runs with.
-    public static var serving: StoreSettings {
-        var settings: StoreSettings = .init()
-        settings.logReservedBytes = 16 << 20
-        return settings
+    /// What an operator has set; the rest stays as it is here.
+    public init(_ limits: ServerLimits) {
+        cacheKiB = limits.pageCacheBytes >> 10
+        logReservedBytes = limits.logReservedBytes
     }
 }
