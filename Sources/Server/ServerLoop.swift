@@ -96,7 +96,8 @@ final class ServerLoop: LoopDelegate {
         if case .waiting(let deadline) = drain { continueStop(deadline) }
     }
 
-    var expectsAnswerSoon: Bool { hub.changeCount > 0 }
+    // A few changes are soon on disk; many take longer than it is worth watching.
+    var expectsAnswerSoon: Bool { (1...4).contains(hub.changeCount) }
 
     // MARK: From the other threads
 
