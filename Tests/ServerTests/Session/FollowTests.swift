@@ -79,7 +79,7 @@ struct FollowTests {
         #expect(ccids(reader.take()) == ["x4"])
     }
 
-    @Test("who asks for one entry without its object wants to know where the bucket stands, and hears of changes at once")
+    @Test("who asks for one entry without its object asks where the bucket stands, and hears of changes at once")
     func glance() throws {
         let harness: HubHarness = try HubHarness()
         let writer: Peer = harness.client("w")
