@@ -216,13 +216,8 @@ public final class Replay: Sendable {
         var length: Int = carrier.seenLength(of: agent)
         var delta: TextDelta = .identity(length: length)
         for edit: TraceCarrier.Edit in carrier.type(row) {
-            let inserted: [UInt16] = Array(edit.inserted.utf16)
-            let step: TextDelta = TextDelta(
-                [
-                    .retain(edit.position), .delete(edit.deleted), .insert(inserted),
-                    .retain(length - edit.position - edit.deleted),
-                ])
-            length += inserted.count - edit.deleted
+            let step: TextDelta = edit.delta(length: length)
+            length = step.targetLength
             // Lengths fit by construction; were they not to, the object's own check refuses the edit.
             delta = (try? TextDelta.compose(delta, step)) ?? step
         }

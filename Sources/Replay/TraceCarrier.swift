@@ -1,3 +1,5 @@
+import ThicketProtocol
+
 /// Carries each transaction of a concurrent trace from the view in which it was recorded to the text that its author's
 /// client shows when it is typed, which may hold more.
 ///
@@ -9,6 +11,17 @@ public struct TraceCarrier: Sendable {
         public let position: Int
         public let deleted: Int
         public let inserted: String
+        /// What stood on the left in the recorded view is gone from the client's text. Without the mark, what somebody
+        /// else types into that gap would stand at the same place, and the order would be by arrival.
+        public var isBehindGone: Bool = false
+
+        /// The edit as a delta of a text of `length` units.
+        func delta(length: Int) -> TextDelta {
+            var delta: TextDelta = TextDelta([.retain(position), .delete(deleted)])
+            delta.insert(Array(inserted.utf16), isBehindGone: isBehindGone)
+            delta.retain(length - position - deleted)
+            return delta
+        }
     }
 
     private enum Step {
@@ -146,6 +159,7 @@ public struct TraceCarrier: Sendable {
         // Right behind the character on the left, and so before what was just deleted: where the merge puts it too.
         var left: CharacterOrder.Character? =
             patch.position == 0 ? nil : order.character(at: patch.position - 1, in: agent)
+        let isBehindGone: Bool = left.map { !order.isShown($0, in: seen) } ?? false
         var position: Int?
         for scalar: Unicode.Scalar in patch.inserted.unicodeScalars {
             let made: CharacterOrder.Character = order.insert(scalar, after: left)
@@ -155,7 +169,8 @@ public struct TraceCarrier: Sendable {
             steps[transaction].append(.insert(made))
             left = made
         }
-        edits.append(Edit(position: position ?? 0, deleted: 0, inserted: patch.inserted))
+        edits.append(
+            Edit(position: position ?? 0, deleted: 0, inserted: patch.inserted, isBehindGone: isBehindGone))
     }
 
     private mutating func advanceRecorded(of agent: Int, to clock: [Int]) {
@@ -183,7 +198,14 @@ extension Trace {
         var cut: Trace = self
         cut.transactions = Array(transactions.prefix(count))
         var carrier: TraceCarrier = try TraceCarrier(cut)
-        for row: Int in cut.transactions.indices { _ = carrier.type(row) }
+        for row: Int in cut.transactions.indices {
+            let agent: Int = cut.transactions[row].agent
+            // What the author had seen is shown before the author edits it, else a deletion would find nothing.
+            for (other, count): (Int, Int) in carrier.needs(row).enumerated() where other != agent {
+                carrier.saw(agent: agent, other: other, count: count)
+            }
+            _ = carrier.type(row)
+        }
         for other: Int in 0..<agentCount {
             carrier.saw(agent: 0, other: other, count: carrier.byAgent[other].count)
         }

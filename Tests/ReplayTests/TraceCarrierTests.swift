@@ -60,6 +60,42 @@ struct TraceCarrierTests {
         }
     }
 
+    @Test("what was typed behind a character that is gone from the client's text is marked")
+    func mark() throws {
+        // Person 0 replaces "." by "," and person 1, who has not seen it when recorded, types behind ".".
+        let trace: Trace = Trace(
+            isConcurrent: true, startContent: "s.", endContent: "s,!", agentCount: 2,
+            transactions: [
+                .init(
+                    agent: 0, parents: [],
+                    patches: [
+                        .init(position: 1, deleted: 1, inserted: ""), .init(position: 1, deleted: 0, inserted: ","),
+                    ]), .init(agent: 1, parents: [], patches: [.init(position: 2, deleted: 0, inserted: "!")]),
+            ])
+        var carrier: TraceCarrier = try TraceCarrier(trace)
+        _ = carrier.type(0)
+        carrier.saw(agent: 1, other: 0, count: 1)
+        let edits: [TraceCarrier.Edit] = carrier.type(1)
+        #expect(edits.map { $0.delta(length: 2).encoded } == ["=2\t-0\t+!"])
+        #expect(carrier.expectedText(of: 1).utf8.elementsEqual(trace.endContent.utf8))
+    }
+
+    @Test("a part of a session of two ends in what both had typed by then")
+    func part() throws {
+        var generator: TraceGenerator = TraceGenerator(seed: 21, texts: ["One paragraph of words.\n\nAnother one."])
+        let whole: Trace = generator.make(editsMin: 600)
+        #expect(try whole.prefix(whole.transactions.count).endContent.utf8.elementsEqual(whole.endContent.utf8))
+        // One deletes what the other typed: it stays deleted in the part.
+        let trace: Trace = Trace(
+            isConcurrent: true, startContent: "", endContent: "b", agentCount: 2,
+            transactions: [
+                .init(agent: 0, parents: [], patches: [.init(position: 0, deleted: 0, inserted: "ab")]),
+                .init(agent: 1, parents: [0], patches: [.init(position: 0, deleted: 1, inserted: "")]),
+                .init(agent: 0, parents: [1], patches: [.init(position: 1, deleted: 0, inserted: "c")]),
+            ])
+        #expect(try trace.prefix(2).endContent == "b")
+    }
+
     @Test("the same seed makes the same session, another seed another")
     func deterministic() {
         var one: TraceGenerator = TraceGenerator(seed: 7, texts: ["some words to type"])

@@ -45,25 +45,36 @@ private struct Cursor {
 
 /// Something inserted at the place where two deltas meet.
 private struct Insertion {
+    /// What stands on the left of an insertion, nearest first: two at one place keep this order.
+    enum Rank: CaseIterable {
+        /// The text that both deltas show.
+        case atText
+        /// Text that the other delta deletes.
+        case atGone
+        /// Text that was deleted before (the mark `-0`), and then what both show.
+        case behindGap
+        /// Text that was deleted before, and then text that the other delta deletes.
+        case behindGapAtGone
+    }
+
     let units: [UInt16]
-    /// Deleted text stood between the text on the left and this.
-    let isBehindGone: Bool
+    let rank: Rank
 }
 
 extension Cursor {
     /// Takes all insertions at this place.
     ///
-    /// - Parameter isBehindGone: the other delta deletes what stood on the left.
-    fileprivate mutating func takeInsertions(isBehindGone: Bool) -> [Insertion] {
+    /// - Parameter isAtGone: the other delta deletes what stood on the left.
+    fileprivate mutating func takeInsertions(isAtGone: Bool) -> [Insertion] {
         var found: [Insertion] = []
-        var isBehindGone: Bool = isBehindGone
+        var rank: Insertion.Rank = isAtGone ? .atGone : .atText
         while true {
             switch operation {
             case .insert(let units):
-                found.append(Insertion(units: units, isBehindGone: isBehindGone))
+                found.append(Insertion(units: units, rank: rank))
                 use(units.count)
             case .delete(0):
-                isBehindGone = true
+                rank = isAtGone ? .behindGapAtGone : .behindGap
                 use(0)
             default: return found
             }
@@ -71,19 +82,25 @@ extension Cursor {
     }
 }
 
-extension TextDelta {
-    /// What `compose` remembers from step to step of the first delta.
-    private struct Trail {
-        /// The last thing passed was inserted by the first delta.
-        var followsInsertion: Bool = false
-        /// The mark `-0` was passed, and what it marks was not.
-        var isBehindGone: Bool = false
+extension Cursor {
+    /// Who comes first among insertions that stand at one place, behind which both cursors are now: what replaces the text
+    /// on the right gives way to what is typed in front of that text.
+    fileprivate func order(to other: Cursor, _ tie: TieBreak) -> TieBreak {
+        switch (isAtDeletion, other.isAtDeletion) {
+        case (true, false): .after
+        case (false, true): .before
+        default: tie
+        }
     }
 
+    private var isAtDeletion: Bool { if case .delete? = operation { true } else { false } }
+}
+
+extension TextDelta {
     /// One delta that does what `first` and then `second` do, with every insertion at its exact place.
     ///
-    /// An insertion by `second` where `first` has deleted stands behind the deleted text, except directly behind text that
-    /// `first` inserted: there it stays beside that text, as somebody goes on typing.
+    /// An insertion by `second` where `first` has deleted stands before the deleted text, right behind what is on its left:
+    /// there what others type behind the deleted text does not meet it.
     /// - Throws: `DeltaError.lengthMismatch` when `second` is not for the texts that `first` makes.
     public static func compose(_ first: TextDelta, _ second: TextDelta) throws(DeltaError) -> TextDelta {
         guard first.targetLength == second.sourceLength else {
@@ -91,48 +108,46 @@ extension TextDelta {
         }
         var result: TextDelta = .init()
         var cursor: Cursor = .init(first)
-        var trail: Trail = Trail()
-        var isBehindGone: Bool = false
+        // In each delta: a mark `-0` was passed, and the insertion that it marks was not.
+        var firstMarks: Bool = false
+        var secondMarks: Bool = false
         for operation: TextOperation in second.operations {
             switch operation {
-            case .retain(let count): result.carry(&cursor, count, keeping: true, &trail)
-            case .delete(let count): result.carry(&cursor, count, keeping: false, &trail)
-            case .insert(let units):
-                if !trail.followsInsertion { result.carryDeletion(&cursor) }
-                result.insert(units, isBehindGone: isBehindGone)
+            case .retain(let count): result.carry(&cursor, count, keeping: true, &firstMarks)
+            case .delete(let count): result.carry(&cursor, count, keeping: false, &firstMarks)
+            case .insert(let units): result.insert(units, isBehindGone: secondMarks)
             }
-            isBehindGone = operation == .delete(0)
+            secondMarks = operation == .delete(0)
         }
         result.carryDeletion(&cursor)
         return result
     }
 
     /// Moves over `count` units of what the first delta makes.
-    private mutating func carry(_ cursor: inout Cursor, _ count: Int, keeping: Bool, _ trail: inout Trail) {
+    private mutating func carry(_ cursor: inout Cursor, _ count: Int, keeping: Bool, _ isMarked: inout Bool) {
         var left: Int = count
         while left > 0, let operation: TextOperation = cursor.operation {
             switch operation {
             case .delete(0):
-                trail.isBehindGone = true
+                isMarked = true
                 cursor.use(0)
             case .delete:
                 carryDeletion(&cursor)
-                trail = Trail()
+                isMarked = false
             case .retain:
                 let part: Int = min(left, cursor.left)
                 if keeping { retain(part) } else { delete(part) }
                 cursor.use(part)
                 left -= part
-                trail = Trail()
+                isMarked = false
             case .insert(let units):
                 let part: Int = min(left, cursor.left)
                 if keeping {
-                    insert(Array(cursor.inserted(units, part)), isBehindGone: trail.isBehindGone)
-                    trail.isBehindGone = false
+                    insert(Array(cursor.inserted(units, part)), isBehindGone: isMarked)
+                    isMarked = false
                 }
                 cursor.use(part)
                 left -= part
-                trail.followsInsertion = true
             }
         }
     }
@@ -151,7 +166,8 @@ extension TextDelta {
     /// `transform(b, over: a, tie: t.opposite)`.
     ///
     /// An insertion whose left neighbour the other side has deleted is marked (`-0`): it stands behind that gap, and so
-    /// behind what the other side types into the gap later. Only two insertions on one side of a gap are a tie.
+    /// behind what the other side types into the gap later. What is left of a tie: both stand equally near to the text on
+    /// the left, and both or neither replaces the text on the right.
     /// - Throws: `DeltaError.lengthMismatch` when the two are for texts of different lengths.
     public static func transform(
         _ a: TextDelta, over b: TextDelta, tie: TieBreak
@@ -165,8 +181,9 @@ extension TextDelta {
         var ownDeleted: Bool = false
         var otherDeleted: Bool = false
         while true {
-            result.meet(
-                own.takeInsertions(isBehindGone: otherDeleted), other.takeInsertions(isBehindGone: ownDeleted), tie)
+            let mine: [Insertion] = own.takeInsertions(isAtGone: otherDeleted)
+            let theirs: [Insertion] = other.takeInsertions(isAtGone: ownDeleted)
+            result.meet(mine, theirs, own.order(to: other, tie))
             let part: Int = min(own.left, other.left)
             guard part > 0 else { break }
             ownDeleted = false
@@ -180,14 +197,14 @@ extension TextDelta {
         return result
     }
 
-    /// Puts the insertions of one place in order: first those before the gap, then those behind it.
+    /// Puts the insertions of one place in order: the nearer to the text on the left, the earlier.
     private mutating func meet(_ own: [Insertion], _ other: [Insertion], _ tie: TieBreak) {
         guard !own.isEmpty || !other.isEmpty else { return }
-        for isBehindGone: Bool in [false, true] {
-            let passed: Int = other.reduce(0) { $0 + ($1.isBehindGone == isBehindGone ? $1.units.count : 0) }
+        for rank: Insertion.Rank in Insertion.Rank.allCases {
+            let passed: Int = other.reduce(0) { $0 + ($1.rank == rank ? $1.units.count : 0) }
             if tie == .after { retain(passed) }
-            for insertion: Insertion in own where insertion.isBehindGone == isBehindGone {
-                insert(insertion.units, isBehindGone: isBehindGone)
+            for insertion: Insertion in own where insertion.rank == rank {
+                insert(insertion.units, isBehindGone: rank != .atText)
             }
             if tie == .before { retain(passed) }
         }

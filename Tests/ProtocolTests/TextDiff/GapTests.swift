@@ -31,6 +31,34 @@ struct GapTests {
         #expect(try Self.meet(types, appends, "a", tie) == ("a! The", "a! The"))
     }
 
+    @Test(
+        "deleting and then typing is replacing: behind what others type in front, before what they type behind",
+        arguments: TieBreak.allCases)
+    func replacing(tie: TieBreak) throws {
+        let replaces: TextDelta = try TextDelta.compose(Self.delta("=1\t-1\t=1"), Self.delta("=1\t+!\t=1"))
+        #expect(replaces.encoded == "=1\t+!\t-1\t=1")
+        #expect(try Self.meet(replaces, Self.delta("=1\t+x\t=2"), "a.b", tie) == ("ax!b", "ax!b"))
+        #expect(try Self.meet(Self.delta("=1\t+x\t=2"), replaces, "a.b", tie) == ("ax!b", "ax!b"))
+        #expect(try Self.meet(replaces, Self.delta("=2\t+x\t=1"), "a.b", tie) == ("a!xb", "a!xb"))
+    }
+
+    @Test("both delete what stood between: what was typed behind it stays behind", arguments: TieBreak.allCases)
+    func bothDelete(tie: TieBreak) throws {
+        let replaces: TextDelta = try TextDelta.compose(Self.delta("-1"), Self.delta("+D"))
+        let types: TextDelta = try TextDelta.compose(Self.delta("=1\t+C"), Self.delta("-1\t=1"))
+        #expect(try Self.meet(replaces, types, "x", tie) == ("DC", "DC"))
+        #expect(try Self.meet(types, replaces, "x", tie) == ("DC", "DC"))
+    }
+
+    @Test("of two marked by different deletions, the nearer to the text comes first", arguments: TieBreak.allCases)
+    func farther(tie: TieBreak) throws {
+        // "b" behind "a" is gone already; one types behind both, the other behind "a", which the first deletes.
+        let behindBoth: TextDelta = try Self.delta("+E\t-1\t-0\t+F")
+        let behindFirst: TextDelta = try Self.delta("=1\t+C")
+        #expect(try Self.meet(behindBoth, behindFirst, "a", tie) == ("ECF", "ECF"))
+        #expect(try Self.meet(behindFirst, behindBoth, "a", tie) == ("ECF", "ECF"))
+    }
+
     @Test("the mark survives its text form, being carried on, and being composed")
     func markSurvives() throws {
         let marked: TextDelta = try Self.delta("=1\t-0\t+ The\t=3")
@@ -43,6 +71,9 @@ struct GapTests {
         #expect(try TextDelta.compose(marked, Self.delta("=1\t-1\t=6")).encoded == "=1\t-0\t+The\t=3")
         #expect(try TextDelta.compose(marked, Self.delta("=1\t-4\t=3")).isIdentity)
         #expect(try TextDelta.compose(Self.delta("=4"), marked) == marked)
+        let over: TextDelta = try TextDelta.transform(
+            Self.delta("=2\t+ The\t=2"), over: Self.delta("=1\t-1\t=2"), tie: .after)
+        #expect(over == (try Self.delta("=1\t-0\t+ The\t=2")))
     }
 
     @Test(
