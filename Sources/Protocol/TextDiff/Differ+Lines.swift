@@ -1,6 +1,7 @@
 extension Differ {
     /// Compares line by line first, then each replaced block unit by unit.
     mutating func lineMode(_ source: Units, _ target: Units) -> [DiffSegment] {
+        budget.spend((source.count + target.count) * Self.stepsPerUnitOfLines)
         var table: LineTable = .init()
         let sourceLines: [UInt16] = table.number(source, linesMax: LineTable.sourceLinesMax)
         let targetLines: [UInt16] = table.number(target, linesMax: LineTable.linesMax)
@@ -11,6 +12,9 @@ extension Differ {
         TextDiff.cleanupSemantic(&segments)
         return refined(segments)
     }
+
+    /// What finding lines, telling them apart and putting them back costs.
+    private static let stepsPerUnitOfLines: Int = 6
 
     /// Compares what is deleted and inserted between two equalities anew.
     private mutating func refined(_ segments: [DiffSegment]) -> [DiffSegment] {

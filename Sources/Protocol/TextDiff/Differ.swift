@@ -145,6 +145,11 @@ private struct Bisection {
         return steps
     }
 
+    /// Steps of one move along a diagonal over `count` equal units. The processor guesses whether there are any, and a wrong
+    /// guess costs as much as three moves without.
+    @inline(__always)
+    private func cost(of count: Int) -> Int { 2 &+ count &+ (count > 0 ? 6 : 0) }
+
     typealias Front = UnsafeMutableBufferPointer<Int32>
 
     /// The furthest start on diagonal `k`: one down from above or one right from the left.
@@ -165,7 +170,7 @@ private struct Bisection {
                 x += 1
                 y += 1
             }
-            steps &+= 2 &+ (x &- from)
+            steps &+= cost(of: x &- from)
             forward[center + k] = Int32(truncatingIfNeeded: x)
             if x > source.count {
                 forwardTrim.end += 2
@@ -195,7 +200,7 @@ private struct Bisection {
                 x += 1
                 y += 1
             }
-            steps &+= 2 &+ (x &- from)
+            steps &+= cost(of: x &- from)
             backward[center + k] = Int32(truncatingIfNeeded: x)
             if x > source.count {
                 backwardTrim.end += 2
