@@ -20,6 +20,8 @@ public enum Limits {
     public static let jsonDepthMax: Int = 256
     /// Bytes of one JSON text: places in it are kept in 30 bits.
     public static let jsonBytesMax: Int = (1 << 30) - 1
+    /// Bytes that one byte of a text may take as JSON, escaped: `\u0041`.
+    public static let jsonEscapeBytesMax: Int = 6
     /// Digits of a number made by an increment, between its first and its last; a change that needs more is refused.
     public static let numberDigitsMax: Int = 1_024
     /// Objects on one index page when the client names no limit (HTTP reference).

@@ -287,7 +287,7 @@ final class LegacyChannel {
             let diff: ObjectDiff = JSONDiff.diff(from: object.ghost ?? JSONObject(), to: local)
             change.diff = .value(diff.json)
             if object.ghost != nil { change.sv = object.version }
-            if object.sendsWhole { change.object = .object(local) }
+            if object.sendsWhole { change.object = .value(.object(local)) }
         }
         object.sendsWhole = false
         object.pending = change

@@ -16,9 +16,13 @@ public struct JSONDocument: Sendable {
     }
 
     /// Checks `bytes`; keeps the array behind the slice alive. Offsets in errors count from the slice's start.
-    public init(parsing bytes: ArraySlice<UInt8>, maxDepth: Int = Limits.jsonDepthMax) throws(JSONError) {
+    ///
+    /// - Parameter elementsMax: elements of the outermost array; the text is not read beyond them.
+    public init(
+        parsing bytes: ArraySlice<UInt8>, maxDepth: Int = Limits.jsonDepthMax, elementsMax: Int = .max
+    ) throws(JSONError) {
         guard bytes.count <= Limits.jsonBytesMax else { throw JSONError(.tooLarge, at: Limits.jsonBytesMax) }
-        storage = try JSONStorage(bytes, maxDepth: min(maxDepth, Self.depthCeiling))
+        storage = try JSONStorage(bytes, maxDepth: min(maxDepth, Self.depthCeiling), elementsMax: elementsMax)
     }
 
     /// Copies and checks `bytes`.
@@ -37,9 +41,9 @@ final class JSONStorage: @unchecked Sendable {
     let bytes: ArraySlice<UInt8>
     let tape: UnsafePointer<UInt64>
 
-    init(_ bytes: ArraySlice<UInt8>, maxDepth: Int) throws(JSONError) {
+    init(_ bytes: ArraySlice<UInt8>, maxDepth: Int, elementsMax: Int) throws(JSONError) {
         let result: Result<UnsafePointer<UInt64>, JSONError> = bytes.withUnsafeBufferPointer { source in
-            Self.scan(source, maxDepth: maxDepth)
+            Self.scan(source, maxDepth: maxDepth, elementsMax: elementsMax)
         }
         self.bytes = bytes
         tape = try result.get()
@@ -49,13 +53,14 @@ final class JSONStorage: @unchecked Sendable {
 
     /// Scans into scratch space that is surely enough, and keeps a copy of the size needed.
     private static func scan(
-        _ source: UnsafeBufferPointer<UInt8>, maxDepth: Int
+        _ source: UnsafeBufferPointer<UInt8>, maxDepth: Int, elementsMax: Int
     ) -> Result<UnsafePointer<UInt64>, JSONError> {
         guard let base = source.baseAddress else { return .failure(JSONError(.unexpectedEnd, at: 0)) }
         let capacity: Int = JSONScanner.tapeCapacity(count: source.count, maxDepth: max(maxDepth, 0))
         return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: capacity) { scratch in
             guard let tape = scratch.baseAddress else { return .failure(JSONError(.unexpectedEnd, at: 0)) }
-            var scanner: JSONScanner = .init(base: base, count: source.count, tape: tape, maxDepth: maxDepth)
+            var scanner: JSONScanner = .init(
+                base: base, count: source.count, tape: tape, maxDepth: maxDepth, elementsMax: elementsMax)
             do throws(JSONError) { try scanner.run() } catch { return .failure(error) }
             let kept: UnsafeMutablePointer<UInt64> = .allocate(capacity: scanner.tapeCount)
             kept.initialize(from: tape, count: scanner.tapeCount)

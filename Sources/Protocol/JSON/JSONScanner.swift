@@ -8,6 +8,8 @@ struct JSONScanner {
     let count: Int
     let tape: UnsafeMutablePointer<UInt64>
     let maxDepth: Int
+    /// Elements of the outermost array.
+    let elementsMax: Int
 
     var position: Int = 0
     /// Words written so far.
@@ -16,11 +18,14 @@ struct JSONScanner {
     private var container: Int = -1
     private var depth: Int = 0
 
-    init(base: UnsafePointer<UInt8>, count: Int, tape: UnsafeMutablePointer<UInt64>, maxDepth: Int) {
+    init(
+        base: UnsafePointer<UInt8>, count: Int, tape: UnsafeMutablePointer<UInt64>, maxDepth: Int, elementsMax: Int
+    ) {
         self.base = base
         self.count = count
         self.tape = tape
         self.maxDepth = maxDepth
+        self.elementsMax = elementsMax
     }
 
     /// Words of tape that are enough for `count` bytes.
@@ -81,11 +86,16 @@ struct JSONScanner {
             let isObject: Bool = JSONTape.kind(tape[container]) == JSONTape.Kind.object
             let byte: UInt8 = base[position]
             if byte == UInt8(ascii: ",") {
-                position += 1
                 if isObject {
+                    position += 1
                     skipSpace()
                     try scanKey()
+                    return true
                 }
+                guard depth > 1 || JSONTape.count(tape[container + 1]) < elementsMax else {
+                    throw JSONError(.tooManyElements, at: position)
+                }
+                position += 1
                 return true
             }
             guard byte == (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else {

@@ -29,14 +29,14 @@ public struct ChangeRequest: Sendable, Equatable {
     public var sv: Version?
     /// `v` as sent.
     public var diff: Diff?
-    /// `d` as sent.
-    public var object: JSONValue?
+    /// `d` as sent: made a tree by whoever decides the change, once it is known to be small enough.
+    public var object: JSONFragment?
     /// What was wrong with single fields, without what the user wrote; the change is then answered 400.
     public var problems: [String]
 
     public init(
         key: String, ccid: String, operation: Operation, sv: Version? = nil, diff: Diff? = nil,
-        object: JSONValue? = nil, problems: [String] = []
+        object: JSONFragment? = nil, problems: [String] = []
     ) {
         self.key = key
         self.ccid = ccid
@@ -56,12 +56,28 @@ extension ChangeRequest {
             problems = ["the change is not an object"]
             return
         }
-        if let id: String = node["id"]?.string { key = id } else { problems.append("no id") }
-        if let ccid: String = node["ccid"]?.string { self.ccid = ccid } else { problems.append("no ccid") }
-        if let name: String = node["o"]?.string { operation = .init(name) } else { problems.append("no o") }
+        key = readName(node["id"], "id", bytesMax: Limits.entityKeyBytesMax)
+        ccid = readName(node["ccid"], "ccid", bytesMax: Limits.changeIDBytesMax)
+        operation = .init(readName(node["o"], "o", bytesMax: Self.operationBytesMax))
         readVersion(node["sv"])
         if let sent: JSONNode = node["v"], !sent.isNull { diff = .node(sent) }
-        if let sent: JSONNode = node["d"], !sent.isNull { object = sent.value }
+        if let sent: JSONNode = node["d"], !sent.isNull { object = .node(sent) }
+    }
+
+    /// Bytes of `o` that are looked at.
+    private static let operationBytesMax: Int = 32
+
+    /// Reads a short text. One that is too long however it is escaped is not copied, and so not told back either.
+    private mutating func readName(_ sent: JSONNode?, _ field: String, bytesMax: Int) -> String {
+        guard let sent, sent.kind == .string else {
+            problems.append("no \(field)")
+            return ""
+        }
+        guard sent.rawBytes.count <= bytesMax * Limits.jsonEscapeBytesMax + 2, let text: String = sent.string else {
+            problems.append("\(field) is too long")
+            return ""
+        }
+        return text
     }
 
     /// iOS keeps versions as strings and sends them so; null and the empty string mean that there is none.
@@ -77,21 +93,23 @@ extension ChangeRequest {
     /// Reads the argument of `c`, or the body of a `changes` request: one change object, or an array of them.
     ///
     /// JSON that does not parse still gives a request, with the names that could be found. An array of more than
-    /// `Limits.changesPerMessageMax` gives one request, which says so, for all.
+    /// `Limits.changesPerMessageMax` gives one request, which says so, for all; it is not read further than that.
     /// - Returns: the changes, and whether they stood in an array.
     public static func parse(_ json: ArraySlice<UInt8>) -> (changes: [ChangeRequest], isArray: Bool) {
         let root: JSONNode
         do throws(JSONError) {
-            root = try JSONDocument(parsing: json).root
+            root = try JSONDocument(parsing: json, elementsMax: Limits.changesPerMessageMax).root
         } catch {
+            if error.kind == .tooManyElements { return ([Self.tooMany], true) }
             return ([ChangeSalvage.request(from: json, error: error)], false)
         }
         guard root.kind == .array else { return ([ChangeRequest(root)], false) }
-        guard root.count <= Limits.changesPerMessageMax else {
-            return ([ChangeRequest(key: "", ccid: "", operation: .other(""), problems: ["too many changes"])], true)
-        }
         return (root.elements.map { ChangeRequest($0) }, true)
     }
+
+    /// Stands for all changes of an array that is too long.
+    private static let tooMany: ChangeRequest = .init(
+        key: "", ccid: "", operation: .other(""), problems: ["too many changes"])
 
     /// Writes the object as clients send it.
     public func write(to writer: inout JSONWriter) {
@@ -111,7 +129,7 @@ extension ChangeRequest {
         }
         if let object {
             writer.raw(",\"d\":")
-            writer.write(object)
+            object.write(to: &writer)
         }
         writer.raw("}")
     }

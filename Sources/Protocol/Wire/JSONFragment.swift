@@ -16,6 +16,15 @@ public enum JSONFragment: Sendable {
         }
     }
 
+    /// Whether this is an object, without making a tree of it.
+    public var isObject: Bool {
+        switch self {
+        case .node(let node): node.kind == .object
+        case .value(let value): if case .object = value { true } else { false }
+        case .bytes(let bytes): bytes.first { $0 > 0x20 } == UInt8(ascii: "{")
+        }
+    }
+
     /// As an object, nil when it is none.
     public var object: JSONObject? { value.objectValue }
 

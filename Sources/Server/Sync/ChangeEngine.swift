@@ -97,9 +97,15 @@ struct ChangeEngine: Sendable {
 
     /// `d`: the difference is computed here, from the version its author saw if that is known, else from the newest.
     private func replacement<Failure: Error>(
-        _ change: CheckedChange, whole: JSONObject, state: ObjectState?,
+        _ change: CheckedChange, whole sent: JSONFragment, state: ObjectState?,
         history: (Version) throws(Failure) -> LaterChanges?
     ) throws(Failure) -> Outcome {
+        let whole: JSONObject
+        do {
+            whole = try read(sent, sizeMax: max(documentBytesMax, state?.size ?? 0))
+        } catch {
+            return .failure(error)
+        }
         guard let state: ObjectState, !state.isDeleted else {
             return create(JSONDiff.diff(from: JSONObject(), to: whole), after: state)
         }
@@ -109,6 +115,22 @@ struct ChangeEngine: Sendable {
             return rebase(JSONDiff.diff(from: later.base, to: whole), over: later, change.rule, onto: state)
         }
         return apply(JSONDiff.diff(from: state.value, to: whole), to: state)
+    }
+
+    /// Reads an object of at most `sizeMax` bytes as compact JSON. What is longer even if every byte of it is an escape is
+    /// not read, and nothing too long is compared with anything.
+    private func read(_ sent: JSONFragment, sizeMax: Int) throws(ChangeRejection) -> JSONObject {
+        if case .node(let node) = sent, node.rawBytes.count > sizeMax * Limits.jsonEscapeBytesMax {
+            throw ChangeRejection(.tooLarge, "\(node.rawBytes.count) bytes in d, the most is \(documentBytesMax)")
+        }
+        guard let object: JSONObject = sent.object else {
+            throw ChangeRejection(.invalidRequest, "d is not an object")
+        }
+        let size: Int = JSONValue.object(object).serializedSize
+        guard size <= sizeMax else {
+            throw ChangeRejection(.tooLarge, "\(size) bytes in d, the most is \(documentBytesMax)")
+        }
+        return object
     }
 
     // MARK: Shared steps

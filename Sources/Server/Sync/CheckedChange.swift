@@ -14,7 +14,8 @@ struct CheckedChange: Sendable {
 
     /// What came in `d`.
     enum WholeObject: Sendable {
-        case object(JSONObject)
+        /// An object, not read yet.
+        case object(JSONFragment)
         /// The ghost record that `node-simperium` sends in its place (wire contract, 1.11). Storing it would destroy
         /// the object.
         case ghostRecord
@@ -83,16 +84,24 @@ extension CheckedChange {
     private static func whole(
         of request: ChangeRequest, library: AuthorLibrary
     ) throws(ChangeRejection) -> WholeObject? {
-        guard let sent: JSONValue = request.object else { return nil }
-        guard case .object(let object) = sent else { throw ChangeRejection(.invalidRequest, "d is not an object") }
-        return library == .nodeSimperium && isGhostRecord(object) ? .ghostRecord : .object(object)
+        guard let sent: JSONFragment = request.object else { return nil }
+        guard sent.isObject else { throw ChangeRejection(.invalidRequest, "d is not an object") }
+        return library == .nodeSimperium && isGhostRecord(sent) ? .ghostRecord : .object(sent)
+    }
+
+    private static func isGhostRecord(_ sent: JSONFragment) -> Bool {
+        guard case .node(let node) = sent else { return sent.object.map { isGhostRecord($0) } ?? false }
+        // Keys are distinct: this ends at the fourth.
+        return node["data"]?.kind == .object && node.pairs.allSatisfy { key, _ in isGhostKey(key) }
     }
 
     /// `{"version":n,"data":{…}}` or `{"data":{},"key":id}`: nothing but these three keys, and `data` an object.
     private static func isGhostRecord(_ object: JSONObject) -> Bool {
         guard case .object? = object["data"] else { return false }
-        return object.keys.allSatisfy { key in
-            ["data", "version", "key"].contains { $0.utf8.elementsEqual(key.utf8) }
-        }
+        return object.keys.allSatisfy { isGhostKey($0) }
+    }
+
+    private static func isGhostKey(_ key: String) -> Bool {
+        ["data", "version", "key"].contains { $0.utf8.elementsEqual(key.utf8) }
     }
 }

@@ -62,11 +62,11 @@ import ThicketProtocol
     func whole() throws {
         let ios: ChangeRequest = try change(#"{"id":"k","o":"M","ccid":"c","sv":"3","d":{"a":1}}"#)
         #expect(ios.diff == nil)
-        #expect(ios.object == ["a": 1])
+        #expect(ios.object?.value == ["a": 1])
         let android: ChangeRequest = try change(
             #"{"id":"k","o":"M","ccid":"c","sv":3,"v":{"a":{"o":"r","v":1}},"d":{"a":1}}"#)
         #expect(android.diff?.value == ["a": ["o": "r", "v": 1]])
-        #expect(android.object == ["a": 1])
+        #expect(android.object?.value == ["a": 1])
         #expect(try change(#"{"id":"k","o":"M","ccid":"c","v":null,"d":null}"#).diff == nil)
         #expect(try change(#"{"id":"k","o":"M","ccid":"c","v":null,"d":null}"#).object == nil)
     }
@@ -140,6 +140,33 @@ import ThicketProtocol
             #expect(changes.count == expected)
             #expect(changes.allSatisfy { $0.problems.count == 1 })
         }
+    }
+
+    @Test("of an array that is too long nothing is read beyond the last change it may hold")
+    func longArraysUnread() {
+        let zeros: String = repeatElement("0", count: Limits.changesPerMessageMax).joined(separator: ",")
+        // Were the rest read, it would be no JSON, and the answer one for a change that stands alone.
+        let (changes, isArray): ([ChangeRequest], Bool) = ChangeRequest.parse(Array("[\(zeros),0 }{ no JSON".utf8)[...])
+        #expect(isArray)
+        #expect(changes.map(\.problems) == [["too many changes"]])
+        #expect(ChangeRequest.parse(Array("[\(zeros)] }{".utf8)[...]).isArray == false)
+        let nested: String = "[[\(zeros),0],{\"id\":[\(zeros),0]}]"
+        #expect(ChangeRequest.parse(Array(nested.utf8)[...]).changes.count == 2, "only the outermost array counts")
+    }
+
+    @Test("names that are too long however they are escaped are not copied, the rest of the change is read")
+    func longNames() throws {
+        let long: String = String(repeating: "x", count: 1 << 20)
+        let escaped: String = String(repeating: "\\u0041", count: Limits.entityKeyBytesMax)
+        let node: ChangeRequest = try change(#"{"id":"\#(long)","o":"M","ccid":"c","v":{}}"#)
+        #expect(node.key.isEmpty)
+        #expect(node.ccid == "c")
+        #expect(node.problems == ["id is too long"])
+        #expect(try change(#"{"id":"k","o":"\#(long)","ccid":"c"}"#).problems == ["o is too long"])
+        #expect(try change(#"{"id":"k","o":"M","ccid":"\#(long)"}"#).problems == ["ccid is too long"])
+        let key: ChangeRequest = try change(#"{"id":"\#(escaped)","o":"M","ccid":"c","v":{}}"#)
+        #expect(key.key == String(repeating: "A", count: Limits.entityKeyBytesMax))
+        #expect(key.problems.isEmpty)
     }
 
     @Test("a pretty-printed diff leaves on one line")

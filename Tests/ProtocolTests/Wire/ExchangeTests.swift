@@ -39,7 +39,7 @@ import ThicketProtocol
                 #"0:c:{"o":"M","id":"k1","ccid":"c","v":{},"sv":2,"d":{"version":2,"data":{"content":"x"}}}"#
             )
         else { throw Mismatch() }
-        #expect(retry.object?["data"]?["content"] == "x")
+        #expect(retry.object?.value["data"]?["content"] == "x")
         #expect(try client("h:17") == .heartbeat(17))
     }
 
@@ -59,7 +59,7 @@ import ThicketProtocol
         #expect(change.sv == 12)
         #expect(whole.sv == 12)
         #expect(whole.diff == nil)
-        #expect(whole.object == ["a": 1])
+        #expect(whole.object?.value == ["a": 1])
         #expect(empty.operation == .empty)
         #expect(
             try server(#"0:o:{"namespace":"n","expose_namespace":true}"#)
@@ -74,7 +74,7 @@ import ThicketProtocol
             )
         else { throw Mismatch() }
         #expect(change.diff != nil)
-        #expect(change.object == ["a": 2])
+        #expect(change.object?.value == ["a": 2])
         let reply: String = ServerMessage.channel(
             1, .entity(EntityReply(key: "k", version: 4, data: .value(["a": "x\ny"])))
         ).text

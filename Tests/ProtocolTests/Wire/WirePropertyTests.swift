@@ -14,7 +14,7 @@ import ThicketTestSupport
                 key: source.text(), ccid: source.text(), operation: .init(source.text()),
                 sv: Bool.random(using: &source.random) ? .random(in: 0...(1 << 40), using: &source.random) : nil,
                 diff: .value(.object(source.object())),
-                object: Bool.random(using: &source.random) ? source.value() : nil)
+                object: Bool.random(using: &source.random) ? .value(source.value()) : nil)
             let message: ClientMessage = .channel(.random(in: 0...999_999, using: &source.random), .change(change))
             let bytes: [UInt8] = message.encoded()
             #expect(!bytes.contains(0x0A), "seed \(Self.seed), round \(round)")
@@ -23,7 +23,7 @@ import ThicketTestSupport
                 continue
             }
             #expect(read.diff?.bytes == change.diff?.bytes, "seed \(Self.seed), round \(round)")
-            if read.object == nil, change.object?.isNull == true { read.object = .null }
+            if read.object == nil, change.object?.value.isNull == true { read.object = .value(.null) }
             #expect(read == change, "seed \(Self.seed), round \(round)")
         }
     }

@@ -255,6 +255,29 @@ struct ChangeFlowTests {
         #expect(peer.ask("1:c:[\(many)]") == ["1:?"])
     }
 
+    @Test("413: a huge d, by its bytes or by its value; the connection goes on and nothing stored is harmed")
+    func hugeObject() throws {
+        var shard: ShardSettings = .init()
+        shard.documentBytesMax = 1_000
+        let harness: HubHarness = try HubHarness(shard: shard)
+        let peer: Peer = harness.client("c")
+        _ = peer.ask("0:i::::10")
+        _ = peer.ask(edit("k", "x1", to: "a"))
+        func whole(_ value: String, _ ccid: String) -> String {
+            #"0:c:{"id":"k","o":"M","ccid":"\#(ccid)","sv":1,"d":{"t":\#(value)}}"#
+        }
+        let zeros: String = "[" + repeatElement("0", count: 200_000).joined(separator: ",") + "]"
+        let text: String = "\"" + String(repeating: "x", count: 1_000) + "\""
+        for (place, value): (Int, String) in [zeros, text].enumerated() {
+            let ccid: String = "h\(place)"
+            #expect(
+                peer.ask(whole(value, ccid))
+                    == [#"0:c:[{"clientid":"c","id":"k","error":413,"ccids":["\#(ccid)"]}]"#])
+        }
+        #expect(peer.ask("0:e:k.1") == ["0:e:k.1\n{\"data\":{\"t\":\"a\"}}"])
+        #expect(peer.ask(whole("\"\\u0062\"", "x2")).first?.contains("\"ev\":2") == true)
+    }
+
     @Test("several changes in one message are each answered")
     func changeArray() throws {
         let peer: Peer = try HubHarness().client("c")

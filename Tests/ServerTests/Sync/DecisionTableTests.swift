@@ -251,6 +251,18 @@ struct DecisionTableTests {
         #expect(try lowered.send("k", sv: 2, v: ["t": ["o": "d", "v": "-1\t=21"]], ccid: "less").version == 3)
     }
 
+    @Test("413: d above the limit, before it is compared; at the limit it fits, what is too large may shrink")
+    func tooLargeWhole() throws {
+        let shard = try TestShard { $0.documentBytesMax = 30 }
+        func whole(_ count: Int) -> JSONValue { ["t": .string(String(repeating: "x", count: count))] }
+        #expect(try shard.send("k", d: whole(23)) == .error(413))
+        #expect(try shard.send("k", d: whole(22)).version == 1)
+        #expect(try shard.send("k", sv: 1, d: whole(23)) == .error(413))
+        let lowered = try TestShard(.cold, store: shard.store) { $0.documentBytesMax = 20 }
+        #expect(try lowered.send("k", sv: 1, d: whole(23), ccid: "more") == .error(413))
+        #expect(try lowered.send("k", sv: 1, d: whole(21), ccid: "less").version == 2)
+    }
+
     @Test("413: nested deeper than a diff of it could be sent")
     func tooDeep() throws {
         let shard = try TestShard()

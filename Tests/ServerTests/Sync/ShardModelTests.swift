@@ -189,7 +189,7 @@ private struct ShardWorld {
             clientID: try ClientID(clients[client].id), library: clients[client].library, canWrite: true,
             request: ChangeRequest(
                 key: key, ccid: "ccid-\(ccidCount)", operation: operation, sv: sv, diff: v.map { .value($0) },
-                object: d),
+                object: d.map { .value($0) }),
             now: Int64(ccidCount))
         clients[client].inFlight[key] = change
         queue.append(change)

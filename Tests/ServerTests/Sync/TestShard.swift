@@ -101,7 +101,7 @@ final class TestShard {
             clientID: try ClientID(client), library: library, canWrite: canWrite, echoesRemoval: echo,
             request: ChangeRequest(
                 key: key, ccid: ccid ?? "ccid-\(ccidCount)", operation: operation, sv: sv, diff: v.map { .value($0) },
-                object: d),
+                object: d.map { .value($0) }),
             now: 1_000 + Int64(ccidCount))
     }
 
