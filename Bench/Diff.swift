@@ -42,7 +42,7 @@ private func median(of rounds: Int, _ body: () -> Void) -> Double {
 
 private func words(_ count: Int, seed: UInt64) -> [UInt16] {
     let letters: [UInt16] = Array("etaoin shrdlu cmfwyp vbgkjq xz\n".utf16)
-    return noise(count, seed: seed).map { letters[Int($0) % letters.count] }
+    return noise(count, seed: seed, letters: 31).map { letters[Int($0) % letters.count] }
 }
 
 /// Letters without any likeness to each other.
