@@ -91,7 +91,7 @@ enum Inputs {
             case .invalidNumber: "a number that JSON does not know"
             case .invalidEscape: "an escape that JSON does not know"
             case .controlCharacter: "a control character inside a string; write it as an escape"
-            case .tooLarge: "it is too large"
+            case .tooManyElements, .tooLarge: "it is too large"
             }
         return "\(problem) (line \(line), column \(column))"
     }
