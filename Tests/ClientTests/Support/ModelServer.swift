@@ -224,7 +224,7 @@ struct ModelServer {
         if entity.object == nil, change.sv ?? 0 > 0, change.object == nil { return .failure(Refusal(code: 404)) }
         do {
             var diff: ObjectDiff
-            if let whole: JSONObject = change.object?.objectValue {
+            if let whole: JSONObject = change.object?.object {
                 let step: Step? = entity.steps.first { $0.version == (change.sv ?? 0) + 1 }
                 guard let step, change.sv ?? 0 > 0 else {
                     return .success(JSONDiff.diff(from: entity.object ?? JSONObject(), to: whole))
