@@ -11,6 +11,7 @@ func firstSync(objects count: Int) async throws -> [Figure] {
     let fill: Double = try fillBucket(server, count: count)
     let floor: Double = try copyFloor(count: count, folder: server.process.folder)
     let cpuBefore: Double = server.process.cpuSeconds()
+    let ownBefore: Double = ownCPU()
     let start: UInt64 = nanoseconds()
     let session: Session = try await Thicket.connect(
         server: server.process.address, app: BenchServer.app, token: server.tokens[0],
@@ -18,12 +19,14 @@ func firstSync(objects count: Int) async throws -> [Figure] {
     let bucket: Bucket = try await session.bucket("b")
     try await bucket.waitUntilSynced(timeout: .seconds(600))
     let elapsed: Double = Double(nanoseconds() - start) / 1e9
+    let ownAfter: Double = ownCPU()
     let found: Int = try await bucket.keys().count
     await session.close()
     guard found == count else { throw BenchError("the client has \(found) objects of \(count)") }
     return [
         Figure(name: "first sync of \(count) objects", value: elapsed, unit: "s"),
         Figure(name: "objects", value: Double(count) / elapsed, unit: "1/s"),
+        Figure(name: "client CPU", value: ownAfter - ownBefore, unit: "s"),
         Figure(name: "server CPU", value: server.process.cpuSeconds() - cpuBefore, unit: "s"),
         Figure(name: "floor: read, parse, insert", value: floor, unit: "s"),
         Figure(name: "ratio to the floor", value: elapsed / floor, unit: ""),

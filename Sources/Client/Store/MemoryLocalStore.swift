@@ -12,6 +12,8 @@ package final class MemoryLocalStore: LocalStore {
     package private(set) var commits: Int = 0
     package private(set) var commitsOnDisk: Int = 0
 
+    /// What the newest transaction was told about objects.
+    package private(set) var newest: [EntityWrite] = []
     /// Keep what follows from the steps of a batch where it has any, as a store in a file does, and see that they lead
     /// to the record.
     private let replaysSteps: Bool
@@ -52,6 +54,7 @@ package final class MemoryLocalStore: LocalStore {
             throw ClientError(.store, "a failure ordered by a test")
         }
         commits += 1
+        newest = batch.entities
         if batch.isOnDisk { commitsOnDisk += 1 }
         for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
         for write: EntityWrite in batch.entities {

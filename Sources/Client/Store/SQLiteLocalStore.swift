@@ -18,6 +18,10 @@ package final class SQLiteLocalStore: LocalStore {
     /// 1: whole objects only. 2: `journal`.
     private static let formatVersion: Int64 = 2
 
+    /// Pages of the log, 16 MiB, after which they are moved into the file: each move flushes both files, and a first sync
+    /// would do little else.
+    private static let logPagesMax: Int = 4_096
+
     /// - Parameter vfs: a file system registered with SQLite, for tests; nil for the usual one.
     /// - Throws: `storeInUse`, `store`.
     package init(path: String, durability: StoreDurability = .program, vfs: String? = nil) throws(ClientError) {
@@ -30,6 +34,7 @@ package final class SQLiteLocalStore: LocalStore {
         database = try Self.guarded { () throws(SQLiteError) in
             let database: Database = try Database(path: path, vfs: vfs)
             try database.execute("PRAGMA journal_mode=WAL")
+            try database.execute("PRAGMA wal_autocheckpoint=\(Self.logPagesMax)")
             try database.execute("PRAGMA synchronous=\(durability == .power ? "FULL" : "NORMAL")")
             return database
         }

@@ -6,8 +6,9 @@ package enum SyncLimits {
     package static let changesInFlightMax: Int = 64
     /// Bytes of changes of one bucket sent and not yet answered; a single larger change still goes, alone.
     package static let bytesInFlightMax: Int = 4 << 20
-    /// Objects asked for by one page of an index (the server's maximum is 1,000 and 4 MiB).
-    package static let indexPageObjects: Int = 200
+    /// Objects asked for by one page of an index: the server's maximum, which also ends a page at 4 MiB. A page is one
+    /// round trip and one transaction.
+    package static let indexPageObjects: Int = 1_000
     /// Single objects of one bucket asked for and not yet answered.
     package static let reloadsInFlightMax: Int = 64
     /// Objects kept in memory between turns; they are read again from the store when needed.

@@ -128,7 +128,7 @@ struct CatchUpTests {
         let second: String = try #require(try talk.set("b", #"{"n":2}"#).first)
         _ = talk.hear(#"0:c:[{"clientid":"me","id":"a","error":503,"ccids":["\#(ccid(first))"]}]"#)
         #expect(
-            talk.hear(#"0:c:[{"clientid":"me","id":"b","error":409,"ccids":["\#(ccid(second))"]}]"#) == ["0:i:1:::200"])
+            talk.hear(#"0:c:[{"clientid":"me","id":"b","error":409,"ccids":["\#(ccid(second))"]}]"#) == ["0:i:1:::1000"])
         talk.now += 5_000
         #expect(talk.sent(talk.machine.tick(now: talk.now)).isEmpty)
         let page: String = #"0:i:{"current":"cv2","index":[{"id":"a","v":1,"d":{"n":1}},{"id":"b","v":2,"d":{"n":2}}]}"#
@@ -143,7 +143,7 @@ struct CatchUpTests {
         let unknown: String =
             #"0:c:[{"clientid":"x","cv":"cv2","id":"ghost","o":"M","v":{},"sv":7,"ev":8,"ccids":["q"]}]"#
         #expect(talk.hear(unknown) == ["0:e:ghost.8"])
-        #expect(talk.hear("0:e:ghost.8\n?") == ["0:i:1:::200"])
+        #expect(talk.hear("0:e:ghost.8\n?") == ["0:i:1:::1000"])
         #expect(talk.hear(#"0:i:{"current":"cv9","index":[]}"#) == ["0:cv:cv9"])
         #expect(talk.hear("0:c:[]").isEmpty)
         #expect(talk.machine.isSynced(talk.notes))

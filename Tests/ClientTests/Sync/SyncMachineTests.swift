@@ -13,7 +13,7 @@ struct OpeningTests {
         #expect(hello.hasPrefix("0:init:{\"clientid\":\"thicket-"))
         for part: String in [
             #""api":"1.1""#, #""token":"token""#, #""app_id":"app""#, #""name":"notes""#, #""library":"thicket""#,
-            #""cmd":"i:1:::200""#,
+            #""cmd":"i:1:::1000""#,
         ] { #expect(hello.contains(part)) }
     }
 
@@ -23,7 +23,7 @@ struct OpeningTests {
         _ = talk.connect()
         #expect(talk.hear("0:auth:user@example.com").isEmpty)
         let first: String = #"0:i:{"current":"c1","index":[{"id":"a","v":2,"d":{"t":"A"}}],"mark":"m1"}"#
-        #expect(talk.hear(first) == ["0:i:1:m1::200"])
+        #expect(talk.hear(first) == ["0:i:1:m1::1000"])
         // A server whose position moves during the walk: the first one is the safe one.
         #expect(talk.hear(#"0:i:{"current":"c2","index":[{"id":"b","v":1,"d":{"t":"B"}}]}"#) == ["0:cv:c1"])
         #expect(try talk.local("a") == #"{"t":"A"}"#)
@@ -48,7 +48,7 @@ struct OpeningTests {
         _ = talk.hear(
             "0:auth:user@example.com", #"0:i:{"current":"c1","index":[{"id":"a","v":1,"d":{"t":"A"}}],"mark":"m1"}"#)
         var again: Transcript = try Transcript(store: talk.store)
-        #expect(again.connect().first?.contains(#""cmd":"i:1:m1::200""#) == true)
+        #expect(again.connect().first?.contains(#""cmd":"i:1:m1::1000""#) == true)
         _ = again.hear("0:auth:user@example.com")
         #expect(again.hear(#"0:i:{"current":"c1","index":[{"id":"b","v":1,"d":{"t":"B"}}]}"#) == ["0:cv:c1"])
         #expect(try again.local("a") == #"{"t":"A"}"#, "read before the cut, and so not missing from the index")
@@ -77,7 +77,7 @@ struct OpeningTests {
         _ = try talk.set("edited", #"{"t":"yy"}"#)
         _ = try talk.set("new", #"{"t":"n"}"#)
         _ = talk.connect()
-        #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::200"])
+        #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::1000"])
         let removed: [BucketEvent] = talk.events(#"0:i:{"current":"c9","index":[{"id":"stays","v":1,"d":{"t":"z"}}]}"#)
         #expect(removed.count == 1)
         if case .removed(let removal)? = removed.first { #expect(removal.key == "gone" && removal.origin == .remote) }

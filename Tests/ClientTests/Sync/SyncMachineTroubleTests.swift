@@ -49,7 +49,7 @@ struct ReloadTests {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
         #expect(talk.hear(change("a", 7, 8, "{}")) == ["0:e:a.8"])
-        #expect(talk.hear("0:e:a.8\n?") == ["0:i:1:::200"])
+        #expect(talk.hear("0:e:a.8\n?") == ["0:i:1:::1000"])
         #expect(talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":9,"d":{"t":"nine"}}]}"#) == ["0:cv:c9"])
         #expect(talk.hear("0:c:[]").isEmpty)
         #expect(try talk.ghost("a") == (9, #"{"t":"nine"}"#))
@@ -72,7 +72,7 @@ struct ReloadTests {
         _ = try talk.type("a", at: 4, "L")
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         _ = talk.connect()
-        #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::200"])
+        #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::1000"])
         return (talk, try #require(sent.first))
     }
 
@@ -204,7 +204,7 @@ struct RefusalTests {
     @Test("405 on our newest version: look into the index, send again, then as a whole, then give up")
     func badVersion() throws {
         var (talk, _, answer): (Transcript, String, [SyncAction]) = try refused(405)
-        #expect(talk.sent(answer) == ["0:i:1:::200"])
+        #expect(talk.sent(answer) == ["0:i:1:::1000"])
         var sent: [String] = []
         for round: Int in 0..<8 {
             let page: [String] = talk.hear(
@@ -371,7 +371,7 @@ struct LinkTests {
     func unreadable(text: String) throws {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, "{}")])
-        #expect(talk.hear(text).contains("0:i:1:::200"))
+        #expect(talk.hear(text).contains("0:i:1:::1000"))
     }
 
     @Test(
@@ -400,7 +400,7 @@ struct LinkTests {
         // 409 leads to the index; the other change is still in flight when that is read.
         let again: [String] = talk.hear(
             #"0:c:[{"clientid":"x","id":"b","error":409,"ccids":["\#(known)"]}]"#)
-        #expect(again == ["0:i:1:::200"])
+        #expect(again == ["0:i:1:::1000"])
         #expect(talk.hear(#"0:i:{"current":"cv1","index":[{"id":"a","v":1,"d":{}}]}"#) == ["0:cv:cv1"])
         let diff: String = #"{"n":{"o":"+","v":1}}"#
         let late: [String] = talk.hear(
@@ -408,7 +408,7 @@ struct LinkTests {
         #expect(late == ["0:cv:cv1"])
         #expect(talk.hear("0:cv:?").isEmpty, "the second index in a row waits a moment")
         talk.now = try #require(talk.machine.deadline)
-        #expect(talk.sent(talk.machine.tick(now: talk.now)) == ["0:i:1:::200"])
+        #expect(talk.sent(talk.machine.tick(now: talk.now)) == ["0:i:1:::1000"])
         #expect(!talk.machine.isSynced(talk.notes))
     }
 

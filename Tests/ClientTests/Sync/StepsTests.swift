@@ -1,0 +1,85 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+
+/// A store can keep steps in place of the whole only where the machine says what they are.
+@Suite("What a turn tells the store")
+struct StepsTests {
+    private func typing() throws -> Transcript {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 3, #"{"t":"A text","n":1}"#)])
+        return talk
+    }
+
+    private func newest(_ talk: Transcript) throws -> EntityWrite {
+        #expect(talk.store.newest.count == 1)
+        return try #require(talk.store.newest.first)
+    }
+
+    @Test("an acknowledged keystroke is one step of the ghost, and nothing else about it is written")
+    func acknowledgement() throws {
+        var talk: Transcript = try typing()
+        let id: String = ccid(try talk.type("a", at: 6, "s").last)
+        #expect(try newest(talk).parts == .edits)
+        let diff: String = #""v":{"t":{"o":"d","v":"=6\t+s"}}"#
+        _ = talk.hear(#"0:c:[{"id":"a","o":"M","sv":3,"ev":4,"cv":"c9",\#(diff),"ccids":["\#(id)"],"clientid":"x"}]"#)
+        let write: EntityWrite = try newest(talk)
+        #expect(write.parts == [.ghost, .edits])
+        #expect(write.ghostSteps?.map(\.version) == [4])
+        #expect(write.record.edits == EditState())
+        #expect(try talk.ghost("a").json == #"{"t":"A texts","n":1}"#)
+        #expect(try talk.local("a") == #"{"t":"A texts","n":1}"#)
+    }
+
+    @Test("what the server made of our keystroke counts, not what we typed")
+    func rebasedAcknowledgement() throws {
+        var talk: Transcript = try typing()
+        let id: String = ccid(try talk.type("a", at: 6, "s").last)
+        let diff: String = #""v":{"t":{"o":"d","v":"+Not \t=6\t+s"},"n":{"o":"r","v":2}}"#
+        _ = talk.hear(#"0:c:[{"id":"a","o":"M","sv":3,"ev":4,"cv":"c9",\#(diff),"ccids":["\#(id)"],"clientid":"x"}]"#)
+        #expect(try newest(talk).ghostSteps?.count == 1)
+        #expect(try talk.ghost("a").json == #"{"t":"Not A texts","n":2}"#)
+        #expect(try talk.local("a") == #"{"t":"Not A texts","n":2}"#)
+    }
+
+    @Test("changes of somebody else are steps, several in one turn too")
+    func foreign() throws {
+        var talk: Transcript = try typing()
+        func change(_ version: Int, _ text: String) -> String {
+            let diff: String = #""v":{"t":{"o":"d","v":"\#(text)"}}"#
+            let names: String = #""ccids":["f\#(version)"],"clientid":"y""#
+            return #"{"id":"a","o":"M","sv":\#(version - 1),"ev":\#(version),"cv":"c\#(version)",\#(diff),\#(names)}"#
+        }
+        _ = talk.hear("0:c:[\(change(4, #"=6\t+s"#)),\(change(5, #"=7\t+!"#))]")
+        let write: EntityWrite = try newest(talk)
+        #expect(write.parts == .ghost)
+        #expect(write.ghostSteps?.map(\.version) == [4, 5])
+        #expect(try talk.local("a") == #"{"t":"A texts!","n":1}"#)
+    }
+
+    @Test("typing without a connection is one step a keystroke, from the second on")
+    func offline() throws {
+        var talk: Transcript = try typing()
+        _ = talk.machine.goOffline(.requested, now: talk.now)
+        _ = try talk.type("a", at: 6, "s")
+        #expect(try newest(talk).laterSteps == nil, "the first is the whole")
+        for place: Int in 7..<10 {
+            _ = try talk.type("a", at: place, "!")
+            let write: EntityWrite = try newest(talk)
+            #expect(write.parts == .edits)
+            #expect(write.laterSteps?.count == 1)
+        }
+        #expect(try talk.local("a") == #"{"t":"A texts!!!","n":1}"#)
+    }
+
+    @Test("an object read anew, or removed, is written whole")
+    func whole() throws {
+        var talk: Transcript = try typing()
+        _ = talk.hear(#"0:c:[{"id":"a","o":"-","ev":4,"cv":"c4","ccids":["f"],"clientid":"y"}]"#)
+        #expect(try newest(talk).ghostSteps == nil)
+        _ = talk.hear(
+            #"0:c:[{"id":"a","o":"M","ev":5,"cv":"c5","v":{"t":{"o":"+","v":"B"}},"ccids":["g"],"clientid":"y"}]"#)
+        #expect(try newest(talk).ghostSteps == nil)
+        #expect(try talk.local("a") == #"{"t":"B"}"#)
+    }
+}
