@@ -33,6 +33,8 @@ package final class SQLiteLocalStore: LocalStore {
         Glibc.close(made)
         database = try Self.guarded { () throws(SQLiteError) in
             let database: Database = try Database(path: path, vfs: vfs)
+            // Nobody else may have the file: its locks need not be taken anew with each statement.
+            try database.execute("PRAGMA locking_mode=EXCLUSIVE")
             try database.execute("PRAGMA journal_mode=WAL")
             try database.execute("PRAGMA wal_autocheckpoint=\(Self.logPagesMax)")
             try database.execute("PRAGMA synchronous=\(durability == .power ? "FULL" : "NORMAL")")
