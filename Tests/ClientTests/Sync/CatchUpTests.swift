@@ -128,7 +128,8 @@ struct CatchUpTests {
         let second: String = try #require(try talk.set("b", #"{"n":2}"#).first)
         _ = talk.hear(#"0:c:[{"clientid":"me","id":"a","error":503,"ccids":["\#(ccid(first))"]}]"#)
         #expect(
-            talk.hear(#"0:c:[{"clientid":"me","id":"b","error":409,"ccids":["\#(ccid(second))"]}]"#) == ["0:i:1:::1000"])
+            talk.hear(#"0:c:[{"clientid":"me","id":"b","error":409,"ccids":["\#(ccid(second))"]}]"#) == ["0:i:1:::1000"]
+        )
         talk.now += 5_000
         #expect(talk.sent(talk.machine.tick(now: talk.now)).isEmpty)
         let page: String = #"0:i:{"current":"cv2","index":[{"id":"a","v":1,"d":{"n":1}},{"id":"b","v":2,"d":{"n":2}}]}"#
