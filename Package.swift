@@ -93,7 +93,13 @@ let package = Package(
             "ThicketSweep", "Tests/Sweep",
             ["ThicketServer", "ThicketSQLite", "ThicketProtocol", "ThicketProcesses", "ThicketTestSupport"]),
         program("thicket-crash", "Tests/Crash", ["ThicketProcesses", "ThicketSweep", "ThicketCommandLine"]),
-        tests("ProcessTests", ["ThicketProcesses", "ThicketProtocol", "thicketd", "thicket"]),
+        // Hours of mixed load on a real server.
+        library(
+            "ThicketEndurance", "Tests/Endurance",
+            ["ThicketProcesses", "ThicketClient", "ThicketProtocol", "ThicketTestSupport"]),
+        program("thicket-endure", "Tests/Endure", ["ThicketEndurance", "ThicketProcesses", "ThicketCommandLine"]),
+        tests(
+            "ProcessTests", ["ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "thicketd", "thicket"]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
         tests("ReplayTests", ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport", "thicketd"]),
         tests(

@@ -23,6 +23,7 @@ struct Bench {
             "peers", "our server beside Redis, NATS and the bare floor, with the generator in THICKET_PEERS",
             { try Peers().run() }
         ),
+        ("hostile", "another tenant's changes while one behaves badly, attack by attack", { try hostile() }),
         ("traces", "recorded typing sessions, whole, through real clients", { try await traces() }),
     ]
 

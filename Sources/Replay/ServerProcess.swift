@@ -97,7 +97,8 @@ public final class ServerProcess {
         return 0
     }
 
-    private static func read(_ path: String) -> String {
+    /// A small file of the system, such as those in `/proc`; empty when it cannot be read.
+    public static func read(_ path: String) -> String {
         guard let file: UnsafeMutablePointer<FILE> = fopen(path, "r") else { return "" }
         defer { fclose(file) }
         var bytes: [UInt8] = .init(repeating: 0, count: 1 << 16)

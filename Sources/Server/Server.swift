@@ -64,7 +64,7 @@ public final class Server {
             Self.delegate(of: loop)?.answered(answers)
         }
         let shard: ServerShard = .init(
-            store: store, settings: shardSettings, metrics: metrics, health: health, log: log
+            store: store, settings: shardSettings, limits: config.limits, metrics: metrics, health: health, log: log
         ) { commits.post($0) }
         let readers: ServerReaders = .init(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log

@@ -7,6 +7,7 @@ final class ServerKeeper: Sendable {
     /// Seconds between two looks when there was nothing to do: under load the write-ahead log grows by tens of MiB
     /// in one.
     private static let restSeconds: Double = 1
+    private static let niceness: Int32 = 10
 
     private let done: WorkQueue<Bool> = .init()
     private let thread: OwnThread
@@ -27,6 +28,7 @@ final class ServerKeeper: Sendable {
         store: any Store, settings: RetentionSettings, shard: ServerShard, metrics: Metrics, log: Log,
         done: WorkQueue<Bool>
     ) {
+        OwnThread.yieldToOthers(by: niceness)
         var keeper: (any StoreKeeper)?
         while true {
             do throws(StoreError) {

@@ -17,9 +17,12 @@ final class ServerLoop: LoopDelegate {
     private let log: Log
     private let drainTimeout: Duration
     private let reload: @Sendable () -> Void
+    private var meter: CostMeter
 
-    private var requests: [ServerShard.Work] = []
-    private var reads: [ReadRequest] = []
+    private var requests: [(lane: UInt32, work: ServerShard.Work)] = []
+    private var reads: [(lane: UInt32, work: ReadRequest)] = []
+    /// Reads that the readers do not have yet.
+    private var window: ReadWindow = .init()
     /// Parts of long answers that wait for their readers.
     private var waitingReads: [ReadRequest] = []
     /// How many at its end came in this turn.
@@ -51,6 +54,7 @@ final class ServerLoop: LoopDelegate {
         self.log = log
         self.drainTimeout = drainTimeout
         self.reload = reload
+        meter = CostMeter(hub.limits)
     }
 
     // MARK: From the network
@@ -65,7 +69,9 @@ final class ServerLoop: LoopDelegate {
     }
 
     func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
+        meter.start()
         hub.received(connection, text, now: now())
+        if let rest: Int64 = meter.lap() { hub.rest(connection, until: rest) }
         perform()
     }
 
@@ -82,6 +88,8 @@ final class ServerLoop: LoopDelegate {
         perform()
     }
 
+    func group(of connection: ConnectionID) -> UInt32 { hub.lane(of: connection) }
+
     func signaled(_ signal: LoopSignal) {
         switch signal {
         case .terminate: beginStop()
@@ -93,6 +101,7 @@ final class ServerLoop: LoopDelegate {
         if freshReads > 0 { releaseReads(from: waitingReads.count - freshReads) }
         handOver()
         scheduleTick()
+        meter.begin()
         if case .waiting(let deadline) = drain { continueStop(deadline) }
     }
 
@@ -103,13 +112,14 @@ final class ServerLoop: LoopDelegate {
 
     func committed(_ reports: [ServerShard.Report]) {
         for report: ServerShard.Report in reports {
-            hub.committed(report.outcome, requests: report.requests, now: now())
+            hub.committed(report.outcome, now: now())
         }
         perform()
     }
 
     func answered(_ answers: [ServerReaders.Answered]) {
         for answered: ServerReaders.Answered in answers {
+            window.done(answered.request, of: answered.lane)
             hub.answered(answered.request, answered.answer, now: now())
         }
         perform()
@@ -128,13 +138,29 @@ final class ServerLoop: LoopDelegate {
         case .close(let connection, let code, let reason): loop.close(connection, code, reason: reason)
         case .pause(let connection): loop.pauseReading(connection)
         case .resume(let connection): loop.resumeReading(connection)
-        case .submit(let request): requests.append(.request(request))
-        case .read(let request): reads.append(request)
+        case .submit(let request): requests.append((request.lane, .request(request)))
+        case .read(let request): window.append(request, of: hub.lane(of: request.origin.connection))
         case .readWhenDrained(let request):
             waitingReads.append(request)
             freshReads += 1
         case .tell(let id, let reply): tell(id, reply)
         }
+    }
+
+    /// What the readers may begin with, in turns of the users. Whoever does not take its answers waits for the next ones.
+    private func takeReads() {
+        while let (lane, request): (UInt32, ReadRequest) = window.takeOne() {
+            if request.question.hasLargeAnswer, !mayAnswer(request.origin.connection) {
+                window.done(request, of: lane)
+                waitingReads.append(request)
+            } else {
+                reads.append((lane, request))
+            }
+        }
+    }
+
+    private func mayAnswer(_ connection: ConnectionID) -> Bool {
+        loop.pendingBytes(connection) <= Self.pendingBytesPart && !loop.isCrowded(connection)
     }
 
     /// Wakes the other threads, once for everything that one turn brought.
@@ -143,6 +169,7 @@ final class ServerLoop: LoopDelegate {
             shard.push(requests)
             requests = []
         }
+        takeReads()
         if !reads.isEmpty {
             readers.push(reads)
             reads.removeAll(keepingCapacity: true)
@@ -156,8 +183,8 @@ final class ServerLoop: LoopDelegate {
         waitingReads.removeSubrange(start...)
         freshReads = 0
         for request: ReadRequest in waiting {
-            if loop.pendingBytes(request.origin.connection) <= Self.pendingBytesPart {
-                reads.append(request)
+            if mayAnswer(request.origin.connection) {
+                window.append(request, of: hub.lane(of: request.origin.connection))
             } else {
                 waitingReads.append(request)
             }

@@ -4,11 +4,12 @@ import ThicketProtocol
 final class ServerReaders: Sendable {
     /// A question with its answer.
     struct Answered: Sendable {
+        let lane: UInt32
         let request: ReadRequest
         let answer: ReadAnswer
     }
 
-    private let queue: WorkQueue<ReadRequest> = .init()
+    private let queue: FairQueue<ReadRequest> = .init()
     private let threads: [OwnThread]
 
     /// - Parameters:
@@ -18,18 +19,21 @@ final class ServerReaders: Sendable {
         count: Int, store: any Store, limits: ServerLimits, metrics: Metrics, log: Log,
         report: @escaping @Sendable (Answered) -> Void
     ) {
-        let queue: WorkQueue<ReadRequest> = self.queue
+        let queue: FairQueue<ReadRequest> = self.queue
+        // One reader at least is always free for the others, if there are two.
+        let share: Int = max(1, count / 2)
         let pages: IndexPageCache = .init(bytesMax: limits.indexCacheBytes)
         threads = (0..<max(1, count)).map { (number: Int) in
             OwnThread("reader-\(number)", stackBytes: 16 << 20) {
                 ReaderRunner(
                     store: store, limits: limits, pages: pages, metrics: metrics, log: log, report: report
-                ).run(queue)
+                ).run(queue, share: share)
             }
         }
     }
 
-    func push(_ requests: [ReadRequest]) { queue.push(requests) }
+    /// Hands over questions, each in the lane of its user.
+    func push(_ requests: [(lane: UInt32, work: ReadRequest)]) { queue.push(requests) }
 
     /// Finishes what has been handed over and ends.
     func finish() {
@@ -47,6 +51,7 @@ private final class ReaderRunner {
     private let log: Log
     private let report: @Sendable (ServerReaders.Answered) -> Void
     private var executor: ReadExecutor?
+    private static let niceness: Int32 = 5
 
     init(
         store: any Store, limits: ServerLimits, pages: IndexPageCache, metrics: Metrics, log: Log,
@@ -60,12 +65,15 @@ private final class ReaderRunner {
         self.report = report
     }
 
-    func run(_ queue: WorkQueue<ReadRequest>) {
-        while let request: ReadRequest = queue.next() {
+    func run(_ queue: FairQueue<ReadRequest>, share: Int) {
+        // Where there are more threads with work than cores, acknowledgements go first.
+        OwnThread.yieldToOthers(by: Self.niceness)
+        while let (lane, request): (UInt32, ReadRequest) = queue.next(atOnce: share) {
+            defer { queue.done(lane) }
             let begin: Int64 = SystemClock.monotonic()
             let answer: ReadAnswer = answer(request)
             metrics.readSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000))
-            report(ServerReaders.Answered(request: request, answer: answer))
+            report(ServerReaders.Answered(lane: lane, request: request, answer: answer))
         }
     }
 

@@ -15,30 +15,32 @@ final class ServerShard: Sendable {
     /// What comes back to the loop.
     struct Report: Sendable {
         let outcome: CommitOutcome
-        /// Changes handed over that this settles.
-        let requests: Int
     }
 
-    private let queue: WorkQueue<Work> = .init()
+    private let queue: FairQueue<Work> = .init()
     private let thread: OwnThread
 
-    /// - Parameter report: called on the shard's thread after each group.
+    /// - Parameters:
+    ///   - limits: what one user may have of the thread.
+    ///   - report: called on the shard's thread after each group.
     init(
-        store: any Store, settings: ShardSettings, metrics: Metrics, health: Health, log: Log,
+        store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
         report: @escaping @Sendable (Report) -> Void
     ) {
-        let queue: WorkQueue<Work> = self.queue
+        let queue: FairQueue<Work> = self.queue
         thread = OwnThread("shard", stackBytes: 16 << 20) {
             ShardRunner(
-                store: store, settings: settings, metrics: metrics, health: health, log: log, report: report
+                store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log,
+                report: report
             ).run(queue)
         }
     }
 
-    func push(_ requests: [Work]) { queue.push(requests) }
+    /// Hands over changes, each in the lane of its user.
+    func push(_ requests: [(lane: UInt32, work: Work)]) { queue.push(requests) }
 
     func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable () -> Void) {
-        queue.push([.maintain(batch, done: done)])
+        queue.push([(ShardRequest.houseLane, .maintain(batch, done: done))])
     }
 
     /// Finishes what has been handed over and ends.
@@ -52,58 +54,74 @@ final class ServerShard: Sendable {
 private final class ShardRunner {
     private let store: any Store
     private let settings: ShardSettings
+    private let limits: ServerLimits
     private let metrics: Metrics
     private let health: Health
     private let log: Log
     private let report: @Sendable (ServerShard.Report) -> Void
     private var core: ShardCore?
+    /// Nanoseconds that the last commit took.
+    private var commitNanoseconds: Int64 = 0
 
     /// Changes taken from the queue at once; the core says when a group is full.
     private static let takenAtOnce: Int = 4_096
+    /// What a change costs to decide, about, nanoseconds.
+    private static let decisionNanoseconds: Int64 = 25_000
     /// Seconds between two tries of a store that does not answer.
     private static let retrySeconds: Double = 0.5
 
     init(
-        store: any Store, settings: ShardSettings, metrics: Metrics, health: Health, log: Log,
+        store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
         report: @escaping @Sendable (ServerShard.Report) -> Void
     ) {
         self.store = store
         self.settings = settings
+        self.limits = limits
         self.metrics = metrics
         self.health = health
         self.log = log
         self.report = report
     }
 
-    func run(_ queue: WorkQueue<ServerShard.Work>) {
+    func run(_ queue: FairQueue<ServerShard.Work>) {
         openCore()
         while true {
             let patience: Double = core?.hasBacklog == true ? 0 : health.isReady && core != nil ? 60 : Self.retrySeconds
-            guard let batch = queue.take(most: Self.takenAtOnce, waitingSeconds: patience) else { break }
-            take(batch)
+            guard let batch = queue.take(most: Self.takenAtOnce, share: share, waitingSeconds: patience) else { break }
+            take(batch, queue)
         }
-        while let core: ShardCore, core.hasBacklog, commit(core, requests: 0) {}
+        while let core: ShardCore, core.hasBacklog, commit(core) {}
     }
 
-    private func take(_ batch: [ServerShard.Work]) {
+    /// Changes of one user in a group. Where the disk takes long, so many that deciding them takes no longer.
+    private var share: Int { max(limits.changesPerUserTurn, Int(commitNanoseconds / Self.decisionNanoseconds)) }
+
+    private func take(_ batch: [ServerShard.Work], _ queue: FairQueue<ServerShard.Work>) {
         guard let core: ShardCore = core ?? openCore() else { return refuse(batch) }
         var requests: Int = 0
+        var meter: CostMeter = .init(limits)
         for work: ServerShard.Work in batch {
             switch work {
             case .request(let request):
                 core.receive(request)
                 requests += 1
+                if let rest: Int64 = meter.lap() {
+                    metrics.limitHits.add(1, .costlyChanges)
+                    queue.rest(request.lane, until: rest)
+                }
                 guard core.isFull else { continue }
-                commit(core, requests: requests)
+                commit(core)
                 requests = 0
+                meter.begin()
             case .maintain(let maintenance, let done):
-                if requests > 0 { commit(core, requests: requests) }
+                if requests > 0 { commit(core) }
                 requests = 0
                 maintain(maintenance, core)
                 done()
+                meter.begin()
             }
         }
-        if requests > 0 || core.hasBacklog { commit(core, requests: requests) }
+        if requests > 0 || core.hasBacklog { commit(core) }
         if batch.isEmpty && !health.isReady { probe(core) }
     }
 
@@ -124,12 +142,13 @@ private final class ShardRunner {
     /// Commits one group and tells the loop.
     /// - Returns: whether it was committed.
     @discardableResult
-    private func commit(_ core: ShardCore, requests: Int) -> Bool {
+    private func commit(_ core: ShardCore) -> Bool {
         let begin: Int64 = SystemClock.monotonic()
         let outcome: CommitOutcome = core.commit()
-        count(outcome, microseconds: Int((SystemClock.monotonic() - begin) / 1_000))
+        commitNanoseconds = SystemClock.monotonic() - begin
+        count(outcome, microseconds: Int(commitNanoseconds / 1_000))
         metrics.bucketsLive.set(core.memory.buckets)
-        report(ServerShard.Report(outcome: outcome, requests: requests))
+        report(ServerShard.Report(outcome: outcome))
         return outcome.failure == nil
     }
 
@@ -183,12 +202,27 @@ private final class ShardRunner {
         outcome.failure = "the store cannot be opened"
         for work: ServerShard.Work in batch {
             switch work {
-            case .request(.change(let submitted)): outcome.refuse(submitted, .unavailable)
+            case .request(.change(let submitted)):
+                outcome.refuse(submitted, .unavailable)
+                outcome.settled.append(submitted.ticket)
             case .request(.forget): break
             case .maintain(_, let done): done()
             }
         }
-        if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome, requests: outcome.refusedCount)) }
+        if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome)) }
+    }
+}
+
+extension ShardRequest {
+    /// The lane of work that is no user's.
+    static let houseLane: UInt32 = 0
+
+    /// Whose turn it takes.
+    var lane: UInt32 {
+        switch self {
+        case .change(let submitted): submitted.ticket.tenant
+        case .forget: Self.houseLane
+        }
     }
 }
 

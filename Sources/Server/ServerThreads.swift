@@ -114,6 +114,9 @@ enum SystemClock {
     static func monotonic() -> Int64 { nanoseconds(CLOCK_MONOTONIC) }
     static func unixMilliseconds() -> Int64 { nanoseconds(CLOCK_REALTIME) / 1_000_000 }
 
+    /// Processor time of the calling thread.
+    static func threadTime() -> Int64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
+
     private static func nanoseconds(_ clock: clockid_t) -> Int64 {
         var time: timespec = .init()
         clock_gettime(clock, &time)

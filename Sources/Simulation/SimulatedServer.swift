@@ -273,7 +273,7 @@ final class SimulatedServer {
         life.outcomesAt = max(life.outcomesAt, world.now + travel)
         world.agenda.at(life.outcomesAt) { [self] in
             guard self.life === life else { return }
-            life.hub.committed(outcome, requests: requests, now: instant)
+            life.hub.committed(outcome, now: instant)
             perform(life)
         }
         return true

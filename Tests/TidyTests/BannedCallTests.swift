@@ -50,7 +50,8 @@ struct BannedCallTests {
         Rule(
             pattern: "Task.sleep", instead: "a stepped clock, or a named event", folders: ["Tests"],
             // Looks again until several clients agree, five hundred times at most.
-            except: ["Tests/ClientTests/Server/RealServerTests.swift"]),
+            // And the pace of a load that runs for hours.
+            except: ["Tests/ClientTests/Server/RealServerTests.swift", "Tests/Endurance/Endurance.swift"]),
         Rule(pattern: "Thread.sleep", instead: "a stepped clock, or a named event", folders: ["Sources", "Tests"]),
         Rule(pattern: "clock_gettime(", instead: "a moment that is passed in", folders: pure),
         Rule(pattern: "O_RDONLY", instead: "bytes that are passed in", folders: pure),

@@ -111,6 +111,13 @@ static inline int64_t thicket_raise_file_limit(void) {
     return limit.rlim_cur > INT32_MAX ? INT32_MAX : (int64_t)limit.rlim_cur;
 }
 
+// Has the kernel make room for descriptors below `count`. It would do so by doubling as they come, and each time all
+// threads that open or close one wait for a grace period of the whole machine: 10 to 100 ms.
+static inline void thicket_reserve_descriptors(int fd, int count) {
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, count - 1);
+    if (copy >= 0) close(copy);
+}
+
 static inline int thicket_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
 static inline void thicket_no_delay(int fd) {
     int one = 1;

@@ -40,7 +40,11 @@ public struct ServerConfig: Sendable, Equatable {
 extension RetentionSettings {
     var logAge: Duration {
         get { .milliseconds(logAgeMin) }
-        set { logAgeMin = newValue.wholeMilliseconds }
+        set {
+            logAgeMin = newValue.wholeMilliseconds
+            // Whoever keeps little wants it gone soon.
+            sweepInterval = min(Self().sweepInterval, max(1_000, logAgeMin / 4))
+        }
     }
     var changeIDAge: Duration {
         get { .milliseconds(changeIDAgeMin) }

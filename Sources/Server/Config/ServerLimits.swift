@@ -49,6 +49,44 @@ public struct ServerLimits: Sendable, Equatable {
 
     // MARK: One user, one bucket
 
+    /// Channels of one user on all connections, 1...1,000,000. One more `init`: `auth:` with code 500.
+    public var channelsPerUserMax: Int = 10_000
+
+    /// Changes of one user that await their outcome, 1...10,000,000. Above it the user's connections are read no further
+    /// until half of them have it.
+    public var changesPerUserMax: Int = 4_096
+
+    /// Bytes of those changes, 64 KiB...16 GiB. As `changesPerUserMax`.
+    public var changeBytesPerUserMax: Int = 8 << 20
+
+    /// Changes of one user decided before it is the next one's turn, 1...100,000; more while the disk is slower than the
+    /// decisions.
+    public var changesPerUserTurn: Int = 64
+
+    /// Reads of one user that await their answer, 1...1,000,000. As `changesPerUserMax`. Half of the readers at most work
+    /// on them.
+    public var readsPerUserMax: Int = 1_024
+
+    /// Bytes waiting to be read by all connections of one user, 1 MiB...16 GiB. Above it a connection that is behind is
+    /// closed with 1013 when more is sent to it.
+    public var pendingBytesPerUserMax: Int = 32 << 20
+
+    /// Bytes of unfinished messages of one user's connections, and of all that have shown no token, 1 MiB...16 GiB. Above
+    /// it a connection that adds to them is answered 503 or closed with 1013.
+    public var gatheredBytesPerUserMax: Int = 16 << 20
+
+    /// Microseconds of one turn of the network loop for one user's connections, and for all that have shown no token,
+    /// 10...1,000,000. What is left of their messages waits for the next turn.
+    public var turnMicrosecondsPerUser: Int = 300
+
+    /// Microseconds of processor time from which a message, or the decision of a change, is costly, 100...10,000,000.
+    /// Whoever sent it rests for `costlyRestFactor` times as long.
+    public var costlyMicroseconds: Int = 5_000
+
+    /// How long a user rests after something costly, as a multiple of what it cost, 0...10,000: a share of one percent
+    /// of each thread with 100.
+    public var costlyRestFactor: Int = 100
+
     /// Buckets of one user, 1...1,000,000. One more: `auth:` with code 500.
     public var bucketsPerUserMax: Int = 500
 

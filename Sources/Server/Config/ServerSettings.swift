@@ -10,7 +10,7 @@ public enum ServerSettings {
     private static let minute: Int64 = 60_000
 
     /// Every setting, in the order of the help.
-    public static let all: [Setting] = general + connection + bucket + queue + retention
+    public static let all: [Setting] = general + connection + user + bucket + queue + retention
 
     private static let general: [Setting] = [
         .text("data", \.data, "Folder of the database, the lock and the control socket."),
@@ -61,6 +61,41 @@ public enum ServerSettings {
         .integer(
             "reads-per-connection-max", \.limits.readsPerConnectionMax, 1...100_000,
             "Reads of one connection that await their answer. Above it the connection is read no further for a while."),
+    ]
+
+    private static let user: [Setting] = [
+        .integer(
+            "channels-per-user-max", \.limits.channelsPerUserMax, 1...largest,
+            "Channels of one user on all connections. One more init: code 500."),
+        .integer(
+            "changes-per-user-max", \.limits.changesPerUserMax, 1...10 * largest,
+            "Changes of one user that await their commit. Above it the user's connections are read no further for a while."
+        ),
+        .bytes(
+            "change-bytes-per-user-max", \.limits.changeBytesPerUserMax, 64 * kib...16 * gib,
+            "Bytes of one user's changes that await their commit. Above it the user is read no further for a while."),
+        .integer(
+            "changes-per-user-turn", \.limits.changesPerUserTurn, 1...100_000,
+            "Changes of one user decided before the next user's turn; more while the disk is the slower part."),
+        .integer(
+            "reads-per-user-max", \.limits.readsPerUserMax, 1...largest,
+            "Reads of one user that await their answer. Above it the user's connections are read no further for a while."
+        ),
+        .bytes(
+            "pending-bytes-per-user-max", \.limits.pendingBytesPerUserMax, mib...16 * gib,
+            "Bytes waiting to be read by all connections of one user. Above it: close code 1013 for those behind."),
+        .bytes(
+            "gathered-bytes-per-user-max", \.limits.gatheredBytesPerUserMax, mib...16 * gib,
+            "Bytes of unfinished messages of one user, and of all strangers. Above it: 503, or close code 1013."),
+        .integer(
+            "turn-microseconds-per-user", \.limits.turnMicrosecondsPerUser, 10...largest,
+            "Time of one turn of the network loop for one user, and for all strangers; the rest waits for the next."),
+        .integer(
+            "costly-microseconds", \.limits.costlyMicroseconds, 100...10 * largest,
+            "Processor time from which a message or a change is costly, and its user rests after it."),
+        .integer(
+            "costly-rest-factor", \.limits.costlyRestFactor, 0...10_000,
+            "How long a user rests after something costly, as a multiple of what it cost."),
     ]
 
     private static let bucket: [Setting] = [
@@ -125,7 +160,7 @@ public enum ServerSettings {
 
     private static let retention: [Setting] = [
         .duration(
-            "log-age-min", \.retention.logAge, 60 * minute...3_650 * day,
+            "log-age-min", \.retention.logAge, second...3_650 * day,
             "Changes stay in a bucket's log at least so long. An older cv is answered cv:?, an older source version 405."
         ),
         .integer(
@@ -138,7 +173,7 @@ public enum ServerSettings {
             "versions-sparse", \.retention.sparseCount, 0...largest,
             "Further versions that stay readable, one in ten."),
         .duration(
-            "change-id-age-min", \.retention.changeIDAge, day...3_650 * day,
+            "change-id-age-min", \.retention.changeIDAge, minute...3_650 * day,
             "A change sent again is known by its ccid at least so long after its row left the log."),
     ]
 

@@ -17,6 +17,7 @@ final class Connection {
 
     let id: ConnectionID
     let listener: Listener
+    var group: LoopGroup
     var phase: Phase = .http
 
     /// The delegate wants no more messages for now.
@@ -46,8 +47,9 @@ final class Connection {
     /// Input that was read and may not be handled yet.
     var backlog: [UInt8] = []
 
-    init(id: ConnectionID, listener: Listener, settings: NetSettings) {
+    init(id: ConnectionID, listener: Listener, group: LoopGroup, settings: NetSettings) {
         self.id = id
+        self.group = group
         self.listener = listener
         reader = WebSocketReader(
             role: .server, messageBytesMax: settings.messageBytesMax, takesBinary: settings.takesBinary)

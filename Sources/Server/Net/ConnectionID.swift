@@ -76,6 +76,8 @@ public protocol LoopDelegate: AnyObject {
     func closed(_ connection: ConnectionID, _ end: ConnectionEnd)
     /// A signal came.
     func signaled(_ signal: LoopSignal)
+    /// Who shares one part of the loop with whom: the number of the connection's user, 0 while it is nobody's.
+    func group(of connection: ConnectionID) -> UInt32
     /// Everything that was ready has been handled; what is sent now still leaves with this turn.
     func turnEnded()
     /// Whether another thread is about to answer: the loop then looks again and again for a moment before it sleeps.
@@ -87,4 +89,5 @@ extension LoopDelegate {
     public func signaled(_ signal: LoopSignal) {}
     public func turnEnded() {}
     public var expectsAnswerSoon: Bool { false }
+    public func group(of connection: ConnectionID) -> UInt32 { 0 }
 }

@@ -96,7 +96,8 @@ extension EventLoop {
             connections.append(contentsOf: repeatElement(nil, count: missing))
             deadlines.append(contentsOf: repeatElement(.max, count: missing))
         }
-        let connection: Connection = .init(id: id, listener: listener, settings: settings)
+        let connection: Connection = .init(id: id, listener: listener, group: strangers, settings: settings)
+        strangers.members += 1
         connections[Int(descriptor)] = connection
         if connectionCount == 0 { nextSweep = now + sweepInterval }
         connectionCount += 1

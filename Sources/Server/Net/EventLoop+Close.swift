@@ -79,16 +79,19 @@ extension EventLoop {
         deadlines[Int(connection.id.slot)] = .max
         connectionCount -= 1
         forgetGathered(connection)
-        countPending(-connection.outbox.count)
+        countPending(connection, -connection.outbox.count)
         metrics.connections.subtract()
         connection.outbox = .init()
         connection.backlog = []
+        move(connection, to: strangers)
+        strangers.members -= 1
         _ = Glibc.close(connection.id.slot)
     }
 
     /// Only the count: the delegate may be looking at the bytes just now.
     private func forgetGathered(_ connection: Connection) {
         gatheredTotal -= connection.gathered
+        connection.group.gathered -= connection.gathered
         connection.gathered = 0
     }
 
@@ -107,12 +110,15 @@ extension EventLoop {
         for connection: Connection in batch {
             connection.isResuming = false
             guard connection.mayConsume else { continue }
-            var backlog: [UInt8] = connection.backlog
-            connection.backlog = []
-            backlog.withUnsafeMutableBytes { bytes in
-                var input: UnsafeMutableRawBufferPointer = bytes
-                consume(connection, &input)
+            let isDone: Bool = reads(connection) {
+                var backlog: [UInt8] = connection.backlog
+                connection.backlog = []
+                backlog.withUnsafeMutableBytes { bytes in
+                    var input: UnsafeMutableRawBufferPointer = bytes
+                    consume(connection, &input)
+                }
             }
+            if !isDone { resume(connection) }
         }
     }
 

@@ -29,6 +29,7 @@ extension EventLoop {
             if isBroken { drop(connection, .vanished) }
             return
         }
+        sort(connection)
         let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
         if count > 0 {
             metrics.receivedBytes.add(count)
@@ -44,9 +45,11 @@ extension EventLoop {
 
     /// Handles input as far as it may be handled now; the rest waits in the backlog.
     func consume(_ connection: Connection, _ input: inout UnsafeMutableRawBufferPointer) {
+        messagesLeft = Self.messagesPerTurn
         while !input.isEmpty {
-            guard connection.mayConsume else {
+            guard connection.mayConsume, messagesLeft > 0 else {
                 if connection.phase != .dead { connection.backlog = [UInt8](input) }
+                if connection.mayConsume { resume(connection) }
                 break
             }
             switch connection.phase {
@@ -68,14 +71,16 @@ extension EventLoop {
         case .draining, .dead: return connection.reader.finish()
         }
         gatheredTotal += gathered - connection.gathered
+        connection.group.gathered += gathered - connection.gathered
         connection.gathered = gathered
-        if gatheredTotal > settings.gatheredBytesTotalMax && gathered > settings.gatheredBytesFree {
-            refuseCrowd(connection)
-        }
+        let isCrowded: Bool =
+            gatheredTotal > settings.gatheredBytesTotalMax
+            || connection.group.gathered > settings.gatheredBytesPerGroupMax
+        if isCrowded && gathered > settings.gatheredBytesFree { refuseCrowd(connection) }
     }
 
     private func refuseCrowd(_ connection: Connection) {
-        metrics.limitHits.add(1, .pendingBytes)
+        metrics.limitHits.add(1, .gatheredBytes)
         if connection.phase == .http {
             let response: HTTPResponse = .init(status: 503, fields: [.init("retry-after", "5")], closes: true)
             metrics.httpErrors.add(1, .unavailable)
@@ -105,9 +110,10 @@ extension EventLoop {
         do throws(WebSocketFailure) {
             while let event: WebSocketEvent = try connection.reader.next(&input) {
                 if connection.phase == .open { deliver(event, connection) } else { onlyClose(event, connection) }
+                messagesLeft -= 1
                 if !connection.mayConsume || connection.phase == .draining { return throttleIfFull(connection) }
                 throttleIfFull(connection)
-                if connection.isThrottled { return }
+                if connection.isThrottled || messagesLeft <= 0 { return }
             }
         } catch {
             fail(connection, error)
@@ -158,6 +164,7 @@ extension EventLoop {
             let request: HTTPRequest? = try exchange.requests.next(&unread)
             input.removeFirst(input.count - unread.count)
             if let request {
+                messagesLeft -= Self.requestMessages
                 serve(request, connection, exchange)
             } else {
                 awaitRest(connection, exchange, wasInside: wasInside)

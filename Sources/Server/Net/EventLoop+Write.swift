@@ -29,8 +29,18 @@ extension EventLoop {
         if connection.outbox.count > pendingMax { flush(connection) }
         guard connection.phase != .dead else { return }
         guard connection.outbox.count <= pendingMax else { return giveUp(connection) }
+        if connection.group.pending > settings.pendingBytesPerGroupMax,
+            connection.outbox.count > settings.pendingBytesFree
+        {
+            flush(connection)
+            guard connection.phase != .dead else { return }
+            if connection.outbox.count > settings.pendingBytesFree {
+                metrics.limitHits.add(1, .userPendingBytes)
+                return giveUp(connection)
+            }
+        }
         connection.outbox.append(bytes)
-        countPending(bytes.count)
+        countPending(connection, bytes.count)
         markDirty(connection)
     }
 
@@ -39,8 +49,9 @@ extension EventLoop {
         pendingTotal > settings.pendingBytesTotalMax ? settings.pendingBytesPause : settings.pendingBytesMax
     }
 
-    func countPending(_ change: Int) {
+    func countPending(_ connection: Connection, _ change: Int) {
         pendingTotal += change
+        connection.group.pending += change
         metrics.outboxBytes.add(change)
     }
 
@@ -58,7 +69,7 @@ extension EventLoop {
         connection.outbox.dropUnstarted()
         let farewell: [UInt8] = WebSocketWriter.close(.tryAgainLater, reason: "too slow")
         connection.outbox.append(farewell)
-        countPending(connection.outbox.count - before)
+        countPending(connection, connection.outbox.count - before)
         metrics.webSocketErrors.add(1, .tryAgainLater)
         markDirty(connection)
         end(connection, .slowReader)
@@ -71,14 +82,19 @@ extension EventLoop {
         dirty = []
         for connection: Connection in batch {
             connection.isDirty = false
-            flush(connection)
+            if !writes(connection, { flush(connection, most: Self.writtenPerTurn) }) { markDirty(connection) }
         }
     }
 
-    /// Writes until all is out or the socket takes no more.
-    func flush(_ connection: Connection) {
+    /// Writes until all is out, or the socket takes no more, or `most` bytes are out; the rest follows in the next turn.
+    func flush(_ connection: Connection, most: Int = .max) {
         guard connection.phase != .dead else { return }
+        let before: Int = connection.outbox.count
         while !connection.outbox.isEmpty && !connection.isBlocked {
+            guard before - connection.outbox.count < most else {
+                markDirty(connection)
+                break
+            }
             guard writeOnce(connection) else { break }
         }
         guard connection.phase != .dead else { return }
@@ -108,7 +124,7 @@ extension EventLoop {
         connection.outbox.consume(written)
         metrics.sentBytes.add(written)
         metrics.socketWrites.add()
-        countPending(-written)
+        countPending(connection, -written)
         if connection.phase == .open { touch(connection) }
         if written < asked { connection.isBlocked = true }
         return true

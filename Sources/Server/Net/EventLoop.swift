@@ -35,6 +35,13 @@ public final class EventLoop {
     var listeners: [Int32: Listener] = [:]
     var listenerCount: Int = 0
 
+    /// By number; without the strangers.
+    var groups: [UInt32: LoopGroup] = [:]
+    let strangers: LoopGroup = .init(number: 0)
+    var turnNumber: UInt64 = 1
+    /// Messages that the connection at hand may still have handled in this turn.
+    var messagesLeft: Int = 0
+
     /// Sums over all connections.
     var pendingTotal: Int = 0
     var gatheredTotal: Int = 0
@@ -58,6 +65,8 @@ public final class EventLoop {
     let gather: UnsafeMutableRawBufferPointer
     private var thread: pthread_t
 
+    /// Descriptors for which the kernel makes room at the start (8 bytes each); more when they come.
+    private static let descriptorsPrepared: Int = 65_536
     /// Bytes read from one connection in one turn at most.
     static let scratchBytes: Int = 128 << 10
     /// Bytes of small frames joined for one write.
@@ -80,6 +89,8 @@ public final class EventLoop {
         handle = LoopHandle(work: work)
         spareDescriptor = thicket_spare_descriptor()
         descriptorsMax = max(64, Int(thicket_raise_file_limit()) - settings.descriptorsReserved)
+        thicket_reserve_descriptors(
+            spareDescriptor, Int32(min(descriptorsMax, settings.connectionsMax, Self.descriptorsPrepared)))
         now = thicket_monotonic_ns()
         thread = pthread_self()
         scratch = .allocate(byteCount: Self.scratchBytes, alignment: 64)
@@ -196,6 +207,7 @@ public final class EventLoop {
     func turn() {
         let count: Int = waitForEvents()
         now = thicket_monotonic_ns()
+        turnNumber += 1
         for index: Int in 0..<count { handle(poller[index]) }
         while let action: () -> Void = timers.takeDue(now) { action() }
         if now >= nextSweep { sweep() }
@@ -227,11 +239,12 @@ public final class EventLoop {
     private func handle(_ event: Poller.Event, _ connection: Connection) {
         if event.isWritable {
             connection.isBlocked = false
-            flush(connection)
+            flush(connection, most: Self.writtenPerTurn)
         }
         let mustLook: Bool = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
-            readable(connection, isBroken: event.isBroken)
+            // Left alone, epoll tells of it again in the next turn.
+            _ = reads(connection) { readable(connection, isBroken: event.isBroken) }
         }
     }
 

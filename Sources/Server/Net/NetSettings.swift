@@ -9,7 +9,7 @@ public struct NetSettings: Sendable {
     /// File descriptors never given to connections: database, logs, readers, this loop's own.
     public var descriptorsReserved: Int = 64
     /// Connections accepted in one turn, so that a storm of them does not starve those that are there.
-    public var acceptsPerTurnMax: Int = 512
+    public var acceptsPerTurnMax: Int = 32
 
     /// Bytes of one WebSocket message; more is closed with 1009.
     public var messageBytesMax: Int = 8 << 20
@@ -25,8 +25,16 @@ public struct NetSettings: Sendable {
     /// Bytes of unfinished requests and messages of all connections together, which a stranger can fill before any token
     /// is shown. Above it a connection that holds more than its share (`gatheredBytesFree`) gets 503, or 1013.
     public var gatheredBytesTotalMax: Int = 512 << 20
+    /// The same of one user's connections, and of all that are nobody's yet.
+    public var gatheredBytesPerGroupMax: Int = 16 << 20
     /// Bytes of an unfinished request or message that every connection may hold, however much the others do.
-    public var gatheredBytesFree: Int = 64 << 10
+    public var gatheredBytesFree: Int = 1 << 10
+    /// Bytes queued for one user's connections together, as `pendingBytesTotalMax`.
+    public var pendingBytesPerGroupMax: Int = 32 << 20
+    /// Bytes queued for one connection above which it is closed when its user has too much queued.
+    public var pendingBytesFree: Int = 4 << 10
+    /// Nanoseconds of one turn for one user's connections, and for all that are nobody's yet.
+    public var turnNanosecondsPerGroup: Int64 = 300_000
     /// Bounds of the HTTP parser.
     public var http: HTTPLimits = .init()
 
@@ -48,6 +56,9 @@ public struct NetSettings: Sendable {
         connectionsMax = limits.connectionsMax
         messageBytesMax = limits.frameBytesMax
         pendingBytesMax = limits.pendingBytesPerConnectionMax
+        pendingBytesPerGroupMax = limits.pendingBytesPerUserMax
+        gatheredBytesPerGroupMax = limits.gatheredBytesPerUserMax
+        turnNanosecondsPerGroup = Int64(limits.turnMicrosecondsPerUser) * 1_000
     }
 }
 

@@ -103,5 +103,21 @@ extension Metrics {
         case connections
         case headBytes = "head_bytes"
         case queue
+        /// Too many channels of one user.
+        case userChannels = "user_channels"
+        /// Too many changes of one user, or bytes of them, await their outcome.
+        case userChanges = "user_changes"
+        /// Too many reads of one user await their answer.
+        case userReads = "user_reads"
+        /// Too much waits to be read by one user.
+        case userPendingBytes = "user_pending_bytes"
+        /// Too many bytes of unfinished messages of one user, of strangers, or in all.
+        case gatheredBytes = "gathered_bytes"
+        /// A user, or the strangers, had their share of a turn of the loop.
+        case turn
+        /// A message cost the loop much.
+        case costlyMessages = "costly_messages"
+        /// A change cost the shard much.
+        case costlyChanges = "costly_changes"
     }
 }

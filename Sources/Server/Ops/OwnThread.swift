@@ -26,6 +26,13 @@ public struct OwnThread: Sendable {
     /// Waits until the thread has ended. To be called once at most.
     public func join() { pthread_join(handle, nil) }
 
+    /// Has the calling thread, and no other, wait where there is work for more threads than there are cores.
+    /// - Parameter niceness: 0...19, the kernel's measure.
+    public static func yieldToOthers(by niceness: Int32) {
+        // On Linux 0 names the calling thread.
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
+    }
+
     /// Time since some fixed moment, never going back.
     public static func steadyTime() -> Duration {
         var time: timespec = .init()

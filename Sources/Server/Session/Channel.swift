@@ -54,6 +54,8 @@ final class Channel {
 
     var phase: Phase = .authenticating
     var user: UserID?
+    /// Whose channel it is counted as, once the token is known.
+    var tenant: Tenant?
     var canWrite: Bool = false
     var feed: BucketFeed?
     /// Index in the feed's subscribers.

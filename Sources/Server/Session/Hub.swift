@@ -21,6 +21,9 @@ public final class Hub {
     /// Connections open now.
     public private(set) var connectionCount: Int = 0
     var feeds: [BucketID: BucketFeed] = [:]
+    var tenants: [Tenant.Name: Tenant] = [:]
+    var tenantsByNumber: [UInt32: Tenant] = [:]
+    var lastTenant: UInt32 = 0
     var actions: [HubAction] = []
     private var performed: [HubAction] = []
     var nextLife: UInt64 = 1
@@ -201,7 +204,10 @@ public final class Hub {
     private func empty(_ session: Session) {
         for channel: Channel in session.channels { leave(channel) }
         session.channels = []
-        readsOutstanding -= session.dropWaitingReads()
+        let dropped: Int = session.dropWaitingReads()
+        readsOutstanding -= dropped
+        session.tenant?.reads -= dropped
+        part(session)
     }
 
     /// Tells a connection to go. Nothing more is read for it or sent to it; its channels leave at the end of the event,

@@ -29,12 +29,12 @@ extension Hub {
             return .unavailable
         }
         endWalk(channel, now: now)
-        let submitted: SubmittedChange = .init(
+        var submitted: SubmittedChange = .init(
             origin: ChangeOrigin(connection: session.id.packed, channel: channel.number, life: channel.life),
             bucket: feed.bucket,
             clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
             echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix)
-        inFlight.add(bytes: bytes, at: now.monotonic)
+        submitted.ticket = begin(session, bytes: bytes, now: now)
         actions.append(.submit(.change(submitted)))
         guard isAboveHighWater else { return nil }
         if !session.pauses.contains(.queue) { heldByQueue.append(session.id) }
@@ -80,11 +80,8 @@ extension Hub {
     // MARK: After the commit
 
     /// A group is on disk (or was refused as a whole): its outcomes leave, in order.
-    /// - Parameter requests: how many of the changes handed over this settles.
-    public func committed(_ outcome: CommitOutcome, requests: Int, now: HubInstant) {
-        inFlight.settle(requests, at: now.monotonic) { (waited: Int64) in
-            metrics.changeSeconds.observe(Int(waited / 1_000))
-        }
+    public func committed(_ outcome: CommitOutcome, now: HubInstant) {
+        for ticket: ChangeTicket in outcome.settled { settle(ticket, now: now) }
         defer { emptyLeaving() }
         for bucket: BucketOutcome in outcome.buckets { deliver(bucket, now: now) }
         guard !heldByQueue.isEmpty, isBelowLowWater else { return }

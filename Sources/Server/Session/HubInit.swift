@@ -58,6 +58,13 @@ extension Hub {
         }
         channel.user = grant.user
         channel.canWrite = !grant.isReadOnly
+        let tenant: Tenant = join(channel.session, Tenant.Name(app: grant.app, user: grant.user))
+        guard tenant.channels < limits.channelsPerUserMax else {
+            metrics.limitHits.add(1, .userChannels)
+            return refuse(channel, InitRefusal(.serverError, "Too many channels of this user"), now: now)
+        }
+        tenant.channels += 1
+        channel.tenant = tenant
         let bucket: BucketID = .init(app: grant.app, user: grant.user, name: channel.bucketName)
         let feed: BucketFeed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
         guard feed.subscribers.count + feed.waiters.count < limits.subscribersPerBucketMax else {
@@ -151,6 +158,8 @@ extension Hub {
         channel.phase = .gone
         _ = channel.takeQueued()
         _ = channel.takeHeld()
+        channel.tenant?.channels -= 1
+        channel.tenant = nil
         guard let feed: BucketFeed = channel.feed else { return }
         channel.feed = nil
         if wasReady {

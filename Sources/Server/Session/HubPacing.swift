@@ -58,34 +58,18 @@ extension Hub {
     }
 }
 
-/// Changes handed to the shard, in order: what they weigh, and since when they wait.
+/// Changes handed to the shard: how many, and what they weigh.
 struct InFlight {
-    private struct Entry {
-        let arrival: Int64
-        let bytes: Int
-    }
-
-    private var entries: [Entry] = []
-    private var start: Int = 0
+    private(set) var count: Int = 0
     private(set) var bytes: Int = 0
 
-    var count: Int { entries.count - start }
-
-    mutating func add(bytes: Int, at now: Int64) {
-        entries.append(Entry(arrival: now, bytes: bytes))
+    mutating func add(bytes: Int) {
+        count += 1
         self.bytes += bytes
     }
 
-    /// The oldest `number` are done. Calls `waited` with the nanoseconds of each.
-    mutating func settle(_ number: Int, at now: Int64, waited: (Int64) -> Void) {
-        let end: Int = min(entries.count, start + number)
-        for index: Int in start..<end {
-            bytes -= entries[index].bytes
-            waited(now - entries[index].arrival)
-        }
-        start = end
-        guard start > 1_024 && start * 2 > entries.count || start == entries.count else { return }
-        entries.removeFirst(start)
-        start = 0
+    mutating func remove(bytes: Int) {
+        count -= 1
+        self.bytes -= bytes
     }
 }

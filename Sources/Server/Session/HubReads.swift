@@ -28,6 +28,7 @@ extension Hub {
         }
         session.readsOutstanding += 1
         readsOutstanding += 1
+        session.tenant?.reads += 1
         metrics.readsQueued.set(readsOutstanding)
         let request: ReadRequest = .init(origin: channel.origin, question: question)
         if !session.admits(request) {
@@ -40,6 +41,8 @@ extension Hub {
         } else if readsOutstanding >= limits.readsQueuedMax {
             heldByReads.append(session.id)
             pause(session, .reads)
+        } else if let tenant: Tenant = session.tenant, tenant.reads >= limits.readsPerUserMax {
+            hold(session, of: tenant, .userReads)
         }
         return true
     }
@@ -229,6 +232,10 @@ extension Hub {
         metrics.readsQueued.set(readsOutstanding)
         if let session: Session = session(request.origin.connection) {
             session.readsOutstanding -= 1
+            if let tenant: Tenant = session.tenant {
+                tenant.reads -= 1
+                releaseHeld(tenant)
+            }
             if let next: ReadRequest = session.settled(request) { actions.append(.readWhenDrained(next)) }
             if session.readsOutstanding * 2 < limits.readsPerConnectionMax, readsOutstanding < limits.readsQueuedMax {
                 resume(session, .reads)

@@ -11,12 +11,16 @@ final class Session {
         static let reads: Pauses = .init(rawValue: 2)
         /// Too many changes of all connections await their outcome.
         static let queue: Pauses = .init(rawValue: 4)
+        /// Its user has too much under way, on all connections together.
+        static let user: Pauses = .init(rawValue: 8)
     }
 
     let id: ConnectionID
     /// The app of the path; nil when the path names none that is valid.
     let app: AppID?
     var channels: [Channel] = []
+    /// The user whose token was shown first; nil for a stranger.
+    var tenant: Tenant?
     var messages: RateMeter
     var changes: RateMeter
     /// All that await their answer, `waitingReads` among them.

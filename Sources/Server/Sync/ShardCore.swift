@@ -19,6 +19,8 @@ public final class ShardCore {
     let bucketRecency = RecencyList<ActiveBucket>()
     let entityRecency = RecencyList<ActiveEntity>()
     var group = ShardGroup()
+    /// Of the changes received since the last commit.
+    private var tickets: [ChangeTicket] = []
     /// Next position of the log; nil when the store must be asked.
     var nextGlobalID: GlobalID?
     /// Oldest first.
@@ -57,6 +59,7 @@ public final class ShardCore {
         switch request {
         case .change(let submitted):
             if group.requests.isEmpty { store.beginReads() }
+            tickets.append(submitted.ticket)
             group.requests.append(submitted)
             decide(submitted)
         case .forget(let bucket):
@@ -68,6 +71,15 @@ public final class ShardCore {
     ///
     /// - Returns: every answer of the group, in order. Never throws: a store that fails shows as refusals with 503.
     public func commit() -> CommitOutcome {
+        let settled: [ChangeTicket] = tickets
+        var outcome: CommitOutcome = commitGroup()
+        outcome.settled = settled
+        // Those of a second try, one by one, are the same again.
+        tickets.removeAll(keepingCapacity: true)
+        return outcome
+    }
+
+    private func commitGroup() -> CommitOutcome {
         advanceEmptyJobs()
         defer {
             store.endReads()

@@ -60,6 +60,8 @@ public struct SubmittedChange: Sendable {
     public var request: ChangeRequest
     /// When it arrived, milliseconds since 1970.
     public var now: Int64
+    /// What the hub counts it with; comes back in `CommitOutcome.settled`.
+    public var ticket: ChangeTicket = .init()
 
     public init(
         origin: ChangeOrigin, bucket: BucketID, clientID: ClientID, library: AuthorLibrary, canWrite: Bool,
@@ -145,6 +147,8 @@ public struct CommitOutcome: Sendable {
     public var keyframeCount: Int = 0
     /// Changes refused in this group.
     public var refusedCount: Int = 0
+    /// Of every change that was received since the outcome before, applied or not.
+    public var settled: [ChangeTicket] = []
     /// Why the store refused the group, when it did: every change of it was then answered 503.
     public var failure: String?
     public var isEmpty: Bool { buckets.isEmpty }

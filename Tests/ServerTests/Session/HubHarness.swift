@@ -122,7 +122,7 @@ final class HubHarness {
     }
 
     func publish(_ group: (outcome: CommitOutcome, requests: Int)) {
-        hub.committed(group.outcome, requests: group.requests, now: now)
+        hub.committed(group.outcome, now: now)
         settle()
     }
 

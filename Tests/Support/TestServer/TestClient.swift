@@ -65,6 +65,9 @@ public final class TestClient {
         for text: String in texts { try write(WebSocketWriter.frame(.text, Array(text.utf8), mask: 0x1234_5678)) }
     }
 
+    /// Sends bytes as they are: half a frame, several at once, or no frame at all.
+    public func send(raw bytes: [UInt8]) throws { try write(bytes) }
+
     /// The next message, in order.
     public func receive() throws -> String {
         while arrivedStart == arrived.count {

@@ -1,0 +1,93 @@
+internal import CThicketNet
+import ThicketProtocol
+
+/// The connections that share one part of the loop: those of one user, or all that belong to nobody yet.
+final class LoopGroup {
+    /// As the delegate calls it; 0: strangers.
+    let number: UInt32
+    var members: Int = 0
+    /// The turn for which `reading` and `writing` count.
+    var turn: UInt64 = 0
+    /// Nanoseconds that the group has had of it: what comes in must not keep answers from leaving.
+    var reading: Int64 = 0
+    var writing: Int64 = 0
+    /// Bytes queued for its connections.
+    var pending: Int = 0
+    /// Bytes of its unfinished requests and messages.
+    var gathered: Int = 0
+
+    init(number: UInt32) { self.number = number }
+}
+
+// Fairness: one turn gives each group a bounded time, and each connection a bounded number of messages and bytes, so that
+// a turn is short whatever one of them sends.
+extension EventLoop {
+    /// Messages of one connection that are handled in one turn.
+    static let messagesPerTurn: Int = 32
+    /// Messages as which a plain HTTP request counts: the page of metrics takes a tenth of a millisecond.
+    static let requestMessages: Int = 8
+    /// Bytes written to one connection in one turn.
+    static let writtenPerTurn: Int = 256 << 10
+
+    /// Reads for a connection in the time of its group.
+    /// - Returns: false when the group has had its share of this turn and nothing was done.
+    func reads(_ connection: Connection, _ body: () -> Void) -> Bool {
+        let group: LoopGroup = begin(connection)
+        guard group.reading < settings.turnNanosecondsPerGroup else {
+            if group.reading < .max / 2 {
+                // Counted once a turn.
+                group.reading = .max / 2
+                metrics.limitHits.add(1, .turn)
+            }
+            return false
+        }
+        let begun: Int64 = thicket_monotonic_ns()
+        body()
+        group.reading += thicket_monotonic_ns() - begun
+        return true
+    }
+
+    /// The same for writing.
+    func writes(_ connection: Connection, _ body: () -> Void) -> Bool {
+        let group: LoopGroup = begin(connection)
+        guard group.writing < settings.turnNanosecondsPerGroup else { return false }
+        let begun: Int64 = thicket_monotonic_ns()
+        body()
+        group.writing += thicket_monotonic_ns() - begun
+        return true
+    }
+
+    private func begin(_ connection: Connection) -> LoopGroup {
+        let group: LoopGroup = connection.group
+        if group.turn != turnNumber { (group.turn, group.reading, group.writing) = (turnNumber, 0, 0) }
+        return group
+    }
+
+    /// Whether the connection's user has half of what it may have queued.
+    func isCrowded(_ id: ConnectionID) -> Bool {
+        guard let connection: Connection = lookup(id) else { return false }
+        return connection.group.pending > settings.pendingBytesPerGroupMax / 2
+    }
+
+    /// Asks the delegate whose connection it is, until it knows.
+    func sort(_ connection: Connection) {
+        guard connection.group.number == 0, connection.phase == .open else { return }
+        let number: UInt32 = delegate?.group(of: connection.id) ?? 0
+        guard number != 0 else { return }
+        let group: LoopGroup = groups[number] ?? LoopGroup(number: number)
+        groups[number] = group
+        move(connection, to: group)
+    }
+
+    func move(_ connection: Connection, to group: LoopGroup) {
+        let old: LoopGroup = connection.group
+        old.members -= 1
+        old.pending -= connection.outbox.count
+        old.gathered -= connection.gathered
+        if old.members == 0, old.number != 0 { groups[old.number] = nil }
+        connection.group = group
+        group.members += 1
+        group.pending += connection.outbox.count
+        group.gathered += connection.gathered
+    }
+}

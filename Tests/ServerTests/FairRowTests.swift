@@ -1,0 +1,82 @@
+import Testing
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// The order in which the work of many users is done.
+struct FairRowTests {
+    private static func row(_ work: [(UInt32, Int)]) -> FairRow<Int> {
+        var row: FairRow<Int> = .init()
+        for (lane, piece): (UInt32, Int) in work { row.append(piece, of: lane) }
+        return row
+    }
+
+    @Test("each user in turn gets a share, and what is left comes in later turns")
+    func turns() {
+        var row: FairRow<Int> = Self.row((0..<5).map { (1, $0) } + [(2, 20), (2, 21), (3, 30)])
+        #expect(row.take(most: 100, share: 2, now: 0) == [0, 1, 20, 21, 30])
+        row.append(22, of: 2)
+        #expect(row.take(most: 3, share: 2, now: 0) == [22, 2, 3], "whoever had less comes first")
+        #expect(row.count == 1)
+        #expect(row.take(most: 100, share: 2, now: 0) == [4])
+        #expect(row.take(most: 100, share: 2, now: 0).isEmpty)
+    }
+
+    @Test("who rests is passed over until its time, and at the end nobody rests")
+    func rests() {
+        var row: FairRow<Int> = Self.row([(1, 10), (2, 20)])
+        row.rest(1, until: 50)
+        #expect(row.take(most: 10, share: 10, now: 0) == [20])
+        #expect(!row.hasWork(0) && row.wakes(after: 0) == 50)
+        #expect(row.take(most: 10, share: 10, now: 49).isEmpty)
+        #expect(row.hasWork(50))
+        #expect(row.take(most: 10, share: 10, now: 50) == [10])
+        row.append(11, of: 1)
+        row.rest(1, until: 500)
+        #expect(row.take(most: 10, share: 10, now: 60, rests: false) == [11])
+    }
+
+    @Test("one at a time: a user with enough at work is passed over until something of it is done")
+    func atWork() {
+        var row: FairRow<Int> = Self.row([(1, 10), (1, 11), (2, 20)])
+        #expect(row.takeOne(atOnce: 1)?.work == 10)
+        #expect(row.takeOne(atOnce: 1)?.work == 20)
+        #expect(row.takeOne(atOnce: 1) == nil)
+        row.done(1)
+        #expect(row.takeOne(atOnce: 1)?.work == 11)
+        #expect(row.count == 0)
+    }
+
+    @Test(
+        "whatever comes and rests: nothing is lost or done twice, and each user's own keeps its order",
+        arguments: 0..<20)
+    func property(seed: UInt64) {
+        var random: SeededRandom = .init(seed: seed)
+        var row: FairRow<(lane: UInt32, piece: Int)> = .init()
+        var (next, now): (Int, Int64) = (0, 0)
+        var seen: [UInt32: Int] = [:]
+        var count: Int = 0
+        for _ in 0..<2_000 {
+            now += Int64(random.next() % 10)
+            let lane: UInt32 = UInt32(random.next() % 6)
+            switch random.next() % 4 {
+            case 0: row.rest(lane, until: now + Int64(random.next() % 30))
+            case 1:
+                let share: Int = 1 + Int(random.next() % 4)
+                let taken = row.take(most: 1 + Int(random.next() % 9), share: share, now: now)
+                count += taken.count
+                for (lane, piece): (UInt32, Int) in taken {
+                    #expect(seen[lane] ?? -1 < piece, "seed \(seed)")
+                    seen[lane] = piece
+                }
+                for (_, own) in Dictionary(grouping: taken, by: \.lane) { #expect(own.count <= share) }
+            default:
+                row.append((lane, next), of: lane)
+                next += 1
+            }
+            row.forgetRests(before: now)
+        }
+        count += row.take(most: .max, share: .max, now: now, rests: false).count
+        #expect(count == next && row.count == 0, "seed \(seed)")
+    }
+}
