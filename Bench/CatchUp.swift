@@ -57,7 +57,7 @@ func fill(
     var done: Int = 0
     var position: String = ""
     func sendMore() {
-        while sent < count, sent - done < (sameKey ? 1 : 256) {
+        while sent < count, sent - done < 256 {
             let number: Int = start + sent
             let key: String = sameKey ? keys : "\(keys)\(number)"
             socket.send(change(of: key, ccid: "\(keys)-\(number)", number: number, version: sameKey ? number : 0))

@@ -53,9 +53,9 @@ private func changeCost(users: Int, objects: Int, history: Int) throws -> Double
             socket.send(change(of: "n\(number)", ccid: "g-\(number)", number: number, version: 0))
         }
     }
-    // One object's changes follow one another; others go out four at a time.
+    // One user has 64 under way; those of one object follow one another, each on the version before it.
     let cpu: Double = server.process.cpuSeconds()
-    for socket: LoadSocket in sockets { for _ in 0..<(users == 1 && history == 1 ? 64 : 1) { next(socket) } }
+    for socket: LoadSocket in sockets { for _ in 0..<(users == 1 ? 64 : 1) { next(socket) } }
     try loop.run(
         until: { done >= perUser * users },
         take: { socket, bytes in
