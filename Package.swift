@@ -18,6 +18,8 @@ func tests(_ name: String, _ needs: [Target.Dependency]) -> Target {
 
 let package = Package(
     name: "thicket",
+    // For the client library, whose Linux-only parts are marked: these have Synchronization. The server is for Linux.
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "ThicketProtocol", targets: ["ThicketProtocol"]),
         .library(name: "ThicketClient", targets: ["ThicketClient"]),
@@ -101,19 +103,24 @@ let package = Package(
         tests(
             "ProcessTests", ["ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "thicketd", "thicket"]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
-        tests("ReplayTests", ["ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport", "thicketd"]),
+        tests(
+            "ReplayTests",
+            [
+                "ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport", "ThicketProcesses",
+                "thicketd",
+                "thicket-demo",
+            ]),
         tests(
             "CLITests",
             [
-                "ThicketCLI", "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol", "ThicketTestSupport",
-                "thicketd",
-                "thicket",
+                "ThicketCLI", "ThicketClient", "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol",
+                "ThicketTestSupport", "thicketd", "thicket",
             ]),
         tests(
             "ClientTests",
             [
                 "ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketServer", "ThicketTestServer",
-                "ThicketTestSupport",
+                "ThicketTestSupport", "ThicketProcesses",
             ]),
     ]
 )

@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// The streams the program was started with.
 public enum Terminal {
@@ -30,13 +34,13 @@ public enum Terminal {
         var sent: Int = 0
         while sent < bytes.count {
             let count: Int = bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
-                Glibc.write(descriptor, all.baseAddress! + sent, all.count - sent)
+                put(descriptor, all.baseAddress! + sent, all.count - sent)
             }
             if count >= 0 {
                 sent += count
             } else if errno == EAGAIN {
-                var poll: pollfd = .init(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                _ = Glibc.poll(&poll, 1, -1)
+                var watched: pollfd = .init(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&watched, 1, -1)
             } else if errno != EINTR {
                 return false
             }
@@ -136,4 +140,9 @@ public struct ProgressBar {
         clock_gettime(CLOCK_MONOTONIC, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
+}
+
+/// The system's call, which has the name of one of ours.
+private func put(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+    write(descriptor, bytes, count)
 }

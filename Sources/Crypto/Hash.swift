@@ -1,3 +1,4 @@
+// Linux only: OpenSSL; on Apple platforms: CommonCrypto and SecRandomCopyBytes behind the same functions.
 internal import COpenSSL
 
 /// One-shot digests and keyed hashes over OpenSSL's EVP.

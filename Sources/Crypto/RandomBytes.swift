@@ -1,3 +1,4 @@
+// Linux only: OpenSSL; on Apple platforms: CommonCrypto and SecRandomCopyBytes behind the same functions.
 internal import COpenSSL
 
 /// Bytes nobody can guess, from OpenSSL's generator (seeded by the kernel).

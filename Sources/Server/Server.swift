@@ -15,7 +15,7 @@ public final class Server {
     private let config: ServerConfig
     private let store: any Store
     private let retention: RetentionSettings
-    private let reload: @Sendable () -> Void
+    private let reload: @Sendable () -> ServerConfig?
     private let loop: EventLoop
     public let metrics: Metrics
     public let health: Health
@@ -29,11 +29,12 @@ public final class Server {
     ///
     /// - Parameters:
     ///   - store: closed by its owner after `run` has returned.
-    ///   - reload: called on the loop's thread at SIGHUP; must be quick.
+    ///   - reload: called on the loop's thread at SIGHUP; must be quick. Gives the settings that are to be in force now,
+    ///     nil to leave everything as it is.
     /// - Throws: when the address cannot be listened on.
     public init(
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
-        health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> Void = {}
+        health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil }
     ) throws(NetError) {
         self.config = config
         self.store = store
@@ -42,10 +43,7 @@ public final class Server {
         self.metrics = metrics
         self.health = health
         self.log = log
-        var settings: NetSettings = .init(limits: config.limits)
-        settings.idleTimeout = config.idleTimeout
-        settings.requestTimeout = config.requestTimeout
-        loop = try EventLoop(settings: settings, metrics: metrics)
+        loop = try EventLoop(settings: NetSettings(config), metrics: metrics)
         listener = try loop.listen(host: config.listen.host, port: Int(config.listen.port))
         handle = ServerHandle(loop: loop.handle)
     }
@@ -64,7 +62,8 @@ public final class Server {
             Self.delegate(of: loop)?.answered(answers)
         }
         let shard: ServerShard = .init(
-            store: store, settings: shardSettings, limits: config.limits, metrics: metrics, health: health, log: log
+            store: store, settings: ShardSettings(config.limits), limits: config.limits, metrics: metrics, health: health,
+            log: log
         ) { commits.post($0) }
         let readers: ServerReaders = .init(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
@@ -72,7 +71,7 @@ public final class Server {
         let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
         let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
-            loop: loop, hub: hub, shard: shard, readers: readers,
+            loop: loop, hub: hub, shard: shard, readers: readers, keeper: keeper,
             routes: ServerRoutes(metrics: metrics, health: health, showsMetrics: config.metrics), log: log,
             drainTimeout: config.drainTimeout, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
@@ -85,8 +84,6 @@ public final class Server {
     }
 
     private static func delegate(of loop: EventLoop) -> ServerLoop? { loop.delegate as? ServerLoop }
-
-    private var shardSettings: ShardSettings { ShardSettings(config.limits) }
 
     private var readerCount: Int {
         config.readerThreads > 0 ? config.readerThreads : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import ThicketProtocol
 
 /// The thread that looks for background work: what the two retentions cut, and new segments. It plans from its own
@@ -9,15 +10,27 @@ final class ServerKeeper: Sendable {
     private static let restSeconds: Double = 1
     private static let niceness: Int32 = 10
 
+    /// What is kept, which may change while the thread runs.
+    private final class Settings: Sendable {
+        let value: Mutex<RetentionSettings>
+        init(_ settings: RetentionSettings) { value = Mutex(settings) }
+    }
+
     private let done: WorkQueue<Bool> = .init()
+    private let settings: Settings
     private let thread: OwnThread
 
     init(store: any Store, settings: RetentionSettings, shard: ServerShard, metrics: Metrics, log: Log) {
         let done: WorkQueue<Bool> = self.done
+        let settings: Settings = .init(settings)
+        self.settings = settings
         thread = OwnThread("keeper", stackBytes: 8 << 20) {
             Self.run(store: store, settings: settings, shard: shard, metrics: metrics, log: log, done: done)
         }
     }
+
+    /// Other retentions from the next look on.
+    func use(_ settings: RetentionSettings) { self.settings.value.withLock { $0 = settings } }
 
     func finish() {
         done.close()
@@ -25,15 +38,17 @@ final class ServerKeeper: Sendable {
     }
 
     private static func run(
-        store: any Store, settings: RetentionSettings, shard: ServerShard, metrics: Metrics, log: Log,
-        done: WorkQueue<Bool>
+        store: any Store, settings: Settings, shard: ServerShard, metrics: Metrics, log: Log, done: WorkQueue<Bool>
     ) {
         OwnThread.yieldToOthers(by: niceness)
         var keeper: (any StoreKeeper)?
+        var known: RetentionSettings = settings.value.withLock { $0 }
         while true {
+            let fresh: RetentionSettings = settings.value.withLock { $0 }
+            if fresh != known { (keeper, known) = (nil, fresh) }
             do throws(StoreError) {
                 let current: any StoreKeeper
-                if let keeper: any StoreKeeper { current = keeper } else { current = try store.makeKeeper(settings) }
+                if let keeper: any StoreKeeper { current = keeper } else { current = try store.makeKeeper(known) }
                 keeper = current
                 if let batch: MaintenanceBatch = try current.nextBatch(now: SystemClock.unixMilliseconds()) {
                     shard.maintain(batch) { done.push([true]) }

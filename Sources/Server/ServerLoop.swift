@@ -13,10 +13,11 @@ final class ServerLoop: LoopDelegate {
     let hub: Hub
     private let shard: ServerShard
     private let readers: ServerReaders
-    private let routes: ServerRoutes
+    private let keeper: ServerKeeper
+    private var routes: ServerRoutes
     private let log: Log
-    private let drainTimeout: Duration
-    private let reload: @Sendable () -> Void
+    private var drainTimeout: Duration
+    private let reload: @Sendable () -> ServerConfig?
     private var meter: CostMeter
 
     private var requests: [(lane: UInt32, work: ServerShard.Work)] = []
@@ -43,13 +44,14 @@ final class ServerLoop: LoopDelegate {
     }
 
     init(
-        loop: EventLoop, hub: Hub, shard: ServerShard, readers: ServerReaders, routes: ServerRoutes, log: Log,
-        drainTimeout: Duration, reload: @escaping @Sendable () -> Void
+        loop: EventLoop, hub: Hub, shard: ServerShard, readers: ServerReaders, keeper: ServerKeeper,
+        routes: ServerRoutes, log: Log, drainTimeout: Duration, reload: @escaping @Sendable () -> ServerConfig?
     ) {
         self.loop = loop
         self.hub = hub
         self.shard = shard
         self.readers = readers
+        self.keeper = keeper
         self.routes = routes
         self.log = log
         self.drainTimeout = drainTimeout
@@ -93,8 +95,20 @@ final class ServerLoop: LoopDelegate {
     func signaled(_ signal: LoopSignal) {
         switch signal {
         case .terminate: beginStop()
-        case .reload: reload()
+        case .reload: if let config: ServerConfig = reload() { use(config) }
         }
+    }
+
+    /// Puts settings in force; those that only a start can put there are as they were (`ServerSettings.fixed`).
+    private func use(_ config: ServerConfig) {
+        loop.use(NetSettings(config))
+        hub.use(config.limits)
+        shard.use(config.limits)
+        meter = CostMeter(config.limits)
+        readers.use(config.limits)
+        keeper.use(config.retention)
+        routes.showsMetrics = config.metrics
+        drainTimeout = config.drainTimeout
     }
 
     func turnEnded() {

@@ -1,3 +1,4 @@
+import Synchronization
 import ThicketProtocol
 
 /// Threads that read from the store, each with a reader of its own.
@@ -9,7 +10,16 @@ final class ServerReaders: Sendable {
         let answer: ReadAnswer
     }
 
+    /// Bounds that may change while the threads run.
+    final class SharedLimits: Sendable {
+        private let value: Mutex<ServerLimits>
+        init(_ limits: ServerLimits) { value = Mutex(limits) }
+        var current: ServerLimits { value.withLock { $0 } }
+        func set(_ limits: ServerLimits) { value.withLock { $0 = limits } }
+    }
+
     private let queue: FairQueue<ReadRequest> = .init()
+    private let limits: SharedLimits
     private let threads: [OwnThread]
 
     /// - Parameters:
@@ -23,6 +33,8 @@ final class ServerReaders: Sendable {
         // One reader at least is always free for the others, if there are two.
         let share: Int = max(1, count / 2)
         let pages: IndexPageCache = .init(bytesMax: limits.indexCacheBytes)
+        let limits: SharedLimits = .init(limits)
+        self.limits = limits
         threads = (0..<max(1, count)).map { (number: Int) in
             OwnThread("reader-\(number)", stackBytes: 16 << 20) {
                 ReaderRunner(
@@ -35,6 +47,9 @@ final class ServerReaders: Sendable {
     /// Hands over questions, each in the lane of its user.
     func push(_ requests: [(lane: UInt32, work: ReadRequest)]) { queue.push(requests) }
 
+    /// Other bounds for what is read from now on.
+    func use(_ limits: ServerLimits) { self.limits.set(limits) }
+
     /// Finishes what has been handed over and ends.
     func finish() {
         queue.close()
@@ -45,7 +60,7 @@ final class ServerReaders: Sendable {
 /// The body of a reader's thread.
 private final class ReaderRunner {
     private let store: any Store
-    private let limits: ServerLimits
+    private let limits: ServerReaders.SharedLimits
     private let pages: IndexPageCache
     private let metrics: Metrics
     private let log: Log
@@ -54,7 +69,7 @@ private final class ReaderRunner {
     private static let niceness: Int32 = 5
 
     init(
-        store: any Store, limits: ServerLimits, pages: IndexPageCache, metrics: Metrics, log: Log,
+        store: any Store, limits: ServerReaders.SharedLimits, pages: IndexPageCache, metrics: Metrics, log: Log,
         report: @escaping @Sendable (ServerReaders.Answered) -> Void
     ) {
         self.store = store
@@ -80,6 +95,7 @@ private final class ReaderRunner {
     private func answer(_ request: ReadRequest) -> ReadAnswer {
         do throws(StoreError) {
             if executor == nil { executor = try open() }
+            executor?.limits = limits.current
             let answer: ReadAnswer = executor?.answer(request) ?? .failed(StoreError(.closed, "no reader"))
             if case .failed(let error) = answer { throw error }
             return answer
@@ -92,6 +108,7 @@ private final class ReaderRunner {
 
     private func open() throws(StoreError) -> ReadExecutor {
         ReadExecutor(
-            reader: try store.makeReader(), codec: ChangeVersionCodec(store.identity), limits: limits, pages: pages)
+            reader: try store.makeReader(), codec: ChangeVersionCodec(store.identity), limits: limits.current,
+            pages: pages)
     }
 }

@@ -5,7 +5,7 @@ struct ServerRoutes {
     let metrics: Metrics
     let health: Health
     /// Whether `/metrics` is answered here.
-    let showsMetrics: Bool
+    var showsMetrics: Bool
 
     func answer(_ request: HTTPRequest) -> HTTPDisposition {
         if Self.app(of: request) != nil {

@@ -10,6 +10,8 @@ final class ServerShard: Sendable {
         case request(ShardRequest)
         /// Background work of the keeper, between two groups.
         case maintain(MaintenanceBatch, done: @Sendable () -> Void)
+        /// Other bounds from here on.
+        case settings(ShardSettings, ServerLimits)
     }
 
     /// What comes back to the loop.
@@ -43,6 +45,11 @@ final class ServerShard: Sendable {
         queue.push([(ShardRequest.houseLane, .maintain(batch, done: done))])
     }
 
+    /// Other bounds for the changes that are handed over from now on.
+    func use(_ limits: ServerLimits) {
+        queue.push([(ShardRequest.houseLane, .settings(ShardSettings(limits), limits))])
+    }
+
     /// Finishes what has been handed over and ends.
     func finish() {
         queue.close()
@@ -53,8 +60,8 @@ final class ServerShard: Sendable {
 /// The body of the shard's thread.
 private final class ShardRunner {
     private let store: any Store
-    private let settings: ShardSettings
-    private let limits: ServerLimits
+    private var settings: ShardSettings
+    private var limits: ServerLimits
     private let metrics: Metrics
     private let health: Health
     private let log: Log
@@ -97,6 +104,10 @@ private final class ShardRunner {
     private var share: Int { max(limits.changesPerUserTurn, Int(commitNanoseconds / Self.decisionNanoseconds)) }
 
     private func take(_ batch: [ServerShard.Work], _ queue: FairQueue<ServerShard.Work>) {
+        for case .settings(let settings, let limits) in batch where core == nil {
+            self.settings = settings
+            self.limits = limits
+        }
         guard let core: ShardCore = core ?? openCore() else { return refuse(batch) }
         var requests: Int = 0
         var meter: CostMeter = .init(limits)
@@ -119,6 +130,13 @@ private final class ShardRunner {
                 maintain(maintenance, core)
                 done()
                 meter.begin()
+            case .settings(let settings, let limits):
+                if requests > 0 { commit(core) }
+                requests = 0
+                self.settings = settings
+                self.limits = limits
+                core.use(settings)
+                meter = CostMeter(limits)
             }
         }
         if requests > 0 || core.hasBacklog { commit(core) }
@@ -207,6 +225,7 @@ private final class ShardRunner {
                 outcome.settled.append(submitted.ticket)
             case .request(.forget): break
             case .maintain(_, let done): done()
+            case .settings: break
             }
         }
         if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome)) }

@@ -93,16 +93,67 @@ struct DocumentTests {
         }
     }
 
-    @Test("every error code stands in PROTOCOL.md and is provoked in a test", arguments: ErrorCode.allCases)
+    @Test(
+        "every error code stands in PROTOCOL.md, and a test over a socket expects it as the answer to a message",
+        arguments: ErrorCode.allCases)
     func errorCodes(code: ErrorCode) throws {
         let text: String = try #require(Repository.text("docs/PROTOCOL.md"))
         #expect(text.contains("| \(code.rawValue) |"), "docs/PROTOCOL.md has no row for \(code.rawValue)")
-        let isTested: Bool = SwiftText.paths("Tests").contains { (path: String) in
-            guard !path.hasPrefix("Tests/TidyTests/") else { return false }
-            return !Bytes.places(of: ".\(code)", in: SwiftText.code(path)).isEmpty
-                || !Bytes.places(of: "\(code.rawValue)", in: SwiftText.code(path)).isEmpty
+        // `expect(…, refused: .code)` compares the whole answer of a real server with this code in it.
+        let isProvoked: Bool = SwiftText.paths("Tests/IntegrationTests").contains { (path: String) in
+            let words: String = String(decoding: SwiftText.code(path), as: UTF8.self)
+            return words.ranges(of: "refused: .\(code)").contains { (range: Range<String.Index>) in
+                words[range.upperBound...].first.map { !$0.isLetter } ?? true
+            }
         }
-        #expect(isTested, "no test provokes \(code.rawValue)")
+        #expect(isProvoked, "no test in Tests/IntegrationTests expects 'refused: .\(code)'")
+    }
+
+    @Test("every row of PROTOCOL.md is provoked by a test that names it, and no test names another")
+    func rows() throws {
+        let text: String = try #require(Repository.text("docs/PROTOCOL.md"))
+        let start: Range<String.Index> = try #require(text.firstRange(of: "## What is answered to what\n"))
+        let section: Substring = text[start.upperBound...]
+        let end: String.Index = section.firstRange(of: "\n## ")?.lowerBound ?? section.endIndex
+        let rows: [String] = section[..<end].split(separator: "\n").compactMap { (line: Substring) in
+            line.hasPrefix("| `") ? String(line.dropFirst(3).prefix { $0 != "`" }) : nil
+        }
+        #expect(rows.count > 40 && Set(rows).count == rows.count, "rows are missing, or one is there twice")
+        let provoked: [String] = SwiftText.paths("Tests/IntegrationTests").flatMap(Self.provokedRows)
+        for row: String in rows {
+            #expect(provoked.contains(row), "no @Test in Tests/IntegrationTests has .rows(\"\(row)\")")
+        }
+        for row: String in Set(provoked) {
+            #expect(rows.contains(row), "docs/PROTOCOL.md has no row '\(row)', which a test provokes")
+        }
+    }
+
+    /// The names in `.rows("…", "…")` of a file's `@Test`s.
+    private static func provokedRows(_ path: String) -> [String] {
+        let text: String = Repository.text(path) ?? ""
+        return text.ranges(of: ".rows(\"").flatMap { (range: Range<String.Index>) -> [String] in
+            // Behind an `@Test(`, with no other declaration between.
+            let before: Substring = text[..<range.lowerBound]
+            guard let mark: Range<Substring.Index> = before.ranges(of: "@Test(").last,
+                !before[mark.upperBound...].contains("func ")
+            else { return [] }
+            return text[range.upperBound...].prefix { $0 != ")" }.split(separator: "\"").map(String.init).filter {
+                $0.allSatisfy { $0.isLetter || $0 == "-" }
+            }
+        }
+    }
+
+    @Test("what SIGHUP cannot change is named in OPERATIONS.md, and nothing else is")
+    func reload() throws {
+        let text: String = try #require(Repository.text("docs/OPERATIONS.md"))
+        let start: Range<String.Index> = try #require(text.firstRange(of: "At SIGHUP the server"))
+        let paragraph: Substring = text[start.lowerBound...]
+        let end: String.Index = paragraph.firstRange(of: "\n\n")?.lowerBound ?? paragraph.endIndex
+        let sentence: Range<Substring.Index> = try #require(
+            paragraph[..<end].firstRange(of: "wait for the next start"))
+        let names: [Substring] = paragraph[..<sentence.lowerBound].split(separator: ".").last?.split(separator: "`") ?? []
+        let waiting: Set<String> = Set(names.map(String.init).filter { ServerSettings.all.map(\.name).contains($0) })
+        #expect(waiting == ServerSettings.fixed)
     }
 
     @Test("every folder of test vectors says where it comes from")

@@ -1,7 +1,12 @@
-import Glibc
 import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Runs the commands of `thicket`.
 public enum ThicketCommand {

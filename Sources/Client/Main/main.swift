@@ -1,9 +1,15 @@
 // The thicket program.
-import Glibc
 import ThicketCLI
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 let code: Int32 = await ThicketCommand.run(
     Array(CommandLine.arguments.dropFirst()), environment: ThicketCommand.environment())
-// Threads of a session may still be letting go of libcurl and OpenSSL, whose own exit handlers must not run under them.
+// A command that failed half way may leave a session open. When its thread ends at the moment at which the program does,
+// OpenSSL frees what it keeps for the thread twice, there and in its exit handler: the heap breaks. So no exit handlers.
 // Output goes to the descriptors directly, so nothing is left in a buffer.
 _exit(code)

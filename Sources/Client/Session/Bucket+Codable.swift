@@ -1,5 +1,10 @@
-private import FoundationEssentials
 import ThicketProtocol
+
+#if canImport(FoundationEssentials)
+    private import FoundationEssentials
+#else
+    private import Foundation
+#endif
 
 /// Objects as values of the app's own types.
 extension Bucket {

@@ -81,6 +81,24 @@ public struct Bucket: Sendable {
         }
     }
 
+    /// Removes the object if it is as `condition` wants it, with nothing in between.
+    ///
+    /// - Parameter condition: gets the object as it is now. Runs on the session's thread: must not block.
+    /// - Returns: whether it was removed; false also when there is none.
+    @discardableResult
+    public func remove(
+        _ key: String, if condition: @Sendable (_ object: JSONObject) -> Bool
+    ) async throws(ClientError) -> Bool {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, now) throws(ClientError) in
+            guard let object: JSONObject = try machine.object(bucket, key), condition(object) else {
+                return (false, [])
+            }
+            return (true, try machine.remove(bucket, key, now: now))
+        }
+    }
+
     /// Applies exactly this difference to the object (to the empty one when there is none).
     ///
     /// - Throws: `misfit` when it does not fit; the object is as before then.

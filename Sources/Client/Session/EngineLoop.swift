@@ -1,5 +1,12 @@
-internal import Glibc
 internal import Synchronization
+
+internal import ThicketCrypto
+
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
 
 /// A thread of our own that runs one actor: jobs, then the actor's own turn, then sleep until something happens.
 ///
@@ -52,8 +59,8 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     }
 
     deinit {
-        Glibc.close(pipeEnds.read)
-        Glibc.close(pipeEnds.write)
+        close(pipeEnds.read)
+        close(pipeEnds.write)
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -78,11 +85,18 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
         self.sleep = sleep
     }
 
+    /// Forgets turn and sleep, and gives back what libraries keep for this thread. Called on the thread.
+    package func release() {
+        turn = nil
+        sleep = nil
+        CryptoThread.release()
+    }
+
     /// Ends the sleep, from any thread.
     package func wake() {
         var byte: UInt8 = 1
         // A full pipe wakes as well as one more byte would.
-        _ = Glibc.write(pipeEnds.write, &byte, 1)
+        _ = write(pipeEnds.write, &byte, 1)
     }
 
     /// The thread ends when its jobs are done. From any thread.
@@ -104,8 +118,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
             let isIdle: Bool = state.withLock { $0.jobs.isEmpty && !$0.isStopped }
             if isIdle { rest(Int32(clamping: pause)) }
         }
-        turn = nil
-        sleep = nil
+        release()
     }
 
     private func rest(_ milliseconds: Int32) {
@@ -116,7 +129,7 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
             _ = poll(&watched, 1, milliseconds)
         }
         var bytes: [UInt8] = .init(repeating: 0, count: 64)
-        while Glibc.read(pipeEnds.read, &bytes, bytes.count) == bytes.count {}
+        while read(pipeEnds.read, &bytes, bytes.count) == bytes.count {}
     }
 }
 
@@ -130,6 +143,11 @@ private func engineLoopMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutabl
 /// Milliseconds of a clock that never goes back and goes on while the machine sleeps where the system has such a one.
 package func monotonicMilliseconds() -> Int64 {
     var time: timespec = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &time)
+    #if canImport(Darwin)
+        clock_gettime(CLOCK_MONOTONIC, &time)
+    #else
+        // Linux only: CLOCK_BOOTTIME; on Apple platforms: CLOCK_MONOTONIC goes on in sleep.
+        clock_gettime(CLOCK_BOOTTIME, &time)
+    #endif
     return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
 }

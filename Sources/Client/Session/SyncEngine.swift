@@ -79,17 +79,26 @@ package actor SyncEngine {
     }
 
     /// Ends everything. What is not yet sent stays in the store.
+    ///
+    /// When this returns the transport is gone, and with it all that its libraries keep: the program may end at once.
     package func close() {
-        guard var ending: Core = core else { return }
-        core = nil
-        _ = ending.machine.goOffline(.closed, now: monotonicMilliseconds())
-        ending.transport.close()
-        ending.store.close()
+        guard core != nil else { return }
+        endCore()
+        loop.release()
         statusHub.yield(.offline(.closed))
         statusHub.finish()
         for name: BucketName in bucketHubs.keys { bucketHubs[name]?.finish() }
         bucketHubs = [:]
         failWaiters(ClientError(.closed, "the session was closed"))
+    }
+
+    /// In a function of its own, so that nothing of the core lives on behind it.
+    private func endCore() {
+        guard var ending: Core = core else { return }
+        core = nil
+        _ = ending.machine.goOffline(.closed, now: monotonicMilliseconds())
+        ending.transport.close()
+        ending.store.close()
     }
 
     // MARK: - The machine

@@ -34,6 +34,7 @@ public enum Thicket {
         let engine: SyncEngine = SyncEngine(loop: try EngineLoop())
         try await engine.start(
             options: sync, makeStore: { () throws(ClientError) in try store.open(options.durability) },
+            // Linux only: the transport over libcurl; on Apple platforms: another class behind the same protocol.
             makeTransport: { CurlWebSocketTransport(endpoint: endpoint, target: target, options: transport) })
         return Session(engine: engine)
     }

@@ -1,6 +1,11 @@
-internal import Glibc
 package import ThicketProtocol
 internal import ThicketSQLite
+
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
 
 /// Keeps everything in a SQLite file, in write-ahead mode.
 ///
@@ -28,9 +33,10 @@ package final class SQLiteLocalStore: LocalStore {
         self.durability = durability
         lock = try StoreLock(path: Self.followed(path) + ".lock")
         // Content of a user: for this user only. SQLite gives its other files the same rights.
-        let made: Int32 = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard made >= 0 else { throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(errno)))") }
-        Glibc.close(made)
+        let problem: Int32 = makeForUser(path)
+        guard problem == 0 else {
+            throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(problem)))")
+        }
         database = try Self.guarded { () throws(SQLiteError) in
             let database: Database = try Database(path: path, vfs: vfs)
             // Nobody else may have the file: its locks need not be taken anew with each statement.
@@ -268,4 +274,12 @@ package final class SQLiteLocalStore: LocalStore {
         }
         bucketRows = rows
     }
+}
+
+/// Makes a file for this user only, unless it is there. 0, or an errno.
+private func makeForUser(_ path: String) -> Int32 {
+    let made: Int32 = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard made >= 0 else { return errno }
+    close(made)
+    return 0
 }

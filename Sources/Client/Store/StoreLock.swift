@@ -1,4 +1,8 @@
-internal import Glibc
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
 
 /// Holds a file store for one session: a lock file beside it, locked as long as this exists.
 ///
@@ -13,7 +17,7 @@ final class StoreLock {
         guard opened >= 0 else { throw ClientError(.store, "cannot make \(path): \(String(cString: strerror(errno)))") }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
             let problem: Int32 = errno
-            Glibc.close(opened)
+            close(opened)
             guard problem == EWOULDBLOCK else {
                 throw ClientError(.store, "cannot lock \(path): \(String(cString: strerror(problem)))")
             }
@@ -22,5 +26,5 @@ final class StoreLock {
         descriptor = opened
     }
 
-    deinit { Glibc.close(descriptor) }
+    deinit { close(descriptor) }
 }

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// One libcurl transfer handle with what all our uses of it have in common. Used by one thread at a time.
 ///
-/// Linux only: elsewhere the system's own network classes stand behind `Transport`.
+/// Linux only: libcurl is what every Linux has; on Apple platforms: the system's own network classes behind `Transport`.
 final class CurlHandle {
     let raw: OpaquePointer
     private var lists: [UnsafeMutablePointer<curl_slist>] = []
@@ -29,7 +29,11 @@ final class CurlHandle {
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_USERAGENT, options.userAgent)
         if let file: String = options.certificateFile { set(CURLOPT_CAINFO, file) }
-        if let proxy: String = options.proxy { set(CURLOPT_PROXY, proxy) }
+        if let proxy: String = options.proxy {
+            set(CURLOPT_PROXY, proxy)
+            // What the user names counts, whatever `no_proxy` says of other programs.
+            set(CURLOPT_NOPROXY, "")
+        }
     }
 
     deinit {

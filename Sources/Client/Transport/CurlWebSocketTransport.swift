@@ -5,7 +5,8 @@ internal import ThicketProtocol
 
 /// A WebSocket over libcurl: DNS, proxy, TCP, TLS and its certificates are libcurl's; the upgrade and the frames ours.
 ///
-/// Linux only. Debian's libcurl is built without WebSockets, so it is used in its CONNECT_ONLY mode.
+/// Linux only: libcurl's sockets (Debian's is built without WebSockets, so it is used in its CONNECT_ONLY mode); on Apple
+/// platforms: a class over Network.framework behind `Transport`.
 package final class CurlWebSocketTransport: Transport {
     private enum State {
         case idle
@@ -25,12 +26,7 @@ package final class CurlWebSocketTransport: Transport {
     private var state: State = .idle
     private var reader: WebSocketReader
     private var scratch: [UInt8] = .init(repeating: 0, count: CurlWebSocketTransport.scratchBytes)
-    /// What the socket is being given, from `sendingHead` on. Not touched until it is taken: OpenSSL wants the very same
-    /// bytes again after it could not take them.
-    private var sending: [UInt8] = []
-    private var sendingHead: Int = 0
-    /// Frames behind it.
-    private var out: [UInt8] = []
+    private var out: SendBuffer = SendBuffer()
     /// Bytes that the socket had taken and the other side had not, when last looked.
     private var unarrived: Int32 = 0
     private var hasReceived: Bool = false
@@ -69,12 +65,12 @@ package final class CurlWebSocketTransport: Transport {
 
     package func send(_ text: [UInt8]) {
         guard case .open = state else { return }
-        append(WebSocketWriter.frame(.text, text, mask: freshMask()))
+        out.append(WebSocketWriter.frame(.text, text, mask: freshMask()))
     }
 
     package func close() {
         if case .open = state {
-            append(WebSocketWriter.close(.normal, mask: freshMask()))
+            out.append(WebSocketWriter.close(.normal, mask: freshMask()))
             _ = flush()
         }
         dropHandle()
@@ -104,7 +100,7 @@ package final class CurlWebSocketTransport: Transport {
         }
         var watched: [pollfd] = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
         if socket >= 0 {
-            let wanted: Int32 = POLLIN | (hasUnsent ? POLLOUT : 0)
+            let wanted: Int32 = POLLIN | (out.isEmpty ? 0 : POLLOUT)
             watched.append(pollfd(fd: socket, events: Int16(wanted), revents: 0))
         }
         // An interrupted poll is a short one: the caller looks again.
@@ -123,7 +119,9 @@ package final class CurlWebSocketTransport: Transport {
             let result: CURLcode = thicket_curl_result(message)
             guard result == CURLE_OK, let socket: Int32 = handle.socket else {
                 let proxy: Int = handle.proxyStatus
-                return fail(handle.text(result), status: proxy > 0 ? proxy : nil, &events)
+                guard proxy >= 300 else { return fail(handle.text(result), &events) }
+                let why: String = proxy == 407 ? ": it wants a user name and password, or others" : ""
+                return fail("the proxy refused the connection with HTTP \(proxy)\(why)", status: proxy, &events)
             }
             self.socket = socket
             return upgrade()
@@ -133,7 +131,7 @@ package final class CurlWebSocketTransport: Transport {
     private func upgrade() {
         let nonce: [UInt8] = RandomBytes.make(16)
         let fields: HTTPFields = HTTPFields([HTTPField("user-agent", options.userAgent)])
-        append(
+        out.append(
             WebSocketHandshake.request(
                 host: endpoint.authority, target: endpoint.prefix + target, nonce: nonce, fields: fields))
         reader = WebSocketReader(role: .client, messageBytesMax: options.messageBytesMax)
@@ -198,27 +196,21 @@ package final class CurlWebSocketTransport: Transport {
                 switch event {
                 case .text(let bytes): events.append(.text(Array(bytes)))
                 case .binary, .pong: break
-                case .ping(let bytes): append(WebSocketWriter.frame(.pong, bytes, mask: freshMask()))
+                case .ping(let bytes): out.append(WebSocketWriter.frame(.pong, bytes, mask: freshMask()))
                 case .close(let code, let reason):
                     let text: String = String(decoding: reason.prefix(123), as: UTF8.self)
-                    append(WebSocketWriter.close(code, mask: freshMask()))
+                    out.append(WebSocketWriter.close(code, mask: freshMask()))
                     _ = flush()
                     let said: String = "the server closed the connection" + (text.isEmpty ? "" : ": " + text)
                     fail(said, code: code?.rawValue, &events)
                 }
             }
         } catch {
-            append(WebSocketWriter.close(error.code, mask: freshMask()))
+            out.append(WebSocketWriter.close(error.code, mask: freshMask()))
             _ = flush()
             fail("\(error)", &events)
         }
     }
-
-    private func append(_ frame: [UInt8]) {
-        if out.isEmpty { out = frame } else { out.append(contentsOf: frame) }
-    }
-
-    private var hasUnsent: Bool { sendingHead < sending.count || !out.isEmpty }
 
     /// What the system holds of what we sent.
     private func bytesUnderWay() -> Int32 {
@@ -236,21 +228,12 @@ package final class CurlWebSocketTransport: Transport {
     /// Gives the socket what it takes. False: the connection is broken.
     private func flush() -> Bool {
         guard let handle else { return true }
-        while hasUnsent {
-            if sendingHead == sending.count {
-                swap(&sending, &out)
-                sendingHead = 0
-                out.removeAll(keepingCapacity: out.capacity <= Self.scratchBytes)
-            }
+        return out.flush { bytes in
             var count: Int = 0
-            let result: CURLcode = sending.withUnsafeBytes { bytes in
-                curl_easy_send(handle.pointer, bytes.baseAddress! + sendingHead, bytes.count - sendingHead, &count)
-            }
-            if result == CURLE_AGAIN { return true }
-            guard result == CURLE_OK else { return false }
-            sendingHead += count
+            let result: CURLcode = curl_easy_send(handle.pointer, bytes.baseAddress, bytes.count, &count)
+            if result == CURLE_AGAIN { return .nothing }
+            return result == CURLE_OK ? .bytes(count) : .broken
         }
-        return true
     }
 
     private func fail(
@@ -265,8 +248,7 @@ package final class CurlWebSocketTransport: Transport {
         handle = nil
         socket = -1
         state = .idle
-        (sending, out) = ([], [])
-        sendingHead = 0
+        out.clear()
         unarrived = 0
         hasMore = false
     }

@@ -8,7 +8,7 @@ package struct HTTPAnswer: Sendable, Equatable {
 
 /// Plain requests over libcurl, one after another on a thread of its own, since libcurl blocks.
 ///
-/// Linux only: elsewhere the system's own classes would do this.
+/// Linux only: libcurl; on Apple platforms: URLSession in the same actor.
 package actor HTTPClient {
     private let loop: EngineLoop
     private let options: TransportOptions

@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Refuses objects that name a key twice. Pairs of keys are compared in small objects; large ones, and those with
 /// escapes in their keys, go through a hash set, so that no input costs more than time in proportion to its length.

@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Writes compact JSON: no white space, one line, raw UTF-8; only `"`, `\` and bytes below 0x20 are escaped.
 public struct JSONWriter: Sendable {

@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 extension String {
     /// Runs `body` on the UTF-8 bytes without copying them (native strings are contiguous).

@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Finding and comparing runs of code units, in time proportional to their length whatever they hold.
 enum UnitSearch {

@@ -12,6 +12,9 @@ public enum ServerSettings {
     /// Every setting, in the order of the help.
     public static let all: [Setting] = general + connection + user + bucket + queue + retention
 
+    /// Settings that SIGHUP does not change: what they govern is made at the start.
+    public static let fixed: Set<String> = ["data", "listen", "reader-threads", "index-cache-bytes"]
+
     private static let general: [Setting] = [
         .text("data", \.data, "Folder of the database, the lock and the control socket."),
         .address("listen", \.listen, "Where clients connect. Port 0 lets the kernel choose; the first line tells."),

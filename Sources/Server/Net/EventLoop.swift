@@ -9,7 +9,7 @@ import ThicketProtocol
 /// and mailboxes. One turn handles everything that is ready, tells the delegate, and only then writes: all that was
 /// sent to a connection during the turn leaves in one call to the kernel.
 public final class EventLoop {
-    public let settings: NetSettings
+    public private(set) var settings: NetSettings
     /// For other threads.
     public let handle: LoopHandle
     /// Told about everything; released when `run` returns.
@@ -54,7 +54,7 @@ public final class EventLoop {
     var ended: [(ConnectionID, ConnectionEnd)] = []
 
     var nextSweep: Int64 = 0
-    let sweepInterval: Int64
+    private(set) var sweepInterval: Int64
     var isStopping: Bool = false
     var isQuiet: Bool = false
     var isFinished: Bool = false
@@ -95,10 +95,7 @@ public final class EventLoop {
         thread = pthread_self()
         scratch = .allocate(byteCount: Self.scratchBytes, alignment: 64)
         gather = .allocate(byteCount: Self.gatherBytes, alignment: 64)
-        let shortest: Duration = min(
-            settings.requestTimeout, settings.keepAliveTimeout, settings.idleTimeout, settings.closeTimeout,
-            settings.lingerTimeout)
-        sweepInterval = min(Self.sweepMax, max(Self.sweepMin, shortest.nanoseconds / 4))
+        sweepInterval = Self.sweepInterval(settings)
         signal(SIGPIPE, SIG_IGN)
         // A file that may not grow any further is to fail its write, not to end the process.
         signal(SIGXFSZ, SIG_IGN)
@@ -106,6 +103,20 @@ public final class EventLoop {
             throw NetError.setup(call: "epoll_ctl", reason: systemReason(errno))
         }
         drains.append { [unowned self] in for work in work.takeAll() { work(self) } }
+    }
+
+    /// Other bounds and waits from now on. Connections that are open keep the size of a message they were opened with.
+    public func use(_ settings: NetSettings) {
+        self.settings = settings
+        sweepInterval = Self.sweepInterval(settings)
+        nextSweep = min(nextSweep, now + sweepInterval)
+    }
+
+    private static func sweepInterval(_ settings: NetSettings) -> Int64 {
+        let shortest: Duration = min(
+            settings.requestTimeout, settings.keepAliveTimeout, settings.idleTimeout, settings.closeTimeout,
+            settings.lingerTimeout)
+        return min(sweepMax, max(sweepMin, shortest.nanoseconds / 4))
     }
 
     deinit {

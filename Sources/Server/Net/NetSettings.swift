@@ -51,14 +51,16 @@ public struct NetSettings: Sendable {
 
     public init() {}
 
-    /// The same with the bounds an operator has set.
-    public init(limits: ServerLimits) {
-        connectionsMax = limits.connectionsMax
-        messageBytesMax = limits.frameBytesMax
-        pendingBytesMax = limits.pendingBytesPerConnectionMax
-        pendingBytesPerGroupMax = limits.pendingBytesPerUserMax
-        gatheredBytesPerGroupMax = limits.gatheredBytesPerUserMax
-        turnNanosecondsPerGroup = Int64(limits.turnMicrosecondsPerUser) * 1_000
+    /// The same with what an operator has set.
+    public init(_ config: ServerConfig) {
+        connectionsMax = config.limits.connectionsMax
+        messageBytesMax = config.limits.frameBytesMax
+        pendingBytesMax = config.limits.pendingBytesPerConnectionMax
+        pendingBytesPerGroupMax = config.limits.pendingBytesPerUserMax
+        gatheredBytesPerGroupMax = config.limits.gatheredBytesPerUserMax
+        turnNanosecondsPerGroup = Int64(config.limits.turnMicrosecondsPerUser) * 1_000
+        idleTimeout = config.idleTimeout
+        requestTimeout = config.requestTimeout
     }
 }
 

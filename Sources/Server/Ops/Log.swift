@@ -1,3 +1,4 @@
+import Synchronization
 import ThicketCrypto
 
 /// How much a line matters.
@@ -33,9 +34,15 @@ public protocol LogSink: Sendable {
 /// Structured log: one line for one event, `time=… level=info event=session.closed channels=3 reason=idle`.
 ///
 /// Holds no user content by construction of habit: names of users, apps, buckets and objects are passed as
-/// `.hashed(…)`, tokens and object bodies never. A value type: copies share the sink. Any thread may log.
+/// `.hashed(…)`, tokens and object bodies never. A value type: copies share the sink and the level. Any thread may log.
 public struct Log: Sendable {
-    private let threshold: LogLevel
+    /// The level, shared by all copies: it may change while the server runs.
+    private final class Threshold: Sendable {
+        let number: Atomic<Int>
+        init(_ level: LogLevel) { number = Atomic(level.rawValue) }
+    }
+
+    private let threshold: Threshold
     private let sink: any LogSink
     private let clock: @Sendable () -> UnixTime
     private let idKey: [UInt8]
@@ -48,7 +55,7 @@ public struct Log: Sendable {
         level: LogLevel = .info, sink: any LogSink, idKey: [UInt8],
         clock: @escaping @Sendable () -> UnixTime = UnixTime.now
     ) {
-        self.threshold = level
+        threshold = Threshold(level)
         self.sink = sink
         self.idKey = idKey
         self.clock = clock
@@ -63,7 +70,13 @@ public struct Log: Sendable {
     public func error(_ event: StaticString, _ fields: LogFields = [:]) { write(.error, event, fields) }
 
     /// Whether a line of this level would be written; ask before computing something costly for it.
-    public func writes(_ level: LogLevel) -> Bool { level >= threshold }
+    public func writes(_ level: LogLevel) -> Bool { level.rawValue >= threshold.number.load(ordering: .relaxed) }
+
+    /// Lines below it are not made.
+    public var level: LogLevel { LogLevel(rawValue: threshold.number.load(ordering: .relaxed)) ?? .info }
+
+    /// Changes the level of this log and of all its copies, from any thread.
+    public func setLevel(_ level: LogLevel) { threshold.number.store(level.rawValue, ordering: .relaxed) }
 
     private func write(_ level: LogLevel, _ event: StaticString, _ fields: LogFields) {
         guard writes(level) else { return }

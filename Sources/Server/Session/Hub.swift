@@ -12,7 +12,7 @@ import ThicketProtocol
 /// - Reads go up to the feed's `published`, broadcasts begin above it.
 /// - Nothing that is not on disk has been sent.
 public final class Hub {
-    public let limits: ServerLimits
+    public private(set) var limits: ServerLimits
     let codec: ChangeVersionCodec
     let metrics: Metrics
 
@@ -44,6 +44,12 @@ public final class Hub {
         self.limits = limits
         self.codec = codec
         self.metrics = metrics
+    }
+
+    /// Other bounds from now on, for the connections that are there too.
+    public func use(_ limits: ServerLimits) {
+        self.limits = limits
+        for case let session? in slots { session.use(limits) }
     }
 
     deinit {

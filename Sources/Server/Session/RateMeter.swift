@@ -11,16 +11,19 @@ struct RateMeter {
     }
 
     /// Nanoseconds that one event costs.
-    private let cost: Int64
+    private var cost: Int64 = 1
     /// Nanoseconds of credit at most.
-    private let credit: Int64
+    private var credit: Int64 = 1
     /// When all that was taken is paid for.
     private var paidAt: Int64 = .min
 
     /// - Parameters:
     ///   - perSecond: events on average, at least 1.
     ///   - burst: events at once after a quiet time, at least 1.
-    init(perSecond: Int, burst: Int) {
+    init(perSecond: Int, burst: Int) { use(perSecond: perSecond, burst: burst) }
+
+    /// Other bounds from now on. What was taken counts as it did.
+    mutating func use(perSecond: Int, burst: Int) {
         cost = max(1, 1_000_000_000 / Int64(max(1, perSecond)))
         credit = cost * Int64(max(1, burst))
     }

@@ -7,7 +7,8 @@ import ThicketProtocol
 public final class ReadExecutor {
     private let reader: any StoreReader
     private let codec: ChangeVersionCodec
-    private let limits: ServerLimits
+    /// Bounds of the answers from now on.
+    public var limits: ServerLimits
     private let pages: IndexPageCache
 
     /// - Parameter pages: shared by the executors of one store; nil for one of its own.

@@ -43,6 +43,12 @@ final class Session {
         changes = RateMeter(perSecond: limits.changesPerSecond, burst: limits.changesBurst)
     }
 
+    /// Other rates from now on.
+    func use(_ limits: ServerLimits) {
+        messages.use(perSecond: limits.messagesPerSecond, burst: limits.messagesBurst)
+        changes.use(perSecond: limits.changesPerSecond, burst: limits.changesBurst)
+    }
+
     /// Reads with large answers that readers work on for one connection.
     static let readsAtWorkMax: Int = 8
 

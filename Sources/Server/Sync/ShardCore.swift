@@ -12,8 +12,8 @@ public final class ShardCore {
     let store: any StoreWriter
     let identity: StoreIdentity
     let codec: ChangeVersionCodec
-    let settings: ShardSettings
-    let engine: ChangeEngine
+    private(set) var settings: ShardSettings
+    private(set) var engine: ChangeEngine
 
     var buckets: [BucketID: ActiveBucket] = [:]
     let bucketRecency = RecencyList<ActiveBucket>()
@@ -34,6 +34,12 @@ public final class ShardCore {
         identity = store.identity
         codec = ChangeVersionCodec(store.identity)
         engine = ChangeEngine(documentBytesMax: settings.documentBytesMax, versionBase: store.identity.versionBase)
+    }
+
+    /// Other bounds from here on. Only between two groups.
+    public func use(_ settings: ShardSettings) {
+        self.settings = settings
+        engine.documentBytesMax = settings.documentBytesMax
     }
 
     /// No more changes may join the open group: commit it.

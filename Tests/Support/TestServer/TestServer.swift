@@ -25,7 +25,8 @@ public final class TestServer: Sendable {
 
     /// Starts serving `store`; `configure` changes the settings before.
     public init(
-        store: any Store, log: Log = .silent, configure: @Sendable (inout ServerConfig) -> Void = { _ in }
+        store: any Store, retention: RetentionSettings = .init(), log: Log = .silent,
+        configure: @Sendable (inout ServerConfig) -> Void = { _ in }
     ) throws {
         var config: ServerConfig = .init()
         config.listen = ListenAddress(host: "127.0.0.1", port: 0)
@@ -36,7 +37,7 @@ public final class TestServer: Sendable {
         let started: WaitingRow<Result<Started, Failure>> = .init(bound: 1)
         thread = OwnThread("test-server", stackBytes: 16 << 20) {
             do throws(NetError) {
-                let server: Server = try Server(config: settings, store: store, log: log)
+                let server: Server = try Server(config: settings, store: store, retention: retention, log: log)
                 started.add(
                     .success(
                         Started(

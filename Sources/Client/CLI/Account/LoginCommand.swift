@@ -1,7 +1,12 @@
-import Glibc
 import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// `thicket login`: tries a token and keeps it.
 enum LoginCommand {

@@ -1,5 +1,10 @@
-import Glibc
 import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Who talks to which server: what `thicket login` keeps.
 struct Profile: Sendable, Equatable {

@@ -1,7 +1,12 @@
-import Glibc
 import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// `thicket edit`: opens an object, or one text of it, in the user's editor and merges what was saved.
 enum EditCommand {

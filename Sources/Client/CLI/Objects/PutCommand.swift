@@ -1,7 +1,12 @@
-import Glibc
 import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// `thicket put`: makes an object what was given.
 enum PutCommand {

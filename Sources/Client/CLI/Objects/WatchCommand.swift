@@ -1,7 +1,12 @@
-import Glibc
 import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// `thicket watch`: prints what happens in a bucket, as it happens, until Ctrl-C.
 enum WatchCommand {

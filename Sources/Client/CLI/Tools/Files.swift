@@ -1,7 +1,14 @@
 internal import CThicketFiles
-import Glibc
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// The file system, for commands. All writes are whole or not at all.
+///
+/// What differs between systems is in CThicketFiles, and in the names of the times in `stat`.
 enum Files {
     enum Contents: Equatable {
         case bytes([UInt8])
@@ -36,7 +43,7 @@ enum Files {
         var bytes: [UInt8] = []
         var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
         while true {
-            let count: Int = Glibc.read(file, &chunk, chunk.count)
+            let count: Int = take(file, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { return .failed(reason()) }
             guard count > 0 else { return .bytes(bytes) }
@@ -49,9 +56,14 @@ enum Files {
     static func stamp(_ path: String) -> Stamp? {
         var status: stat = .init()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        #if canImport(Darwin)
+            let (written, changed): (timespec, timespec) = (status.st_mtimespec, status.st_ctimespec)
+        #else
+            let (written, changed): (timespec, timespec) = (status.st_mtim, status.st_ctim)
+        #endif
         return Stamp(
-            written: Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec),
-            changed: Int64(status.st_ctim.tv_sec) * 1_000_000_000 + Int64(status.st_ctim.tv_nsec),
+            written: Int64(written.tv_sec) * 1_000_000_000 + Int64(written.tv_nsec),
+            changed: Int64(changed.tv_sec) * 1_000_000_000 + Int64(changed.tv_nsec),
             size: Int64(status.st_size), identity: UInt64(status.st_ino))
     }
 
@@ -248,3 +260,6 @@ enum Files {
         return 0
     }
 }
+
+/// The system's call, which has the name of one of ours.
+private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }

@@ -1,5 +1,10 @@
-import Glibc
 import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Ctrl-C and SIGTERM as events, for commands that run until then. A second one ends the program at once.
 enum Interrupts {
@@ -19,7 +24,7 @@ enum Interrupts {
         let reader: Int32 = ends[0]
         startThread {
             var byte: UInt8 = 0
-            while Glibc.read(reader, &byte, 1) < 0, errno == EINTR {}
+            while read(reader, &byte, 1) < 0, errno == EINTR {}
             continuation.yield(Int32(byte))
             continuation.finish()
         }
@@ -33,7 +38,7 @@ enum Interrupts {
 
     private static func wakeUp(_ byte: UInt8) {
         var byte: UInt8 = byte
-        _ = Glibc.write(writer.load(ordering: .sequentiallyConsistent), &byte, 1)
+        _ = write(writer.load(ordering: .sequentiallyConsistent), &byte, 1)
     }
 
     /// Called by the kernel in the middle of anything: only async-signal-safe calls.

@@ -1,6 +1,11 @@
-import Glibc
 import ThicketCommandLine
 import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// `thicket jsondiff`: diff, apply and transform for other programs, a line of JSON in, a line out.
 enum JSONDiffCommand {

@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Runs what blocks (waiting for a child, for a signal) on a thread of its own: on the shared pool, which has as many
 /// threads as the machine has cores, it would stall strangers.

@@ -4,7 +4,10 @@ import ThicketCrypto
 
 /// `thicketd serve`: puts the server together and runs it on the calling thread, which must be the main one.
 enum ServeCommand {
-    static func run(_ loaded: LoadedConfig) throws(CommandFailure) {
+    /// - Parameter read: the settings again, from the places of `loaded`.
+    static func run(
+        _ loaded: LoadedConfig, read: @escaping @Sendable () throws(CommandFailure) -> LoadedConfig
+    ) throws(CommandFailure) {
         // Before the first thread: signals are to reach the loop as events and nobody else.
         EventLoop.blockSignals()
         EventLoop.tuneHeap()
@@ -18,7 +21,8 @@ enum ServeCommand {
         for name: String in loaded.ignoredVariables {
             log.warning("config.variable_ignored", ["name": .text(name)])
         }
-        let server: Server = try make(config, folder, metrics, log)
+        let server: Server = try make(
+            config, folder, metrics, log, ConfigReload(running: config, log: log, read: read))
         let handle: ServerHandle = server.handle
         let control: ControlSocket = try open(folder, log) { question, tell in handle.ask(question, tell: tell) }
         control.start()
@@ -36,7 +40,7 @@ enum ServeCommand {
     }
 
     private static func make(
-        _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log
+        _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log, _ reload: ConfigReload
     ) throws(CommandFailure) -> Server {
         let store: SQLiteStore
         do throws(StoreError) {
@@ -46,10 +50,8 @@ enum ServeCommand {
         }
         do throws(NetError) {
             let server: Server = try Server(
-                config: config, store: store, retention: config.retention, metrics: metrics, log: log
-            ) {
-                log.info("server.reload", ["note": "there is nothing to read anew"])
-            }
+                config: config, store: store, retention: config.retention, metrics: metrics, log: log,
+                reload: { reload.reload() })
             try server.watchSignals()
             return server
         } catch {

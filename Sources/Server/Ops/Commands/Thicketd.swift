@@ -56,7 +56,8 @@ public enum Thicketd {
         // What is made from here on is for the owner only.
         umask(0o077)
         switch call.command.name {
-        case "serve": try ServeCommand.run(loaded)
+        case "serve":
+            try ServeCommand.run(loaded) { () throws(CommandFailure) in try load(call, environment, isRunning: true) }
         case "app create": try AdminCommands.createApp(call, loaded.config)
         case "token create": try AdminCommands.createToken(call, loaded.config)
         case "token import": try TokenImportCommand.run(call, loaded.config)
@@ -72,7 +73,10 @@ public enum Thicketd {
     }
 
     /// The settings of this call, from all places.
-    static func load(_ call: Invocation, _ environment: [String: String]) throws(CommandFailure) -> LoadedConfig {
+    /// - Parameter isRunning: a server reads them again: then the error says nothing of what was not done.
+    static func load(
+        _ call: Invocation, _ environment: [String: String], isRunning: Bool = false
+    ) throws(CommandFailure) -> LoadedConfig {
         var file: ConfigLoader.File?
         if let path: String = call.value("config") ?? environment["THICKET_CONFIG"], !path.isEmpty {
             guard let text: String = FileText.read(path, bytesMax: 1 << 20) else {
@@ -88,6 +92,7 @@ public enum Thicketd {
         do throws(ConfigError) {
             return try ConfigLoader().load(flags: flags, environment: environment, file: file)
         } catch {
+            if isRunning { throw CommandFailure(error.problems.joined(separator: "; "), .usage) }
             throw CommandFailure(
                 error.problems.joined(separator: "\nthicketd: ")
                     + "\nNothing was done. 'thicketd serve --help' lists the settings.", .usage)

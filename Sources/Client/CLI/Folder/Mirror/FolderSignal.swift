@@ -1,5 +1,10 @@
-import Glibc
 import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// Tells that something in a folder may have changed.
 protocol FolderSignal: Sendable {
@@ -45,11 +50,12 @@ final class PollingSignal: FolderSignal {
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
         var byte: UInt8 = 0
-        _ = Glibc.write(pipeEnds.write, &byte, 1)
+        _ = write(pipeEnds.write, &byte, 1)
     }
 }
 
 #if os(Linux)
+    // Linux only: inotify; on Apple platforms: PollingSignal looks at regular times until FSEvents are behind the protocol.
     /// The kernel tells; a look now and then besides, because network file systems do not tell everything.
     final class InotifySignal: FolderSignal {
         private let watch: Int32

@@ -1,0 +1,49 @@
+import Synchronization
+
+/// What `thicketd serve` does at SIGHUP: reads the settings again from the places of its start, and tells what changes.
+final class ConfigReload: Sendable {
+    private let running: Mutex<ServerConfig>
+    private let read: @Sendable () throws(CommandFailure) -> LoadedConfig
+    private let log: Log
+
+    /// - Parameter read: the settings from flags, environment and file, as at the start.
+    init(
+        running: ServerConfig, log: Log, read: @escaping @Sendable () throws(CommandFailure) -> LoadedConfig
+    ) {
+        self.running = Mutex(running)
+        self.read = read
+        self.log = log
+    }
+
+    /// Gives what is to be in force now; nil when the settings cannot be used: then everything stays as it is.
+    ///
+    /// The log's level changes here, and so that the lines about the change are written in either level.
+    func reload() -> ServerConfig? {
+        let fresh: ServerConfig
+        do throws(CommandFailure) {
+            fresh = try read().config
+        } catch {
+            log.error("config.reload_failed", ["error": .text(error.text), "note": "the settings stay as they were"])
+            return nil
+        }
+        let change: ConfigChange = running.withLock { (running: inout ServerConfig) in
+            let change: ConfigChange = .init(from: running, to: fresh)
+            running = change.config
+            return change
+        }
+        log.setLevel(min(log.level, change.config.logLevel))
+        for entry: ConfigChange.Entry in change.applied {
+            log.info(
+                "config.changed", ["setting": .text(entry.name), "from": .text(entry.before), "to": .text(entry.after)])
+        }
+        for entry: ConfigChange.Entry in change.waiting {
+            log.warning(
+                "config.needs_restart",
+                ["setting": .text(entry.name), "from": .text(entry.before), "to": .text(entry.after)])
+        }
+        log.info(
+            "server.reload", ["changed": .int(change.applied.count), "needing_restart": .int(change.waiting.count)])
+        log.setLevel(change.config.logLevel)
+        return change.config
+    }
+}

@@ -1,0 +1,63 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketProcesses
+import ThicketProtocol
+
+@testable import ThicketCLI
+
+/// A mirror at work while others edit the same bucket.
+@Suite("thicket mirror: others edit at the same moment")
+struct MirrorRaceTests {
+    private let folder: TemporaryFolder = .init("race")
+
+    @Test("an object that is edited at the moment its file is found deleted stays, and comes back as a file")
+    func editedWhileRemoved() async throws {
+        var options: SessionOptions = .init()
+        options.startsOnline = false
+        let session: Session = try await Thicket.connect(
+            server: "http://127.0.0.1:9", app: "app", token: "token", options: options)
+        let bucket: Bucket = try await session.bucket("notes")
+        let open: OpenBucket = .init(
+            session: session, bucket: bucket, name: "notes", server: "http://127.0.0.1:9", timeout: .seconds(10),
+            isKept: true)
+        let state: MirrorState = try .init(
+            directory: folder.path, server: open.server, app: "app", bucket: open.name)
+        let mirror: Mirror = .init(directory: folder.path, open: open, state: state, isOnce: true)
+        try await mirror.markComplete()
+        let names: [String] = (100..<400).map { "k\($0).txt" }
+        for name: String in names { try Files.replace("\(folder.path)/\(name)", Array("first".utf8), mode: 0o644) }
+        _ = try await mirror.round(nil)
+        #expect(try await bucket.keys().count == names.count)
+
+        for name: String in names { unlink("\(folder.path)/\(name)") }
+        // Whenever an object is removed, the one behind it is edited a few calls later: so edits fall before, behind and
+        // between all that the mirror does about an object.
+        let events: AsyncStream<BucketEvent> = await bucket.changes
+        let editor: Task<[String], any Error> = Task {
+            var edited: [String] = []
+            for await event: BucketEvent in events {
+                if case .changed(let change) = event, change.key == "end" { break }
+                guard case .removed(let removal) = event, let place: Int = names.firstIndex(of: removal.key),
+                    place + 1 < names.count
+                else { continue }
+                for _ in 0..<(edited.count % 12) { _ = try await bucket.get("end") }
+                try await bucket.set(names[place + 1], to: ["text": "edited"])
+                edited.append(names[place + 1])
+            }
+            return edited
+        }
+        _ = try await mirror.round(nil)
+        try await bucket.set("end", to: ["n": 1])
+        let edited: [String] = try await editor.value
+        #expect(edited.count > names.count / 4)
+        for name: String in edited {
+            #expect(try await bucket.get(name) == ["text": "edited"], "the edit of \(name) was removed with it")
+        }
+        _ = try await mirror.round(nil)
+        for name: String in edited {
+            #expect(Files.read("\(folder.path)/\(name)", bytesMax: 100) == .bytes(Array("edited".utf8)), "\(name)")
+        }
+        await session.close()
+    }
+}

@@ -1,0 +1,58 @@
+import Glibc
+import Synchronization
+import Testing
+import ThicketClient
+import ThicketProtocol
+
+/// What a program may rely on that closes its session and ends.
+@Suite("The end of a session", .timeLimit(.minutes(1)))
+struct CloseTests {
+    /// A transport that connects to nothing and tells when it goes.
+    private final class Watched: Transport {
+        private let onEnd: @Sendable () -> Void
+        init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+        deinit { onEnd() }
+        func connect() {}
+        func send(_ text: [UInt8]) {}
+        func close() {}
+        func events(limit: Int) -> [TransportEvent] { [] }
+        func wait(wake: Int32, milliseconds: Int32) {
+            var watched: pollfd = .init(fd: wake, events: Int16(POLLIN), revents: 0)
+            _ = poll(&watched, 1, milliseconds)
+        }
+    }
+
+    private final class Count: Sendable {
+        let value: Atomic<Int> = .init(0)
+    }
+
+    @Test("when close returns the transport is gone, with all that its libraries keep; the closed session still answers")
+    func transportIsGone() async throws {
+        let gone: Count = .init()
+        let engine: SyncEngine = .init(loop: try EngineLoop())
+        try await engine.start(
+            options: SyncOptions(app: AppID("app"), token: "token"), makeStore: { MemoryLocalStore() },
+            makeTransport: { Watched { gone.value.add(1, ordering: .sequentiallyConsistent) } })
+        let session: Session = .init(engine: engine)
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.set("a", to: ["n": 1])
+        #expect(gone.value.load(ordering: .sequentiallyConsistent) == 0)
+        await session.close()
+        #expect(gone.value.load(ordering: .sequentiallyConsistent) == 1)
+        await #expect(throws: ClientError.self) { try await notes.get("a") }
+        await session.close()
+        #expect(await session.currentStatus == .offline(.closed))
+    }
+
+    @Test("a session that nobody holds any more ends its transport too")
+    func dropped() async throws {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+        do {
+            let engine: SyncEngine = .init(loop: try EngineLoop())
+            try await engine.start(
+                options: SyncOptions(app: AppID("app"), token: "token"), makeStore: { MemoryLocalStore() },
+                makeTransport: { Watched { continuation.finish() } })
+        }
+        for await _ in stream {}
+    }
+}

@@ -1,0 +1,63 @@
+import Testing
+import ThicketTestSupport
+
+@testable import ThicketClient
+
+/// What stands between frames and a socket that takes only a part of them.
+@Suite("Frames on their way out")
+struct SendBufferTests {
+    /// A socket that takes what it likes, and that insists, as OpenSSL does, on the very same bytes at the very same
+    /// place after it took nothing.
+    private struct PickySocket {
+        private(set) var taken: [UInt8] = []
+        private(set) var refusals: Int = 0
+        private(set) var moved: Int = 0
+        private var owed: (place: UnsafeRawPointer?, bytes: [UInt8])?
+        private var random: SeededRandom
+
+        init(seed: UInt64) { random = SeededRandom(seed: seed) }
+
+        mutating func offer(_ bytes: UnsafeRawBufferPointer) -> SendBuffer.Taken {
+            if let owed, owed.place != bytes.baseAddress || owed.bytes != Array(bytes) { moved += 1 }
+            owed = nil
+            guard Int.random(in: 0..<3, using: &random) > 0 else {
+                refusals += 1
+                owed = (bytes.baseAddress, Array(bytes))
+                return .nothing
+            }
+            let count: Int = Int.random(in: 1...bytes.count, using: &random)
+            taken += bytes.prefix(count)
+            return .bytes(count)
+        }
+    }
+
+    @Test("every byte goes out once and in order, and what was refused is offered again unmoved", arguments: 1...40)
+    func property(seed: UInt64) {
+        var random: SeededRandom = .init(seed: seed)
+        var socket: PickySocket = .init(seed: seed &* 977)
+        var buffer: SendBuffer = .init()
+        var wanted: [UInt8] = []
+        for number: Int in 0..<200 {
+            let frame: [UInt8] = .init(
+                repeating: UInt8(truncatingIfNeeded: number), count: Int.random(in: 0...5_000, using: &random))
+            buffer.append(frame)
+            wanted += frame
+            if Bool.random(using: &random) {
+                #expect(buffer.flush { socket.offer($0) }, "seed \(seed)")
+            }
+        }
+        while !buffer.isEmpty { #expect(buffer.flush { socket.offer($0) }, "seed \(seed)") }
+        #expect(socket.taken == wanted, "seed \(seed)")
+        #expect(socket.moved == 0 && socket.refusals > 0, "seed \(seed): \(socket.moved) of \(socket.refusals)")
+    }
+
+    @Test("a broken socket is told at once, and an emptied buffer offers nothing")
+    func broken() {
+        var buffer: SendBuffer = .init()
+        buffer.append([1, 2, 3])
+        #expect(!buffer.flush { _ in .broken })
+        buffer.clear()
+        #expect(buffer.isEmpty)
+        #expect(buffer.flush { _ in .broken })
+    }
+}

@@ -1,0 +1,73 @@
+import Glibc
+import Testing
+import ThicketProcesses
+import ThicketReplay
+
+/// `thicket-demo` as a newcomer runs it: a process, with its exit code and what it says.
+@Suite("thicket-demo")
+struct DemoTests {
+    private let folder: TemporaryFolder = .init("demo")
+
+    private func run(_ words: [String]) throws -> ChildProcess.Outcome {
+        let program: String = Programs.thicketd.dropLast("thicketd".count) + "thicket-demo"
+        return try ChildProcess.run([program] + words, variables: ["SWIFT_BACKTRACE": "enable=no"], seconds: 120)
+    }
+
+    private func write(_ name: String, _ bytes: [UInt8]) throws -> String {
+        let path: String = folder.path + "/" + name
+        let file: Int32 = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw ProcessError("cannot write \(path)") }
+        defer { close(file) }
+        guard Glibc.write(file, bytes, bytes.count) == bytes.count else { throw ProcessError("cannot write \(path)") }
+        return path
+    }
+
+    private static let text: String = """
+        Two people write about an oak.
+
+        It stands behind the house, é, and 🌲 is its neighbour.
+
+        Nobody knows how old it is. The third paragraph is longer than the others, so that both have work.
+        """
+
+    @Test("a made session ends in MATCH, with a clean store and exit code 0, the server killed twice on the way")
+    func match() throws {
+        var generator: TraceGenerator = .init(seed: 7, texts: [Self.text])
+        let path: String = try write("session.json.gz", Gzip.pack(generator.make(editsMin: 700).json()))
+        let outcome: ChildProcess.Outcome = try run(["--fast", path])
+        #expect(outcome.code == 0, "\(outcome)")
+        let lines: [Substring] = outcome.output.split(separator: "\n")
+        #expect(lines.last?.hasPrefix("MATCH:") == true, "\(outcome.output)")
+        #expect(lines.contains { $0.hasPrefix("thicketd check: clean") }, "\(outcome.output)")
+        #expect(outcome.output.ranges(of: "killed").count >= 2, "\(outcome.output)")
+    }
+
+    @Test("a trace that is missing, damaged or of another kind is named, and nothing else is printed; exit code 1")
+    func badTraces() throws {
+        let table: [(path: String, says: String)] = [
+            (folder.path + "/none.json", "cannot read the trace '\(folder.path)/none.json'"),
+            (try write("words.json", Array("no json".utf8)), "the trace is not JSON"),
+            (try write("cut.json.gz", Array(Gzip.pack(Array("{}".utf8)).dropLast(9))), "not a whole gzip file"),
+            (try write("empty.json", Array("{}".utf8)), "field 'endContent' is missing"),
+            (
+                try write("parent.json", Array(Self.badParent.utf8)),
+                "transaction 0 of the trace: a parent does not stand before it"
+            ),
+            (
+                try write("one.json", Array(#"{"startContent":"","endContent":"","txns":[]}"#.utf8)),
+                "a concurrent trace of two people"
+            ),
+        ]
+        for (path, says) in table {
+            let outcome: ChildProcess.Outcome = try run(["--fast", path])
+            #expect(outcome.code == 1 && outcome.output.isEmpty, "\(path): \(outcome)")
+            #expect(outcome.errors.hasPrefix("demo: ") && outcome.errors.contains(says), "\(outcome.errors)")
+            #expect(outcome.errors.split(separator: "\n").count == 1, "\(outcome.errors)")
+        }
+        let option: ChildProcess.Outcome = try run(["--slow"])
+        #expect(option.code == 1 && option.errors.contains("there is no option --slow"))
+    }
+
+    private static let badParent: String =
+        #"{"kind":"concurrent","numAgents":2,"endContent":"","txns":[{"agent":0,"parents":[3],"patches":[]}]}"#
+}
