@@ -26,7 +26,8 @@ struct CloseTests {
         let value: Atomic<Int> = .init(0)
     }
 
-    @Test("when close returns the transport is gone, with all that its libraries keep; the closed session still answers")
+    @Test(
+        "when close returns the transport is gone, with all that its libraries keep; the closed session still answers")
     func transportIsGone() async throws {
         let gone: Count = .init()
         let engine: SyncEngine = .init(loop: try EngineLoop())

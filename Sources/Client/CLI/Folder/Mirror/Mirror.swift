@@ -218,10 +218,8 @@ actor Mirror {
 
     private func remove(_ object: JSONObject, _ key: String) async throws(Failure) {
         let isDone: Bool = try await trying("cannot remove \(open.name)/\(key)") { () throws(ClientError) in
-            // Between the two looks somebody may have changed it: then it stays.
-            guard try await open.bucket.get(key) == object else { return false }
-            try await open.bucket.remove(key)
-            return true
+            // Somebody may have changed it since it was looked at: then it stays, and comes back as a file.
+            try await open.bucket.remove(key) { $0 == object }
         }
         guard isDone else { return }
         let name: String = state[key]?.file.name ?? key
