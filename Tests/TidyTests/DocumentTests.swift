@@ -150,7 +150,7 @@ struct DocumentTests {
         let paragraph: Substring = text[start.lowerBound...]
         let end: String.Index = paragraph.firstRange(of: "\n\n")?.lowerBound ?? paragraph.endIndex
         let sentence: Range<Substring.Index> = try #require(
-            paragraph[..<end].firstRange(of: "wait for the next start"))
+            paragraph[..<end].firstRange(of: "wait for the next"))
         let names: [Substring] =
             paragraph[..<sentence.lowerBound].split(separator: ".").last?.split(separator: "`") ?? []
         let waiting: Set<String> = Set(names.map(String.init).filter { ServerSettings.all.map(\.name).contains($0) })

@@ -1,0 +1,91 @@
+import Testing
+import ThicketClient
+import ThicketProcesses
+import ThicketServer
+import ThicketTestServer
+
+/// HTTP proxies between client and server, of another make.
+@Suite("HTTP proxies", .timeLimit(.minutes(2)))
+struct ProxyTests {
+    @Test("a proxy is asked for a tunnel and nothing else, also without TLS")
+    func tunnel() async throws {
+        let bench: TransportBench = try .init()
+        let proxy: (process: ChildProcess, port: Int) = try TransportBench.proxy(["connect"])
+        let (session, notes) = try await bench.session(
+            "http://127.0.0.1:\(bench.server.port)", proxy: "http://127.0.0.1:\(proxy.port)")
+        try await bench.roundTrip(session, notes)
+        try proxy.process.wait(for: "CONNECT 127.0.0.1:\(bench.server.port) HTTP/1.1\nthrough")
+        await session.close()
+        bench.server.abort()
+    }
+
+    @Test(
+        "TLS goes through the tunnel to the server, whose certificate is the one that counts",
+        .enabled(if: TransportBench.hasOpenSSL, "the command openssl is missing: apt install openssl"))
+    func secureTunnel() async throws {
+        let bench: TransportBench = try .init()
+        let authority: String = try bench.authority("ours")
+        let secured: (process: ChildProcess, port: Int) = try bench.secured(
+            by: "ours", for: "IP:127.0.0.1")
+        let proxy: (process: ChildProcess, port: Int) = try TransportBench.proxy(["connect"])
+        let (session, notes) = try await bench.session(
+            "https://127.0.0.1:\(secured.port)", certificates: authority,
+            proxy: "http://127.0.0.1:\(proxy.port)")
+        try await bench.roundTrip(session, notes)
+        try proxy.process.wait(for: "CONNECT 127.0.0.1:\(secured.port) HTTP/1.1\nthrough")
+        try secured.process.wait(for: "secured")
+        await session.close()
+        bench.server.abort()
+    }
+
+    @Test(
+        "a proxy gets the name and password of its address; wrong or missing ones are told as what they are"
+    )
+    func credentials() async throws {
+        let bench: TransportBench = try .init()
+        let proxy: (process: ChildProcess, port: Int) = try TransportBench.proxy([
+            "connect", "--user", "ann:se:cr@t",
+        ])
+        let address: String = "http://127.0.0.1:\(bench.server.port)"
+        let (session, notes) = try await bench.session(
+            address, proxy: "http://ann:se%3Acr%40t@127.0.0.1:\(proxy.port)")
+        try await bench.roundTrip(session, notes)
+        await session.close()
+        for user: String in ["", "ann:wrong@"] {
+            let (stranger, _) = try await bench.session(
+                address, proxy: "http://\(user)127.0.0.1:\(proxy.port)")
+            let reason: String = try await TransportBench.reason(stranger)
+            #expect(
+                reason.contains("proxy") && reason.contains("407") && reason.contains("password"),
+                "\(reason)")
+            #expect(!reason.contains("wrong"), "a password is not shown: \(reason)")
+            await stranger.close()
+        }
+        bench.server.abort()
+    }
+
+    @Test(
+        "a proxy that refuses, and one that is not there, are told as the proxy's trouble",
+        arguments: [403, 502])
+    func refusal(code: Int) async throws {
+        let bench: TransportBench = try .init()
+        let proxy: (process: ChildProcess, port: Int) = try TransportBench.proxy([
+            "connect", "--refuse", "\(code)",
+        ])
+        let address: String = "http://127.0.0.1:\(bench.server.port)"
+        let (session, notes) = try await bench.session(address, proxy: "http://127.0.0.1:\(proxy.port)")
+        let reason: String = try await TransportBench.reason(session)
+        #expect(reason.contains("proxy") && reason.contains("\(code)"), "\(reason)")
+        try await notes.set("kept", to: ["n": 1])
+        #expect(try await notes.pendingCount == 1)
+        await session.close()
+        proxy.process.signal(9)
+        _ = try proxy.process.finish()
+        let (lonely, _) = try await bench.session(address, proxy: "http://127.0.0.1:\(proxy.port)")
+        let gone: String = try await TransportBench.reason(lonely)
+        #expect(gone.contains("\(proxy.port)"), "\(gone)")
+        await lonely.close()
+        #expect(bench.server.metrics.connectionsAccepted.value == 0)
+        bench.server.abort()
+    }
+}

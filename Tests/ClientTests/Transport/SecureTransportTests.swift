@@ -1,0 +1,114 @@
+import Testing
+import ThicketClient
+import ThicketProcesses
+import ThicketServer
+import ThicketTestServer
+
+/// TLS as libcurl does it for us: whom it trusts and whom not, and that nothing is lost in records half sent.
+@Suite(
+    "TLS", .timeLimit(.minutes(2)),
+    .enabled(if: TransportBench.hasOpenSSL, "the command openssl is missing: apt install openssl"))
+struct SecureTransportTests {
+    @Test("a server whose authority is named is trusted, and large objects go both ways")
+    func trusted() async throws {
+        let bench: TransportBench = try .init()
+        let authority: String = try bench.authority("ours")
+        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+            by: "ours", for: "IP:127.0.0.1")
+        let (session, notes) = try await bench.session(
+            "https://127.0.0.1:\(proxy.port)", certificates: authority)
+        try await bench.roundTrip(session, notes)
+        await session.close()
+        bench.server.abort()
+    }
+
+    @Test(
+        "an authority that is not known is refused, by name of the trouble, before a byte reaches the server"
+    )
+    func unknownAuthority() async throws {
+        let bench: TransportBench = try .init()
+        _ = try bench.authority("theirs")
+        let other: String = try bench.authority("ours")
+        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+            by: "theirs", for: "IP:127.0.0.1")
+        // The system's authorities, and one of our own that did not sign this.
+        for certificates: String? in [nil, other] {
+            let (session, notes) = try await bench.session(
+                "https://127.0.0.1:\(proxy.port)", certificates: certificates)
+            let reason: String = try await TransportBench.reason(session)
+            #expect(reason.contains("certificate"), "\(reason)")
+            try await notes.set("kept", to: ["n": 1])
+            #expect(try await notes.pendingCount == 1)
+            await session.close()
+        }
+        #expect(bench.server.metrics.receivedBytes.value == 0)
+        bench.server.abort()
+    }
+
+    @Test(
+        "a certificate for another host is refused, with the host named, though its authority is trusted"
+    )
+    func wrongHost() async throws {
+        let bench: TransportBench = try .init()
+        let authority: String = try bench.authority("ours")
+        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+            by: "ours", for: "DNS:other.example")
+        let (session, _) = try await bench.session(
+            "https://127.0.0.1:\(proxy.port)", certificates: authority)
+        let reason: String = try await TransportBench.reason(session)
+        #expect(reason.contains("certificate") && reason.contains("127.0.0.1"), "\(reason)")
+        await session.close()
+        #expect(bench.server.metrics.receivedBytes.value == 0)
+        bench.server.abort()
+    }
+
+    @Test("a file of certificates that is not there is told, not passed over")
+    func missingFile() async throws {
+        let bench: TransportBench = try .init()
+        _ = try bench.authority("ours")
+        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+            by: "ours", for: "IP:127.0.0.1")
+        let (session, _) = try await bench.session(
+            "https://127.0.0.1:\(proxy.port)", certificates: bench.folder.path + "/none.pem")
+        let reason: String = try await TransportBench.reason(session)
+        #expect(reason.contains("none.pem"), "\(reason)")
+        await session.close()
+        bench.server.abort()
+    }
+
+    @Test(
+        "records that go out piece by piece, with more edits made meanwhile, arrive whole on one connection"
+    )
+    func pieces() async throws {
+        let bench: TransportBench = try .init()
+        let authority: String = try bench.authority("ours")
+        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+            by: "ours", for: "IP:127.0.0.1")
+        let relay: SlowRelay = try .init(to: proxy.port)
+        defer { relay.stop() }
+        relay.allow(up: .max / 2, down: .max / 2)
+        let (session, notes) = try await bench.session(
+            "https://127.0.0.1:\(relay.port)", certificates: authority)
+        try await notes.waitUntilSynced(timeout: .seconds(30))
+        // From here on the way up is narrow: the socket takes a part and then says that it takes no more.
+        relay.restrict(up: 0)
+        let text: String = String(repeating: "abcdefghij", count: 25_000)
+        for number: Int in 0..<10 {
+            try await notes.set("k\(number)", to: ["t": .string("\(number) " + text)])
+            let step: Int = 10_000 * (number + 1)
+            relay.allow(up: step, down: 0)
+            try relay.waitUntilUsed()
+        }
+        relay.allow(up: .max / 2, down: 0)
+        try await notes.waitUntilSynced(timeout: .seconds(60))
+        #expect(relay.connectionCount == 1)
+        let (plain, copy) = try await bench.session("http://127.0.0.1:\(bench.server.port)")
+        try await copy.waitUntilSynced(timeout: .seconds(30))
+        for number: Int in 0..<10 {
+            #expect(try await copy.get("k\(number)") == ["t": .string("\(number) " + text)])
+        }
+        await session.close()
+        await plain.close()
+        bench.server.abort()
+    }
+}

@@ -1,0 +1,121 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketProcesses
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+/// A server in this process, and what stands between it and a client: proxies of another make, certificates.
+final class TransportBench {
+    let server: TestServer
+    let folder: ThicketProcesses.TemporaryFolder = .init("transport")
+
+    init() throws { server = try TestServer(store: MemoryStore.forTests()) }
+
+    /// A session with the server at `address`, its bucket `notes` opened.
+    func session(
+        _ address: String, certificates: String? = nil, proxy: String? = nil
+    ) async throws -> (session: Session, notes: Bucket) {
+        var options: SessionOptions = .init()
+        options.certificateFile = certificates
+        options.proxy = proxy
+        let session: Session = try await Thicket.connect(
+            server: address, app: "app", token: "ann-token", options: options)
+        return (session, try await session.bucket("notes"))
+    }
+
+    /// Why a session cannot connect, in the words for a person.
+    static func reason(_ session: Session) async throws -> String {
+        for await status: SyncStatus in await session.status {
+            switch status {
+            case .offline(.unreachable(let text)): return text
+            case .connecting: continue
+            default: throw TransportFailure("it is connected: \(status)")
+            }
+        }
+        throw TransportFailure("the session ended")
+    }
+
+    /// Writes an object through the session and reads it through a plain one.
+    func roundTrip(_ session: Session, _ notes: Bucket) async throws {
+        // Larger than one TLS record and than what a socket takes at once.
+        let long: String = String(repeating: "0123456789é", count: 60_000)
+        try await notes.set("long", to: ["t": .string(long)])
+        try await notes.waitUntilSynced(timeout: .seconds(30))
+        let (plain, copy): (Session, Bucket) = try await self.session("http://127.0.0.1:\(server.port)")
+        try await copy.waitUntilSynced(timeout: .seconds(30))
+        #expect(try await copy.get("long")?["t"]?.stringValue?.utf8.elementsEqual(long.utf8) == true)
+        var events: AsyncStream<BucketEvent>.Iterator = await notes.changes.makeAsyncIterator()
+        try await copy.set("back", to: ["t": .string(long)])
+        guard case .changed(let change)? = await events.next() else {
+            throw TransportFailure("nothing came back")
+        }
+        #expect(change.key == "back")
+        #expect(try await notes.get("back")?["t"]?.stringValue?.utf8.elementsEqual(long.utf8) == true)
+        await plain.close()
+    }
+
+    // MARK: Proxies
+
+    private static let python: String = "/usr/bin/python3"
+    private static let script: String =
+        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        + "/InteropTests/proxies.py"
+
+    /// A proxy and the port that it listens on.
+    static func proxy(_ words: [String]) throws -> (process: ChildProcess, port: Int) {
+        let process: ChildProcess = try .init([python, script] + words)
+        let line: String = try process.firstLine()
+        guard let port: Int = Int(line) else { throw TransportFailure("'\(line)' is no port") }
+        return (process, port)
+    }
+
+    // MARK: Certificates
+
+    static var hasOpenSSL: Bool { access("/usr/bin/openssl", X_OK) == 0 }
+
+    /// A certificate authority of our own: the file that clients trust.
+    func authority(_ name: String) throws -> String {
+        try openSSL([
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+            "-days", "2",
+            "-keyout", file("\(name).key"), "-out", file("\(name).pem"), "-subj",
+            "/CN=Thicket test \(name)",
+        ])
+        return file("\(name).pem")
+    }
+
+    /// A TLS proxy before the server, with a certificate for `subject` (such as `IP:127.0.0.1`) by that authority.
+    func secured(by authority: String, for subject: String) throws -> (
+        process: ChildProcess, port: Int
+    ) {
+        let name: String = subject.filter { $0.isLetter || $0.isNumber }
+        try openSSL([
+            "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+            file("\(name).key"), "-out", file("\(name).csr"), "-subj", "/CN=thicket",
+            "-addext", "subjectAltName=\(subject)",
+        ])
+        try openSSL([
+            "x509", "-req", "-in", file("\(name).csr"), "-CA", file("\(authority).pem"), "-CAkey",
+            file("\(authority).key"), "-set_serial", "\(name.count)", "-days", "2", "-copy_extensions",
+            "copy", "-out",
+            file("\(name).pem"),
+        ])
+        return try Self.proxy(["tls", file("\(name).pem"), file("\(name).key"), String(server.port)])
+    }
+
+    private func file(_ name: String) -> String { folder.path + "/" + name }
+
+    private func openSSL(_ words: [String]) throws {
+        let outcome: ChildProcess.Outcome = try ChildProcess.run(["/usr/bin/openssl"] + words)
+        guard outcome.code == 0 else {
+            throw TransportFailure("openssl \(words[0]): \(outcome.errors)")
+        }
+    }
+}
+
+struct TransportFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
