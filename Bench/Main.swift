@@ -24,6 +24,8 @@ struct Bench {
             { try Peers().run() }
         ),
         ("hostile", "another tenant's changes while one behaves badly, attack by attack", { try hostile() }),
+        ("restart", "start with 100,000 objects, clean and after SIGKILL", { try restart(objects: 100_000) }),
+        ("cold", "first change in a bucket with 1,000,000 changes", { try coldBucket(changes: 1_000_000) }),
         ("traces", "recorded typing sessions, whole, through real clients", { try await traces() }),
     ]
 

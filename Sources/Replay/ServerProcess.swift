@@ -43,14 +43,14 @@ public final class ServerProcess {
     public func start() throws(ReplayError) {
         process = try Self.spawn(
             [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"] + settings)
-        for _ in 0..<1_000 {
+        for _ in 0..<10_000 {
             if Self.accepts(port) { return }
             var status: Int32 = 0
             if let process, waitpid(process, &status, WNOHANG) == process {
                 self.process = nil
                 throw ReplayError("thicketd ended at once (status \(status)): its message is above")
             }
-            usleep(10_000)
+            usleep(1_000)
         }
         throw ReplayError("thicketd does not listen on port \(port) after 10 s")
     }

@@ -10,7 +10,8 @@ public enum ThicketServer {
 /// The server: event loop, hub, shard, readers and keeper, put together over one store.
 ///
 /// Threads: the one that calls `run` is the loop's and has the network, the sessions and the feeds; `shard` decides and
-/// writes; `reader-N` read; `keeper` plans retention and segments. Values cross between them, never objects.
+/// writes; `reader-N` read; `keeper` plans retention and segments; `checker` now and
+/// then reads the file. Values cross between them, never objects.
 public final class Server {
     private let config: ServerConfig
     private let store: any Store
@@ -69,6 +70,8 @@ public final class Server {
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
         ) { answers.post($0) }
         let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
+        let checker: ServerChecker = .init(
+            store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
         let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, readers: readers, keeper: keeper,
@@ -77,6 +80,7 @@ public final class Server {
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
         loop.run()
         health.stop()
+        checker.finish()
         keeper.finish()
         readers.finish()
         shard.finish()

@@ -8,10 +8,12 @@ struct CrashTests {
     func kills() throws {
         var settings: CrashTest.Settings = .init()
         settings.seed = UInt64.random(in: 0...UInt64.max)
+        settings.keptChanges = 100
         let result: CrashTest.Result = try CrashTest(settings).run()
         #expect(result.faults.isEmpty, "seed \(settings.seed): \(result.faults.prefix(10))")
         #expect(result.lost == 0)
         #expect(result.rounds == 3 && result.acknowledged > 50, "\(result.summary)")
+        #expect(result.backupsBegun == 3)
     }
 
     @Test("a disk that forgets what was synced is found out")

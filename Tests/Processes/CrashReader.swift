@@ -3,18 +3,23 @@ import ThicketProtocol
 /// Follows one bucket's log from its beginning, once, and knows by it what the bucket must hold.
 final class CrashReader {
     private let app: String
-    private let bucket: String
     private let token: String
     private var cv: String?
     /// Every ccid of the log.
     private(set) var seen: Set<String> = []
+    /// Retention has cut what was not read yet: `seen` has a gap.
+    private(set) var hasGap: Bool = false
     /// What must not be.
     private(set) var faults: [String] = []
     private var objects: [String: JSONObject] = [:]
     private var versions: [String: Version] = [:]
 
-    init(app: String, bucket: String, token: String) {
-        (self.app, self.bucket, self.token) = (app, bucket, token)
+    let bucket: String
+    private let mayHaveGaps: Bool
+
+    /// - Parameter mayHaveGaps: retention cuts the log faster than it is read.
+    init(app: String, bucket: String, token: String, mayHaveGaps: Bool) {
+        (self.app, self.bucket, self.token, self.mayHaveGaps) = (app, bucket, token, mayHaveGaps)
     }
 
     /// Reads the log from where it stopped last time to its end. Nobody may be writing.
@@ -38,13 +43,55 @@ final class CrashReader {
                 }
             }
             guard let events: [ChangeEvent] else {
-                throw ProcessError("\(bucket): the server does not know its own cv")
+                guard mayHaveGaps else { throw ProcessError("\(bucket): the server does not know its own cv") }
+                return try beginAnew(socket)
             }
             for event: ChangeEvent in events {
                 guard case .applied(let change) = event else { continue }
                 take(change)
             }
         }
+    }
+
+    /// As every client does whose cv is unknown: the index is the new beginning.
+    private func beginAnew(_ socket: WireSocket) throws(ProcessError) {
+        hasGap = true
+        objects.removeAll()
+        var mark: String = ""
+        var listed: [IndexPage.Entry] = []
+        while true {
+            let page: IndexPage = try page(socket, "0:i:1:\(mark)::500")
+            cv = page.current.text
+            listed += page.entries
+            guard let next: String = page.mark else { break }
+            mark = next
+        }
+        for entry: IndexPage.Entry in listed {
+            let key: String = entry.key.text
+            if let before: Version = versions[key], entry.version < before {
+                faults.append("\(bucket)/\(key): version \(entry.version) in the index after \(before)")
+            }
+            versions[key] = entry.version
+            objects[key] = entry.data?.object
+        }
+    }
+
+    /// Asks the server for changes that were not seen: one that it knows is refused as a duplicate, any other because
+    /// there is no such object.
+    /// - Returns: those that the server does not know.
+    func unknown(_ ccids: Set<String>, port: UInt16) throws(ProcessError) -> Set<String> {
+        let socket: WireSocket = try connect(port)
+        var unknown: Set<String> = []
+        for ccid: String in ccids.sorted() {
+            socket.send("0:c:{\"clientid\":\"reader\",\"id\":\"no-such-object\",\"o\":\"-\",\"ccid\":\"\(ccid)\"}")
+            let code: Int = try socket.next { (message: ServerMessage) -> Int? in
+                guard case .channel(0, .changes(let events)) = message else { return nil }
+                for case .refused(let refusal) in events { return refusal.error }
+                return nil
+            }
+            if code == ErrorCode.duplicateChange.rawValue { seen.insert(ccid) } else { unknown.insert(ccid) }
+        }
+        return unknown
     }
 
     /// Compares what the log says with what the index gives, object by object.

@@ -1,3 +1,4 @@
+import Glibc
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -13,6 +14,8 @@ public struct CrashTest {
         public var buckets: Int = 3
         /// Shortest and longest time from the first acknowledgement of a round to the crash, in milliseconds.
         public var loadMilliseconds: ClosedRange<Int> = 50...400
+        /// Newest changes of a bucket that retention leaves; everything older than a second goes.
+        public var keptChanges: Int = 2_000
         /// Called with the data folder after each crash: a test of this test breaks something here.
         public var afterCrash: @Sendable (String) -> Void = { _ in }
         public init() {}
@@ -26,18 +29,25 @@ public struct CrashTest {
         public var lost: Int = 0
         /// Sent again after a crash and known to the server.
         public var foundBefore: Int = 0
+        /// Backups begun under load, and those of them that came to their end: each was opened and checked.
+        public var backupsBegun: Int = 0
+        public var backups: Int = 0
+        /// Log rows that retention had cut by the end.
+        public var cut: Int = 0
         /// Everything that must not be, in words.
         public var faults: [String] = []
         /// One line for people.
         public var summary: String {
             "\(rounds) rounds of SIGKILL: \(acknowledged) changes acknowledged, \(lost) lost, \(foundBefore) sent again "
-                + "and known, \(faults.count) faults"
+                + "and known; \(backups) of \(backupsBegun) backups under load finished, all checked; \(cut) log rows cut; "
+                + "\(faults.count) faults"
         }
     }
 
     private let settings: Settings
     private let report: (String) -> Void
     private let folder: TemporaryFolder = .init("crash")
+    private let copies: TemporaryFolder = .init("crash-copies")
     private static let app: String = "crash"
 
     /// - Parameter report: gets a line for each round.
@@ -53,7 +63,7 @@ public struct CrashTest {
         let token: String = try Daemon.token(folder.path, app: CrashTest.app, user: "crash@example.com")
         let buckets: [String] = (0..<settings.buckets).map { (number: Int) in "bucket-\(number)" }
         let readers: [CrashReader] = buckets.map { (bucket: String) in
-            CrashReader(app: CrashTest.app, bucket: bucket, token: token)
+            CrashReader(app: CrashTest.app, bucket: bucket, token: token, mayHaveGaps: true)
         }
         let writers: [CrashWriter] = (0..<settings.writers).map { (number: Int) in
             CrashWriter(
@@ -61,10 +71,11 @@ public struct CrashTest {
                 seed: random.next())
         }
         for round: Int in 1...settings.rounds {
-            let server: Daemon = try Daemon(folder: folder.path, ["--log-level", "warning"])
+            let server: Daemon = try start()
             for reader: CrashReader in readers { try reader.follow(port: server.port) }
-            judge(writers, readers, &result)
+            try judge(writers, readers, server, &result)
             for writer: CrashWriter in writers { try writer.connect(port: server.port, round: round) }
+            let backup: ChildProcess = try beginBackup(&result)
             let load: Int = Int.random(in: settings.loadMilliseconds, using: &random)
             try loadServer(writers, server, round, milliseconds: load, &random)
             // What was sent last is somewhere between the socket and the disk when the crash comes.
@@ -75,12 +86,14 @@ public struct CrashTest {
                 writer.drop()
             }
             settings.afterCrash(folder.path)
+            try finish(backup, &result, round)
             try check(&result, round)
             result.rounds = round
             report("round \(round): killed after \(load) ms, \(total(writers)) acknowledged so far")
         }
-        try settle(writers, readers, &result)
+        let logged: Int = try settle(writers, readers, &result)
         result.acknowledged = total(writers)
+        result.cut = max(0, result.acknowledged - logged)
         result.foundBefore = writers.reduce(0) { (sum: Int, writer: CrashWriter) in sum + writer.foundBefore }
         result.faults += writers.flatMap(\.faults) + readers.flatMap(\.faults)
         return result
@@ -113,10 +126,11 @@ public struct CrashTest {
     }
 
     /// The last start: everything unanswered is sent again and answered; then logs and indexes are compared.
+    /// - Returns: changes in the log at the end.
     private func settle(
         _ writers: [CrashWriter], _ readers: [CrashReader], _ result: inout Result
-    ) throws(ProcessError) {
-        let server: Daemon = try Daemon(folder: folder.path, ["--log-level", "warning"])
+    ) throws(ProcessError) -> Int {
+        let server: Daemon = try start()
         for writer: CrashWriter in writers { try writer.connect(port: server.port, round: settings.rounds + 1) }
         let patience: Int64 = Steady.milliseconds() + 30_000
         while writers.contains(where: { !$0.unanswered.isEmpty }) {
@@ -132,26 +146,68 @@ public struct CrashTest {
             try reader.follow(port: server.port)
             try reader.compareWithIndex(port: server.port)
         }
-        judge(writers, readers, &result)
+        try judge(writers, readers, server, &result)
         let outcome: ChildProcess.Outcome = try server.terminate()
         if outcome.code != 0 { result.faults.append("SIGTERM: \(outcome)") }
-        try check(&result, settings.rounds + 1)
+        return try check(&result, settings.rounds + 1)
     }
 
-    private func judge(_ writers: [CrashWriter], _ readers: [CrashReader], _ result: inout Result) {
-        var seen: Set<String> = []
-        for reader: CrashReader in readers { seen.formUnion(reader.seen) }
-        for writer: CrashWriter in writers {
-            let lost: Set<String> = writer.acknowledged.subtracting(seen)
-            result.lost += lost.count
-            for ccid: String in lost.sorted().prefix(5) { result.faults.append("\(ccid) was acknowledged and is lost") }
+    private func judge(
+        _ writers: [CrashWriter], _ readers: [CrashReader], _ server: Daemon, _ result: inout Result
+    ) throws(ProcessError) {
+        for reader: CrashReader in readers {
+            var missing: Set<String> = []
+            for writer: CrashWriter in writers where writer.bucket.utf8.elementsEqual(reader.bucket.utf8) {
+                missing.formUnion(writer.acknowledged.subtracting(reader.seen))
+            }
+            if reader.hasGap, !missing.isEmpty { missing = try reader.unknown(missing, port: server.port) }
+            result.lost += missing.count
+            for ccid: String in missing.sorted().prefix(5) {
+                result.faults.append("\(ccid) was acknowledged and is lost")
+            }
         }
     }
 
-    private func check(_ result: inout Result, _ round: Int) throws(ProcessError) {
+    /// A server whose retention cuts at every start.
+    private func start() throws(ProcessError) -> Daemon {
+        try Daemon(
+            folder: folder.path,
+            [
+                "--log-level", "warning", "--log-age-min", "1s", "--log-changes-min", "\(settings.keptChanges)",
+                "--versions-newest", "10", "--versions-sparse", "5",
+            ])
+    }
+
+    // MARK: Backups
+
+    /// Copies the store while changes are made; goes on when the server is killed.
+    private func beginBackup(_ result: inout Result) throws(ProcessError) -> ChildProcess {
+        result.backupsBegun += 1
+        return try ChildProcess(
+            [Programs.thicketd, "backup", copies.path + "/thicket.db", "--data", folder.path])
+    }
+
+    /// A backup that says it is done is sound, with heads, chains and segments.
+    private func finish(_ backup: ChildProcess, _ result: inout Result, _ round: Int) throws(ProcessError) {
+        guard try backup.finish().code == 0 else { return }
+        result.backups += 1
+        let outcome: ChildProcess.Outcome = try Daemon.command(copies.path, ["check"])
+        if outcome.code != 0 {
+            result.faults.append("round \(round): the backup: \(outcome.output.prefix(2_000))\(outcome.errors)")
+        }
+        for name: String in ["", "-wal", "-shm"] { unlink(copies.path + "/thicket.db" + name) }
+    }
+
+    /// - Returns: changes in the log.
+    @discardableResult
+    private func check(_ result: inout Result, _ round: Int) throws(ProcessError) -> Int {
         let outcome: ChildProcess.Outcome = try Daemon.command(folder.path, ["check"])
         if outcome.code != 0 {
             result.faults.append("round \(round): thicketd check: \(outcome.output.prefix(2_000))\(outcome.errors)")
         }
+        // "clean: 3 buckets, 120 objects, 600 changes, …"
+        let words: [Substring] = outcome.output.split(separator: " ")
+        guard let place: Int = words.firstIndex(of: "changes,"), place > 0 else { return 0 }
+        return Int(words[place - 1]) ?? 0
     }
 }

@@ -24,6 +24,9 @@ public struct ServerConfig: Sendable, Equatable {
     /// Threads that read from the store, 0...64; 0 means one for each core.
     public var readerThreads: Int = 0
 
+    /// Time between two checks of the database file while it is served, 0 (never) or 1 min...365 days.
+    public var checkInterval: Duration = .seconds(86_400)
+
     /// Answer `/metrics` on the port of the clients.
     public var metrics: Bool = true
 

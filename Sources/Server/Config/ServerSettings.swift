@@ -178,6 +178,9 @@ public enum ServerSettings {
         .duration(
             "change-id-age-min", \.retention.changeIDAge, minute...3_650 * day,
             "A change sent again is known by its ccid at least so long after its row left the log."),
+        .duration(
+            "check-interval", \.checkInterval, 0...365 * day,
+            "Time between two checks of the database file while it is served (SQLite's quick_check); 0 is never."),
     ]
 
     /// The settings as flags of a command.

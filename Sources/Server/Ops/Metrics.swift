@@ -81,6 +81,11 @@ public final class Metrics: Sendable {
     public let versionsCut: Counter = .init(
         "thicket_store_retention_rows_total", "Log rows removed by retention.")
 
+    public let storeChecks: Counter = .init(
+        "thicket_store_checks_total", "Checks of the database file that came to their end.")
+    public let storeFindings: Gauge = .init(
+        "thicket_store_check_findings", "What the newest check of the database file found; 0 in a sound one.")
+
     // MARK: Process
 
     public let logLinesDropped: Counter = .init(

@@ -134,23 +134,60 @@ import ThicketProtocol
         #expect(reports.allSatisfy { $0.replaced == nil })
     }
 
-    @Test("where files have one name only, what a restore replaces is renamed", arguments: [EPERM, ENOTSUP, ENOSPC])
-    func keptWithoutLinks(_ number: Int32) throws {
+    @Test("a restore that is interrupted anywhere has not happened, or is finished at the next start")
+    func interruptedRestore() throws {
         let folder: StoreFolder = .init()
-        try folder.write([7], to: "old")
-        let keep: () throws -> Void = {
-            try Files.keep(folder.path("old"), as: folder.path("kept")) { _, _ in
-                errno = number
-                return -1
+        let copy: String = folder.path("copy.db")
+        do {
+            let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
+            _ = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
+            try driver.run(30, in: [try StoreDriver.id("a")])
+        }
+        var crashes: [StoreFolder] = []
+        _ = try StoreRestore.run(from: copy, to: folder.path("thicket.db"), settings: .testing) {
+            crashes.append(folder.copied())
+        }
+        var outcomes: [String] = []
+        for crash: StoreFolder in crashes {
+            let path: String = crash.path("thicket.db")
+            let interrupted: StoreRestore.Interrupted? = try StoreRestore.finishInterrupted(path)
+            #expect(try StoreRestore.finishInterrupted(path) == nil)
+            let changes: Int = try StoreCheck.run(path, settings: .testing).changes
+            #expect(try StoreCheck.run(path, settings: .testing).findings == [])
+            #expect(crash.names.filter { $0.contains("restor") } == [])
+            switch interrupted {
+            case .finished(let replaced):
+                #expect(changes == 150 && replaced == path + ".replaced-1")
+                #expect(try StoreCheck.run(path + ".replaced-1", settings: .testing).changes == 180)
+                #expect(try SQLiteStore(path: path, settings: .testing).identity.epoch > 1)
+            case .undone, nil:
+                let isOld: Bool = changes == 180 && !crash.names.contains("thicket.db.replaced-1")
+                let isDone: Bool = changes == 150 && crash.names.contains("thicket.db.replaced-1")
+                #expect(isOld || isDone)
             }
+            outcomes.append("\(interrupted.map { $0 == .undone ? "undone" : "finished" } ?? "nothing to do")")
         }
-        guard number != ENOSPC else {
-            #expect(throws: StoreError.self) { try keep() }
-            #expect(folder.names == ["old"])
-            return
+        #expect(outcomes == ["undone", "undone", "undone", "finished", "finished", "nothing to do"])
+    }
+
+    @Test("a store whose log could not be moved into it is kept with its log", arguments: ["", ".replaced-1"])
+    func interruptedWithLog(_ oldName: String) throws {
+        let folder: StoreFolder = .init()
+        let copy: String = folder.path("copy.db")
+        do {
+            let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
+            _ = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
         }
-        try keep()
-        #expect(try folder.names == ["kept"] && folder.bytes("kept") == [7])
+        let crash: StoreFolder = .init()
+        try crash.write(try folder.bytes("copy.db"), to: "thicket.db.restored")
+        // Before the old store had its new name, and after it had it but its log had not.
+        try crash.write([1, 2, 3], to: "thicket.db" + oldName)
+        try crash.write([4, 5], to: "thicket.db-wal")
+        let interrupted: StoreRestore.Interrupted? = try StoreRestore.finishInterrupted(crash.path("thicket.db"))
+        #expect(interrupted == .finished(replaced: crash.path("thicket.db.replaced-1")))
+        #expect(try StoreCheck.run(crash.path("thicket.db"), settings: .testing).changes == 150)
+        #expect(try crash.bytes("thicket.db.replaced-1") == [1, 2, 3])
+        #expect(try crash.bytes("thicket.db.replaced-1-wal") == [4, 5])
     }
 
     @Test("a backup that is broken is not put in place")

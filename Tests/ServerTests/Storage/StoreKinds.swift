@@ -69,6 +69,15 @@ final class StoreFolder: Sendable {
         try #require(Glibc.write(file, bytes, bytes.count) == bytes.count)
     }
 
+    /// The folder as a crash at this moment leaves it: all that was written, and no process that knows of it.
+    func copied() -> StoreFolder {
+        let copy: StoreFolder = .init()
+        for name: String in names where !name.hasSuffix("-shm") {
+            if let bytes: [UInt8] = try? bytes(name) { try? copy.write(bytes, to: name) }
+        }
+        return copy
+    }
+
     func rights(_ name: String) throws -> UInt32 {
         var info: stat = .init()
         try #require(stat(path(name), &info) == 0)

@@ -12,9 +12,19 @@ enum AdminCommands {
         }
     }
 
+    /// Refuses a folder in which a restore was interrupted: what would be read or written is about to be replaced.
+    private static func expectWhole(_ folder: DataFolder) throws(CommandFailure) {
+        guard !StoreRestore.isToBeFinished(folder.databasePath) else {
+            throw CommandFailure(
+                "\(folder.path): a restore was interrupted here; 'thicketd serve' finishes it, or 'thicketd restore' "
+                    + "another one")
+        }
+    }
+
     /// The same, with a database in it.
     static func folderWithData(_ config: ServerConfig) throws(CommandFailure) -> DataFolder {
         let folder: DataFolder = try folder(config, creating: false)
+        try expectWhole(folder)
         guard folder.hasDatabase else {
             throw CommandFailure(
                 "\(folder.path): there is no database here; 'thicketd app create' makes one, or name another folder "
@@ -50,6 +60,7 @@ enum AdminCommands {
     static func createApp(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try identifier(call.argument("NAME"))
         let folder: DataFolder = try folder(config, creating: true)
+        try expectWhole(folder)
         let admin: StoreAdmin = try admin(folder)
         do throws(StoreAdminError) {
             let isNew: Bool = try admin.createApp(app, now: UnixTime.now().milliseconds)

@@ -44,6 +44,12 @@ enum ServeCommand {
     ) throws(CommandFailure) -> Server {
         let store: SQLiteStore
         do throws(StoreError) {
+            switch try StoreRestore.finishInterrupted(folder.databasePath) {
+            case .finished(let replaced):
+                log.warning("restore.finished", ["replaced": .text(replaced ?? "nothing")])
+            case .undone: log.warning("restore.undone")
+            case nil: break
+            }
             store = try SQLiteStore(path: folder.databasePath, settings: .init(config.limits))
         } catch {
             throw AdminCommands.failure(folder.databasePath, error)

@@ -29,20 +29,6 @@ enum Files {
         try sync(folder(of: to))
     }
 
-    /// Gives the file a second name; where the file system knows no second names, that name alone.
-    ///
-    /// - Parameter link: the system's call.
-    static func keep(
-        _ from: String, as to: String, link: (String, String) -> Int32 = { Glibc.link($0, $1) }
-    ) throws(StoreError) {
-        guard link(from, to) != 0 else { return }
-        // FAT, many network and user-space file systems, and folders with a project quota.
-        guard [EPERM, ENOTSUP, ENOSYS, EXDEV, EMLINK].contains(errno) else {
-            throw failure("keeping a file under another name")
-        }
-        try move(from, to: to)
-    }
-
     /// Makes an empty file that only its owner may read, if there is none: stores hold keys and what users wrote.
     static func createPrivate(_ path: String) throws(StoreError) {
         let file: Int32 = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)

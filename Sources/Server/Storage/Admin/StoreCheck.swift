@@ -50,3 +50,15 @@ public enum StoreCheck {
         return findings
     }
 }
+
+extension SQLiteStore {
+    /// SQLite's own look at the file, on a connection that only reads; the audit of `StoreCheck` goes further.
+    /// - Returns: what is wrong, one line each.
+    /// - Throws: when the file cannot be read.
+    public func quickFindings() throws(StoreError) -> [String] {
+        let database: Database = try Self.connect(path, .readOnly, settings)
+        return try storing("checking the file") { () throws(SQLiteError) in
+            try database.integrityFindings(isQuick: true)
+        }
+    }
+}

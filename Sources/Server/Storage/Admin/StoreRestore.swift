@@ -7,6 +7,9 @@ import ThicketSQLite
 /// is then unknown, every client lists its buckets again) and a random multiple of 1,000,000 is added to every version, in
 /// the log too: what a client holds as version 9 never comes again with other content, and a change made on it is
 /// answered 405.
+///
+/// The copy is made beside the store, finished and synced before it gets a name that counts; then only names change.
+/// A crash at any moment leaves the old store or, at the next start, the new one (`finishInterrupted`).
 public enum StoreRestore {
     public struct Report: Hashable, Sendable {
         public let epoch: UInt32
@@ -16,27 +19,123 @@ public enum StoreRestore {
         public let replaced: String?
     }
 
+    /// What became of a restore that a crash had interrupted.
+    public enum Interrupted: Hashable, Sendable {
+        /// It was as good as done, and is done now; with the name under which the old store is kept, if there was one.
+        case finished(replaced: String?)
+        /// It had hardly begun: its half-made copy is gone, the old store is as it was.
+        case undone
+    }
+
+    /// The copy while it is made: worth nothing.
+    private static func partial(_ path: String) -> String { path + ".restoring" }
+    /// The copy when it is whole and on disk. From the moment that it has this name, the restore has happened: whoever
+    /// comes next under the folder's lock finishes it.
+    private static func ready(_ path: String) -> String { path + ".restored" }
+
+    /// Whether a restore was interrupted when all that it had left to do was to change names.
+    public static func isToBeFinished(_ path: String) -> Bool { Files.exists(ready(path)) }
+
     /// - Parameters:
     ///   - backup: made by `StoreBackup`; any store file that no server writes will do.
     ///   - path: the store's file in the data folder. The caller holds the folder's lock.
     public static func run(
         from backup: String, to path: String, settings: StoreSettings = .init()
+    ) throws(StoreError) -> Report { try run(from: backup, to: path, settings: settings) {} }
+
+    /// - Parameter observe: called between any two steps that a crash may come between.
+    static func run(
+        from backup: String, to path: String, settings: StoreSettings, observe: () -> Void
     ) throws(StoreError) -> Report {
-        let partial: String = path + ".restoring"
-        for name: String in [partial, partial + "-wal", partial + "-shm", partial + "-journal"] { Files.remove(name) }
+        _ = try finishInterrupted(path)
+        let (partial, ready): (String, String) = (partial(path), ready(path))
+        let epoch: UInt32
+        let added: Version
         do {
             let source: Database = try SQLiteStore.connect(backup, .readOnly, settings)
             try StoreBackup.copy(source, to: partial)
-            let (epoch, added): (UInt32, Version) = try renew(partial, replacing: path, settings)
+            observe()
+            (epoch, added) = try renew(partial, replacing: path, settings)
             _ = try StoreBackup.verify(partial, settings)
+            observe()
+            makePlain(path, settings)
+            observe()
             try Files.sync(partial)
-            let kept: String? = try keepOld(path, settings)
-            try Files.move(partial, to: path)
-            return Report(epoch: epoch, versionsAdded: added, replaced: kept)
+            try Files.move(partial, to: ready)
         } catch {
-            Files.remove(partial)
+            removeCopy(partial)
             throw error
         }
+        observe()
+        let kept: String?
+        do {
+            kept = try putInPlace(path, observe)
+        } catch {
+            undo(path)
+            throw error
+        }
+        observe()
+        return Report(epoch: epoch, versionsAdded: added, replaced: kept)
+    }
+
+    /// Ends what a restore that was interrupted has left in a folder: before the store is opened, under the folder's
+    /// lock.
+    /// - Returns: nil when there was nothing to end.
+    public static func finishInterrupted(_ path: String) throws(StoreError) -> Interrupted? {
+        let isHalfMade: Bool = Files.exists(partial(path))
+        removeCopy(partial(path))
+        guard isToBeFinished(path) else { return isHalfMade ? .undone : nil }
+        return .finished(replaced: try putInPlace(path) {})
+    }
+
+    /// Keeps the old store under another name and gives the new one its own. May be begun again wherever it stopped.
+    private static func putInPlace(_ path: String, _ observe: () -> Void) throws(StoreError) -> String? {
+        if Files.exists(path) {
+            try Files.move(path, to: replaced(path, lastNumber(path) + 1))
+            observe()
+        }
+        let number: Int = lastNumber(path)
+        // A store that could not be made one plain file is kept as it lies, log and all.
+        if number > 0, Files.exists(path + "-wal") {
+            try Files.move(path + "-wal", to: replaced(path, number) + "-wal")
+            observe()
+        }
+        for name: String in [path + "-wal", path + "-shm", path + "-journal"] { Files.remove(name) }
+        try Files.move(ready(path), to: path)
+        return number > 0 ? replaced(path, number) : nil
+    }
+
+    /// After a failed change of names: back to what was, as far as the disk lets us. What cannot be undone is finished
+    /// at the next start.
+    private static func undo(_ path: String) {
+        let number: Int = lastNumber(path)
+        if !Files.exists(path), number > 0 {
+            let kept: String = replaced(path, number)
+            if Files.exists(kept + "-wal"), (try? Files.move(kept + "-wal", to: path + "-wal")) == nil { return }
+            guard (try? Files.move(kept, to: path)) != nil else { return }
+        }
+        Files.remove(ready(path))
+    }
+
+    private static func replaced(_ path: String, _ number: Int) -> String { "\(path).replaced-\(number)" }
+
+    /// Number of the store kept last; 0 when there is none.
+    private static func lastNumber(_ path: String) -> Int {
+        var number: Int = 0
+        while Files.exists(replaced(path, number + 1)) { number += 1 }
+        return number
+    }
+
+    private static func removeCopy(_ partial: String) {
+        for name: String in [partial, partial + "-wal", partial + "-shm", partial + "-journal"] { Files.remove(name) }
+    }
+
+    /// Brings a sound store into one plain file, without a log beside it.
+    private static func makePlain(_ path: String, _ settings: StoreSettings) {
+        guard Files.exists(path), let database: Database = try? SQLiteStore.connect(path, .readWrite, settings) else {
+            return
+        }
+        _ = try? database.text("PRAGMA journal_mode=DELETE")
     }
 
     /// Raises epoch and versions of the copy above both its own and those of the store it replaces.
@@ -96,21 +195,5 @@ public enum StoreRestore {
             return nil
         }
         return try? Meta.identity(database)
-    }
-
-    /// Keeps the old store under another name beside the new one: a restore destroys nothing.
-    private static func keepOld(_ path: String, _ settings: StoreSettings) throws(StoreError) -> String? {
-        guard Files.exists(path) else { return nil }
-        var number: Int = 1
-        while Files.exists("\(path).replaced-\(number)") { number += 1 }
-        let kept: String = "\(path).replaced-\(number)"
-        // A sound store becomes one plain file. A broken one is kept as it lies, log and all.
-        if let database: Database = try? SQLiteStore.connect(path, .readWrite, settings) {
-            _ = try? database.text("PRAGMA journal_mode=DELETE")
-        }
-        try Files.keep(path, as: kept)
-        if Files.exists(path + "-wal") { try Files.move(path + "-wal", to: kept + "-wal") }
-        Files.remove(path + "-shm")
-        return kept
     }
 }

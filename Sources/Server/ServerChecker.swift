@@ -1,0 +1,44 @@
+/// The thread that checks the database file now and then while it is served, so that damage is known before the last good
+/// backup is gone.
+final class ServerChecker: Sendable {
+    private let done: WorkQueue<Bool> = .init()
+    private let thread: OwnThread
+
+    /// Seconds from the start to the first check, when the interval is longer: a start has other things to read.
+    private static let firstSeconds: Double = 3_600
+
+    /// - Parameter seconds: between two checks; 0 is never.
+    init(store: any Store, seconds: Double, metrics: Metrics, log: Log) {
+        let done: WorkQueue<Bool> = self.done
+        thread = OwnThread("checker", stackBytes: 1 << 20) {
+            guard seconds > 0, let store: SQLiteStore = store as? SQLiteStore else { return }
+            var rest: Double = min(seconds, Self.firstSeconds)
+            while done.take(most: 1, waitingSeconds: rest) != nil {
+                Self.check(store, metrics, log)
+                rest = seconds
+            }
+        }
+    }
+
+    func finish() {
+        done.close()
+        thread.join()
+    }
+
+    private static func check(_ store: SQLiteStore, _ metrics: Metrics, _ log: Log) {
+        let begin: Int64 = SystemClock.monotonic()
+        do throws(StoreError) {
+            let findings: [String] = try store.quickFindings()
+            let milliseconds: Int = .init((SystemClock.monotonic() - begin) / 1_000_000)
+            metrics.storeChecks.add()
+            metrics.storeFindings.set(findings.count)
+            if let first: String = findings.first {
+                log.error("store.damaged", ["findings": .int(findings.count), "first": .text(first)])
+            } else {
+                log.info("store.checked", ["milliseconds": .int(milliseconds)])
+            }
+        } catch {
+            log.error("store.check_failed", ["error": .text(error.description)])
+        }
+    }
+}
