@@ -10,15 +10,22 @@ public enum Campaign {
         public private(set) var failures: [SimulationResult] = []
         public private(set) var events: Int = 0
         public private(set) var virtualSeconds: Int64 = 0
+        public private(set) var clientSeconds: Int64 = 0
+        /// Wall time it took.
+        public fileprivate(set) var seconds: Double = 0
         private var tally: Tally = Tally()
 
         mutating func add(_ result: SimulationResult) {
             runs += 1
             events += result.events
             virtualSeconds += result.virtualSeconds
+            clientSeconds += result.clientSeconds
             tally.add(result.tally)
             if !result.problems.isEmpty { failures.append(result) }
         }
+
+        /// Days that clients lived through, in one minute of wall time.
+        public var clientDaysPerMinute: Int { seconds > 0 ? Int(Double(clientSeconds) / 1_440 / seconds) : 0 }
 
         /// For people, in lines that begin with `SimulationResult.prefix`.
         public var summary: String {
@@ -27,9 +34,8 @@ public enum Campaign {
             let lines: [String] = [
                 "\(runs) seeds, \(events) events, \(virtualSeconds / 3_600) h of virtual time, \(failures.count) failed.",
                 "\(tally.edits) edits, \(tally.applied) changes applied, refusals \(refusals).",
-                "\(tally.serverCrashes) ends of the server, \(tally.commitFaults) refused commits, "
-                    + "\(tally.clientCrashes) ends of clients, \(tally.cuts) cut connections, "
-                    + "\(tally.walks) index walks, \(tally.logCuts) cuts of logs.",
+                "\(tally.walks) index walks, \(tally.logCuts) cuts of logs; faults: \(tally.faults.text).",
+                "\(clientSeconds / 86_400) client-days in \(Int(seconds)) s: \(clientDaysPerMinute) a minute.",
             ]
             return lines.map { SimulationResult.prefix + $0 }.joined(separator: "\n")
         }
@@ -41,31 +47,42 @@ public enum Campaign {
     /// - Parameters:
     ///   - seconds: wall time after which no other seed is begun.
     ///   - tasks: seeds played at once.
+    ///   - days: whether people live through days; nil: each seed decides.
+    ///   - mutant: a bug to build in; the first failure is then enough.
     ///   - tell: called with each failure as it comes.
     public static func run(
-        firstSeed: UInt64, seconds: Double, tasks: Int, tell: @escaping @Sendable (SimulationResult) -> Void
+        firstSeed: UInt64, seconds: Double, tasks: Int, days: Bool? = nil, mutant: Mutant? = nil,
+        tell: @escaping @Sendable (SimulationResult) -> Void
     ) async -> Report {
-        let end: ContinuousClock.Instant = .now + .milliseconds(Int64(seconds * 1_000))
-        let progress: Progress = Progress(firstSeed)
+        let start: ContinuousClock.Instant = .now
+        let end: ContinuousClock.Instant = start + .milliseconds(Int64(seconds * 1_000))
+        let progress: Progress = Progress(firstSeed, failuresMax: mutant == nil ? failuresMax : 1)
         await withTaskGroup(of: Void.self) { group in
             for _: Int in 0..<max(1, tasks) {
                 group.addTask {
                     while ContinuousClock.now < end, let seed: UInt64 = progress.next() {
-                        let result: SimulationResult = Simulation.run(seed: seed)
+                        let result: SimulationResult = Simulation.run(seed: seed, days: days, mutant: mutant)
                         progress.add(result)
                         if !result.problems.isEmpty { tell(result) }
                     }
                 }
             }
         }
-        return progress.report
+        var report: Report = progress.report
+        report.seconds = (ContinuousClock.now - start) / .seconds(1)
+        return report
     }
 
     /// What the tasks share.
     private final class Progress: Sendable {
         private let state: Mutex<(next: UInt64, report: Report)>
 
-        init(_ first: UInt64) { state = Mutex((first, Report())) }
+        private let failuresMax: Int
+
+        init(_ first: UInt64, failuresMax: Int) {
+            state = Mutex((first, Report()))
+            self.failuresMax = failuresMax
+        }
 
         var report: Report { state.withLock { $0.report } }
 
@@ -93,7 +110,7 @@ extension SimulationResult {
         let facts: [String] = problems.prefix(Self.linesMax).map { fact in
             "  " + String(fact.prefix(Self.charactersMax)) + (fact.count > Self.charactersMax ? "…" : "")
         }
-        let head: String = "seed \(seed) failed; replay it with: ./dev soak --seed \(seed) --verbose"
+        let head: String = "seed \(seed) failed; replay it with: ./dev soak \(arguments) --verbose"
         return ([head] + facts).map { Self.prefix + $0 }.joined(separator: "\n")
     }
 }

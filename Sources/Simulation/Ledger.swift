@@ -10,7 +10,14 @@ final class Ledger {
         /// The row before each row of the bucket; 0 before the first.
         var previous: [GlobalID: GlobalID] = [:]
         var changeIDs: [String: GlobalID] = [:]
+        var rows: [GlobalID: Row] = [:]
         var entities: [EntityKey: Entity] = [:]
+    }
+
+    /// What is told of a change besides its difference.
+    struct Row {
+        let source: Version?
+        let version: Version
     }
 
     struct Entity {
@@ -52,7 +59,9 @@ final class Ledger {
     private func observe(
         _ bucket: BucketName, _ record: BucketRecord, _ reader: any StoreReader, _ world: World
     ) throws(StoreError) {
-        var mirror: Mirror = mirror(bucket)
+        guard record.head != mirrors[bucket]?.head else { return }
+        // Taken out while it grows, or each row would copy the whole of it.
+        var mirror: Mirror = mirrors.removeValue(forKey: bucket) ?? Mirror()
         if record.head < mirror.head { world.problem("durable changes of \(bucket.text) are gone") }
         while mirror.head < record.head {
             let page: ChangePage? = try reader.changes(
@@ -82,10 +91,11 @@ extension Ledger.Mirror {
         }
         previous[row.gid] = head
         head = row.gid
+        rows[row.gid] = Ledger.Row(source: row.sourceVersion, version: row.endVersion)
         guard changeIDs.updateValue(row.gid, forKey: row.changeID.text) == nil else {
             return "its ccid was applied before"
         }
-        var entity: Ledger.Entity = entities[row.key] ?? Ledger.Entity()
+        var entity: Ledger.Entity = entities.removeValue(forKey: row.key) ?? Ledger.Entity()
         guard row.endVersion == entity.version + 1 else {
             return "version \(row.endVersion) of \(row.key.text) after \(entity.version)"
         }

@@ -33,7 +33,7 @@ final class LegacyClient: Peer {
     }
 
     private func actLater() {
-        let pace: Int64 = world.scenario.pace
+        let pace: Int64 = world.scenario.pace * (world.scenario.isDays ? 60 : 1)
         world.after(world.random.between(pace / 10, pace * 3)) { [self] in
             guard !world.isCalm else { return }
             act()

@@ -68,6 +68,10 @@ final class Link {
     /// The server reads nothing more for now.
     var isPaused: Bool = false
     private var held: [[UInt8]] = []
+    /// Until then the client reads nothing, microseconds.
+    private var readsAgainAt: Int64 = 0
+    /// Bytes sent to a client that does not read.
+    private var unread: Int = 0
     private var up: Way = Way()
     private var down: Way = Way()
 
@@ -79,7 +83,18 @@ final class Link {
         watch = Watch(world, serial)
     }
 
-    var isQuiet: Bool { up.inFlight == 0 && down.inFlight == 0 && held.isEmpty }
+    /// Both ends hold it for open, and nothing is under way.
+    var isQuiet: Bool {
+        id != nil && up.allowance == nil && down.allowance == nil && up.inFlight == 0 && down.inFlight == 0
+            && held.isEmpty
+    }
+
+    /// The client reads nothing for a while; what is sent to it waits at the server's end.
+    func stopReading(for time: Int64) {
+        world.note("stops reading", serial)
+        readsAgainAt = world.now + time
+        unread = 0
+    }
 
     private func arrival(_ way: Way) -> Int64 {
         var time: Int64 = world.now + world.random.delay(200, world.scenario.latency)
@@ -91,7 +106,7 @@ final class Link {
 
     func dial() {
         // A first packet that is lost for good: the caller's own patience has to end.
-        if world.befalls(world.scenario.cuts / 4) { return }
+        if world.befalls(.lostDial) { return }
         world.agenda.at(arrival(up)) { [self] in
             guard peer.link === self else { return }
             guard world.server.accept(self) else {
@@ -114,7 +129,7 @@ final class Link {
         up.freeAt = arrival(up)
         up.inFlight += 1
         // A client that sends a change twice, as some do when an answer takes long.
-        let count: Int = Self.isChange(text) && world.befalls(world.scenario.doubles) ? 2 : 1
+        let count: Int = Self.isChange(text) && world.befalls(.doubledRequest) ? 2 : 1
         world.agenda.at(up.freeAt) { [self] in
             up.inFlight -= 1
             if let allowance: Int = up.allowance {
@@ -139,7 +154,13 @@ final class Link {
     }
 
     /// From the server.
-    func answer(_ text: [UInt8]) { sendDown(.text(text)) }
+    /// - Returns: false when too much waits for a client that does not read: it is to be dropped.
+    func answer(_ text: [UInt8]) -> Bool {
+        sendDown(.text(text))
+        guard readsAgainAt > world.now else { return true }
+        unread += text.count
+        return unread <= world.scenario.readerBytesMax
+    }
 
     /// The server ends it behind what it has sent.
     func close(_ code: UInt16, _ reason: String) {
@@ -149,7 +170,7 @@ final class Link {
 
     private func sendDown(_ item: Item) {
         guard down.allowance == nil else { return }
-        down.freeAt = arrival(down)
+        down.freeAt = max(arrival(down), readsAgainAt)
         down.inFlight += 1
         world.agenda.at(down.freeAt) { [self] in
             down.inFlight -= 1
@@ -162,7 +183,7 @@ final class Link {
             case .opened: peer.linkOpened()
             case .text(let text):
                 peer.linkReceived(text)
-                if Self.isChange(text), world.befalls(world.scenario.doubles) { peer.linkReceived(text) }
+                if Self.isChange(text), world.befalls(.doubledAnswer) { peer.linkReceived(text) }
             case .closed(let code, let detail):
                 peer.link = nil
                 peer.linkClosed(code: code, detail)
@@ -181,7 +202,6 @@ final class Link {
     /// The network loses it: some of what is in flight arrives, and each side finds out in its own time.
     func cut() {
         world.note("cut", serial)
-        world.tally.cuts += 1
         up.cut(&world.random)
         down.cut(&world.random)
         if world.random.chance(700) { tellClient(within: 3_000_000) }

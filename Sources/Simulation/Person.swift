@@ -6,6 +6,7 @@ final class Person {
     private unowned let client: SimulatedClient
     private let world: World
     private var caret: [EntityKey: Int] = [:]
+    private var isAsleep: Bool = false
 
     init(_ client: SimulatedClient) {
         self.client = client
@@ -13,11 +14,42 @@ final class Person {
     }
 
     func begin() {
+        guard world.scenario.isDays else { return work(until: .max) }
+        live()
+        world.after(world.random.between(0, Scenario.day)) { [self] in sleep() }
+    }
+
+    // MARK: - Days
+
+    /// A stretch of work, then something else, over and over.
+    private func live() {
+        guard !world.isCalm else { return }
+        let end: Int64 = world.now + world.random.between(30, 240) * 1_000_000
+        if !isAsleep { work(until: end) }
+        world.agenda.at(end + world.random.between(60, 360) * 60_000_000) { [self] in live() }
+    }
+
+    /// The night: most people shut their machines, some leave them on.
+    private func sleep() {
+        guard !world.isCalm else { return }
+        isAsleep = true
+        let isShut: Bool = world.random.chance(800)
+        let now: Int64 = world.milliseconds
+        if isShut { client.turn { (machine) in machine.goOffline(now: now) } }
+        world.after(world.random.between(6, 10) * 3_600_000_000) { [self] in
+            isAsleep = false
+            let now: Int64 = world.milliseconds
+            if isShut { client.turn { (machine) in machine.goOnline(now: now) } }
+        }
+        world.after(Scenario.day) { [self] in sleep() }
+    }
+
+    private func work(until end: Int64) {
         let pace: Int64 = world.scenario.pace
         world.after(world.random.between(pace / 10, pace * 2)) { [self] in
-            guard !world.isCalm else { return }
+            guard !world.isCalm, world.now < end else { return }
             act()
-            begin()
+            work(until: end)
         }
     }
 
@@ -144,6 +176,14 @@ final class Person {
         let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
         guard client.refusal(bucket, key) != nil else { return }
         client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: ["f0": "small"], now: now) }
+    }
+
+    // MARK: - In calm weather
+
+    /// Writes something of which is known when it is everywhere.
+    func probe(_ key: EntityKey, _ object: JSONObject) {
+        let (bucket, now): (BucketName, Int64) = (world.names.scratch, world.milliseconds)
+        client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: object, now: now) }
     }
 
     // MARK: - Anything

@@ -8,6 +8,8 @@ struct Rest {
     private static let patience: Int64 = 1_800_000_000
     /// Microseconds of watching that nothing but heartbeats is sent afterwards.
     private static let silence: Int64 = 200_000_000
+    /// Microseconds that machines take for one change in calm weather, at most.
+    private static let probeSlack: Int64 = 3_000_000
     /// Microseconds between two looks.
     private static let look: Int64 = 1_000_000
 
@@ -23,6 +25,8 @@ struct Rest {
             return world.problem("somebody goes on sending when all is said")
         }
         compare()
+        guard world.problems.isEmpty else { return }
+        probe()
         guard world.problems.isEmpty else { return }
         do {
             _ = try world.addFreshClient()
@@ -48,6 +52,25 @@ struct Rest {
             + world.legacies.filter { !$0.isSynced }.map { "legacy \($0.number)" }
         world.problem("\(when): not at rest after \(Self.patience / 60_000_000) minutes: \(late)")
         return false
+    }
+
+    // MARK: - Liveness
+
+    /// In calm weather a change is confirmed and everywhere within the time its messages need, and a little.
+    private func probe() {
+        guard let key: EntityKey = try? EntityKey("probe") else { return }
+        let bucket: BucketName = world.names.scratch
+        for client: SimulatedClient in world.people {
+            let object: JSONObject = ["n": .number(JSONNumber(Int64(client.number)))]
+            client.person.probe(key, object)
+            let end: Int64 = world.now + Self.probeSlack + 4 * world.scenario.latency
+            var isDone: Bool = false
+            while !isDone, world.now < end, world.problems.isEmpty {
+                world.play(until: world.now + 20_000)
+                isDone = world.people.allSatisfy { $0.object(bucket, key) == object && $0.machine.isSynced(bucket) }
+            }
+            if !isDone { return world.problem("a change of client \(client.number) in calm weather is not everywhere") }
+        }
     }
 
     // MARK: - Comparing

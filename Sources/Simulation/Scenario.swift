@@ -3,6 +3,11 @@ import ThicketServer
 /// What one seed plays: who takes part, what they do, what goes wrong, how tight the bounds are.
 struct Scenario: Sendable {
     let seed: UInt64
+    /// Days of people who work now and then, sleep at night and leave their programs open, instead of minutes in which
+    /// everybody types all the time.
+    var isDays: Bool
+    /// A bug that is built in, for the check that it is found; nil: none.
+    var mutant: Mutant?
     /// Clients of ours, and clients that keep the older libraries' rules.
     var clients: Int
     var legacies: Int
@@ -17,31 +22,36 @@ struct Scenario: Sendable {
     /// Whether characters are deleted, too.
     var deletes: Bool
 
-    /// In 1,000 of what each is about.
-    var serverCrashes: Int
-    var commitFaults: Int
-    var slowReads: Int
-    var clientCrashes: Int
-    var storeFaults: Int
-    var cuts: Int
-    var partitions: Int
-    /// Changes and answers to them that arrive twice.
-    var doubles: Int
+    var faults: FaultRates = FaultRates()
     /// Microseconds of the longest way of a message.
     var latency: Int64
+    /// Bytes that wait for a client that does not read, before it is dropped.
+    var readerBytesMax: Int64
 
+    /// Whether bounds may be smaller than they are by default.
+    var isTight: Bool = true
     var limits: ServerLimits
     var shard: ShardSettings
     /// nil: the log is never cut.
     var retention: RetentionSettings?
 
-    init(seed: UInt64) {
+    /// One virtual day, microseconds.
+    static let day: Int64 = 86_400_000_000
+    private static let daysPerMille: Int = 30
+
+    /// Microseconds between two throws of the dice for machines and cables; days have fewer, as life has.
+    var weatherStep: Int64 { isDays ? 60_000_000 : 1_000_000 }
+
+    /// - Parameter days: whether it plays days; nil: the seed decides.
+    init(seed: UInt64, days: Bool? = nil) {
         self.seed = seed
         var random: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ce7_a210)
-        clients = 1 + random.below(4)
+        let plays: Bool = random.chance(Self.daysPerMille)
+        isDays = days ?? plays
+        clients = isDays ? 2 + random.below(7) : 1 + random.below(4)
         legacies = random.chance(350) ? 1 + random.below(2) : 0
-        duration = random.between(30, 240) * 1_000_000
-        pace = random.between(100, 3_000) * 1_000
+        duration = isDays ? random.between(1, 4) * Self.day : random.between(30, 240) * 1_000_000
+        pace = isDays ? random.between(3_000, 8_000) * 1_000 : random.between(100, 3_000) * 1_000
         reader = random.chance(150) && clients > 1 ? 1 : nil
         texts = 1 + random.below(3)
         deletes = random.chance(500)
@@ -50,14 +60,19 @@ struct Scenario: Sendable {
         func rate(_ most: Int, _ random: inout SimulationRandom) -> Int {
             isRough && random.chance(600) ? random.below(most + 1) : 0
         }
-        serverCrashes = rate(60, &random)
-        commitFaults = rate(60, &random)
-        slowReads = rate(200, &random)
-        clientCrashes = rate(15, &random)
-        storeFaults = rate(15, &random)
-        cuts = rate(150, &random)
-        partitions = rate(80, &random)
-        doubles = rate(40, &random)
+        faults[.serverKill] = rate(60, &random)
+        faults[.commitRefused] = rate(40, &random)
+        faults[.commitCrash] = rate(30, &random)
+        faults[.slowRead] = rate(200, &random)
+        faults[.slowReader] = rate(40, &random)
+        faults[.clientKill] = rate(15, &random)
+        faults[.clientStore] = rate(15, &random)
+        faults[.cut] = rate(150, &random)
+        faults[.lostDial] = rate(40, &random)
+        faults[.partition] = rate(80, &random)
+        faults[.doubledRequest] = rate(40, &random)
+        faults[.doubledAnswer] = rate(40, &random)
+        readerBytesMax = random.between(2_000, 60_000)
         latency = random.between(2, random.chance(500) ? 40 : 2_000) * 1_000
         limits = Self.limits(&random)
         shard = Self.shard(&random)

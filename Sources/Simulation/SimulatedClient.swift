@@ -25,7 +25,8 @@ final class SimulatedClient: Peer {
         var options: SyncOptions = SyncOptions(app: world.names.app, token: token)
         options.indexPageObjects = 1 + number % 3
         if number == 2 { options.changesInFlightMax = 1 }
-        return try SyncMachine(options: options, store: store, random: world.random.split())
+        let kept: any LocalStore = world.scenario.mutant.map { MutantLocalStore(store, $0) } ?? store
+        return try SyncMachine(options: options, store: kept, random: world.random.split())
     }
 
     func begin() {
@@ -48,9 +49,9 @@ final class SimulatedClient: Peer {
     /// - Returns: whether it happened for good.
     @discardableResult
     func turn(_ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]) -> Bool {
-        let dies: Bool = isOpen && world.befalls(world.scenario.clientCrashes)
+        let dies: Bool = isOpen && world.befalls(.clientKill)
         store.failsNextCommit =
-            isOpen && (world.befalls(world.scenario.storeFaults) || (dies && world.random.chance(500)))
+            isOpen && (world.befalls(.clientStore) || (dies && world.random.chance(500)))
         defer { store.failsNextCommit = false }
         do {
             let actions: [SyncAction] = try body(&machine)
@@ -111,7 +112,6 @@ final class SimulatedClient: Peer {
     /// The program is killed and starts again with what its store holds.
     private func die() {
         world.note("client dies", number)
-        world.tally.clientCrashes += 1
         store.failsNextCommit = false
         inbox = []
         alarm += 1

@@ -34,6 +34,8 @@ final class SimulatedServer {
     let store: MemoryStore
     let codec: ChangeVersionCodec
     private let faults: CommitFaults
+    /// The bug that is built in; nil: none.
+    private let mutation: Mutation?
     private var life: Life?
     private var serial: UInt32 = 0
     private var asks: AskID = 0
@@ -42,8 +44,9 @@ final class SimulatedServer {
 
     init(_ world: World) {
         self.world = world
-        let faults: CommitFaults = CommitFaults(world.random.split(), perMille: world.scenario.commitFaults)
+        let faults: CommitFaults = CommitFaults(world.random.split(), world.scenario.faults)
         self.faults = faults
+        mutation = world.scenario.mutant.map { Mutation($0, world.random.split()) }
         store = MemoryStore(identity: .seeded(world.scenario.seed), faults: { faults.next($0) })
         codec = ChangeVersionCodec(store.identity)
         let names: WorldNames = world.names
@@ -72,11 +75,13 @@ final class SimulatedServer {
         store.restart()
         world.note("server starts", 0)
         do {
-            let writer: any StoreWriter = try store.makeWriter()
+            let made: any StoreWriter = try store.makeWriter()
+            let writer: any StoreWriter = mutation?.writer(made) ?? made
             var readers: [ReadExecutor] = []
             for _: Int in 0..<2 {
+                let made: any StoreReader = try store.makeReader()
                 readers.append(
-                    ReadExecutor(reader: try store.makeReader(), codec: codec, limits: world.scenario.limits))
+                    ReadExecutor(reader: mutation?.reader(made) ?? made, codec: codec, limits: world.scenario.limits))
             }
             let keeper: (any StoreKeeper)? = try world.scenario.retention.map { settings throws(StoreError) in
                 try store.makeKeeper(settings)
@@ -97,7 +102,6 @@ final class SimulatedServer {
     func crash() {
         guard let life: Life else { return }
         world.note("server dies", 0)
-        world.tally.serverCrashes += 1
         self.life = nil
         store.crash()
         // By number: the order of a dictionary is no part of a seed.
@@ -133,7 +137,7 @@ final class SimulatedServer {
         world.note("server <", link.serial, text)
         world.tally.messages += 1
         link.watch.asked(text, codec, self)
-        life.hub.received(id, text, now: instant)
+        life.hub.received(id, mutation?.received(text) ?? text, now: instant)
         perform(life)
     }
 
@@ -152,15 +156,23 @@ final class SimulatedServer {
         link.id = nil
     }
 
-    private func perform(_ life: Life) {
+    /// As the event loop does with a client that does not read what is sent to it.
+    private func drop(_ link: Link, _ id: ConnectionID, _ life: Life) {
+        world.note("server drops", link.serial)
+        forget(link, id, life)
+        life.hub.closed(id)
+        link.close(1013, "too slow")
+    }
+
+    private func perform(_ life: Life, isBroadcast: Bool = false) {
         for action: HubAction in life.hub.takeActions() {
             switch action {
             case .send(let id, let frame):
                 guard let link: Link = life.links[id] else { continue }
-                let text: [UInt8] = Self.payload(frame)
+                guard let text: [UInt8] = sent(frame, isBroadcast) else { continue }
                 world.note("server >", link.serial, text)
                 link.watch.told(text, codec, world.ledger)
-                link.answer(text)
+                if !link.answer(text) { drop(link, id, life) }
             case .close(let id, let code, let reason):
                 guard let link: Link = life.links[id] else { continue }
                 world.note("server closes", link.serial, Array(reason.utf8))
@@ -180,6 +192,13 @@ final class SimulatedServer {
             }
         }
         scheduleTick(life)
+    }
+
+    /// nil: a bug loses it.
+    private func sent(_ frame: SharedFrame, _ isBroadcast: Bool) -> [UInt8]? {
+        let text: [UInt8] = Self.payload(frame)
+        guard let mutation: Mutation else { return text }
+        return mutation.sent(text, isBroadcast)
     }
 
     /// What a server's text frame carries.
@@ -215,7 +234,7 @@ final class SimulatedServer {
 
     /// A reader looks at one moment and its answer reaches the loop at another.
     private func read(_ request: ReadRequest, _ life: Life) {
-        let slow: Bool = world.befalls(world.scenario.slowReads)
+        let slow: Bool = world.befalls(.slowRead)
         let lookAt: Int64 = world.random.delay(50, slow ? 3_000_000 : 20_000)
         let travel: Int64 = world.random.delay(20, slow ? 2_000_000 : 5_000)
         life.reads += 1
@@ -263,24 +282,27 @@ final class SimulatedServer {
     private func commit(_ life: Life, _ requests: Int) -> Bool {
         let outcome: CommitOutcome = life.core.commit()
         world.ledger.observe(self)
-        if outcome.failure != nil { world.tally.commitFaults += 1 }
+        if outcome.failure != nil, !store.isDown { world.tally.faults[.commitRefused] += 1 }
         guard !store.isDown else {
+            world.tally.faults[.commitCrash] += 1
             crash()
             return false
         }
         world.note("commit", outcome.appliedCount)
         let travel: Int64 = world.random.delay(20, world.isCalm ? 2_000 : 100_000)
         life.outcomesAt = max(life.outcomesAt, world.now + travel)
-        world.agenda.at(life.outcomesAt) { [self] in
+        guard let told: CommitOutcome = mutation.map({ $0.told(outcome) }) ?? outcome else { return true }
+        let late: Int64 = mutation?.lateness ?? 0
+        world.agenda.at(life.outcomesAt + late) { [self] in
             guard self.life === life else { return }
-            life.hub.committed(outcome, now: instant)
-            perform(life)
+            life.hub.committed(told, now: instant)
+            perform(life, isBroadcast: true)
         }
         return true
     }
 
     private func scheduleKeeper(_ life: Life) {
-        world.after(world.random.between(100_000, 2_000_000)) { [self] in
+        world.after(world.random.between(100_000, 2_000_000) * (world.scenario.isDays ? 60 : 1)) { [self] in
             guard self.life === life, let keeper: any StoreKeeper = life.keeper else { return }
             keep(life, keeper)
             if store.isDown { crash() } else { scheduleKeeper(life) }
@@ -302,20 +324,23 @@ final class SimulatedServer {
 
 /// Decides the fate of commits.
 private final class CommitFaults: Sendable {
-    private let state: Mutex<(random: SimulationRandom, perMille: Int)>
+    private let state: Mutex<(random: SimulationRandom, refused: Int, crash: Int)>
 
-    init(_ random: SimulationRandom, perMille: Int) { state = Mutex((random, perMille)) }
+    init(_ random: SimulationRandom, _ rates: FaultRates) {
+        state = Mutex((random, rates[.commitRefused], rates[.commitCrash]))
+    }
 
-    func end() { state.withLock { $0.perMille = 0 } }
+    func end() { state.withLock { ($0.refused, $0.crash) = (0, 0) } }
 
     func next(_ point: CommitPoint) -> CommitFault {
         state.withLock { state in
-            guard state.perMille > 0, state.random.chance(state.perMille) else { return .none }
-            switch state.random.below(5) {
-            case 0: return .crashBefore
-            case 1: return .crashAfter
-            case 2: return .fail(StoreError(.io, "a simulated disk"))
-            case 3: return point.changes > 0 ? .fail(StoreError(.constraint, "a simulated row")) : .none
+            if state.crash > 0, state.random.chance(state.crash) {
+                return state.random.chance(500) ? .crashBefore : .crashAfter
+            }
+            guard state.refused > 0, state.random.chance(state.refused) else { return .none }
+            switch state.random.below(3) {
+            case 0: return .fail(StoreError(.io, "a simulated disk"))
+            case 1: return point.changes > 0 ? .fail(StoreError(.constraint, "a simulated row")) : .none
             default: return .fail(StoreError(.full, "a simulated disk"))
             }
         }

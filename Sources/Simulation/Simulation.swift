@@ -1,6 +1,8 @@
 /// What came of one seed.
 public struct SimulationResult: Sendable {
     public let seed: UInt64
+    /// Whether people lived through days.
+    public let isDays: Bool
     /// What went wrong, in words; empty: nothing.
     public let problems: [String]
     /// Over every event of the run: equal for equal seeds.
@@ -8,24 +10,52 @@ public struct SimulationResult: Sendable {
     public let events: Int
     /// Virtual time the run took.
     public let virtualSeconds: Int64
+    /// Virtual time that all clients lived through together.
+    public let clientSeconds: Int64
     let tally: Tally
+
+    /// The arguments of `./dev soak` that play it again.
+    public var arguments: String { "--seed \(seed) \(isDays ? "--days" : "--storms")" }
 }
 
 /// The whole system on a seeded clock, network, disk and people.
 public enum Simulation {
     /// Plays one seed from beginning to end.
-    /// - Parameter sink: takes one line per event; nil: nobody reads.
-    public static func run(seed: UInt64, sink: (@Sendable (String) -> Void)? = nil) -> SimulationResult {
+    /// - Parameters:
+    ///   - changes: what is to be another value than the seed makes, as `Shrinking` finds it; unknown names do nothing.
+    ///   - days: whether people live through days; nil: the seed decides.
+    ///   - mutant: a bug to build in.
+    ///   - sink: takes one line per event; nil: nobody reads.
+    public static func run(
+        seed: UInt64, with changes: [String: Int] = [:], days: Bool? = nil, mutant: Mutant? = nil,
+        sink: (@Sendable (String) -> Void)? = nil
+    ) -> SimulationResult {
+        var scenario: Scenario = Scenario(seed: seed, days: days)
+        scenario.mutant = mutant
+        for (name, value): (String, Int) in changes.sorted(by: { $0.key < $1.key }) {
+            _ = scenario.turn(name, to: value)
+        }
+        return run(scenario, sink: sink)
+    }
+
+    /// Names that `changes` may have.
+    public static var knobNames: [String] { Scenario.knobs.map(\.name) }
+
+    static func run(_ scenario: Scenario, sink: (@Sendable (String) -> Void)?) -> SimulationResult {
         do {
-            let world: World = try World(Scenario(seed: seed), sink: sink)
+            let world: World = try World(scenario, sink: sink)
             try world.run()
+            let seconds: Int64 = world.now / 1_000_000
             return SimulationResult(
-                seed: seed, problems: world.problems, traceHash: world.trace.hash, events: world.trace.events,
-                virtualSeconds: world.now / 1_000_000, tally: world.tally)
+                seed: scenario.seed, isDays: scenario.isDays, problems: world.problems, traceHash: world.trace.hash,
+                events: world.trace.events,
+                virtualSeconds: seconds, clientSeconds: seconds * Int64(scenario.clients + scenario.legacies),
+                tally: world.tally)
         } catch {
             return SimulationResult(
-                seed: seed, problems: ["the world cannot be made: \(error)"], traceHash: 0, events: 0,
-                virtualSeconds: 0, tally: Tally())
+                seed: scenario.seed, isDays: scenario.isDays, problems: ["the world cannot be made: \(error)"],
+                traceHash: 0, events: 0,
+                virtualSeconds: 0, clientSeconds: 0, tally: Tally())
         }
     }
 }

@@ -23,6 +23,8 @@ final class Watch {
     // MARK: - What the client says
 
     func asked(_ text: [UInt8], _ codec: ChangeVersionCodec, _ server: SimulatedServer) {
+        // Heartbeats are most of what is sent, and say nothing.
+        if text.first == 0x68 { return }
         guard let message: ClientMessage = try? ClientMessage(parsing: text) else {
             return world.problem("link \(link): a client sent what cannot be read")
         }
@@ -56,6 +58,7 @@ final class Watch {
     // MARK: - What the server says
 
     func told(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
+        if text.first == 0x68 { return }
         let message: ServerMessage
         do {
             message = try ServerMessage(parsing: text)
@@ -109,6 +112,9 @@ final class Watch {
             }
             if change.ccids.contains(where: { mirror.changeIDs[$0] != gid }) {
                 world.problem("link \(link): change \(gid) was sent under another ccid than its own")
+            }
+            if let row: Ledger.Row = mirror.rows[gid], row.source != change.sv || row.version != change.ev {
+                world.problem("link \(link): change \(gid) was sent with other versions than its row has")
             }
             follow(gid, after: before, number, channel)
         case .refused(let refusal):

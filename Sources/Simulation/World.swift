@@ -5,8 +5,8 @@ import ThicketServer
 ///
 /// Belongs to the task that runs it; runs share nothing.
 final class World {
-    /// Events after which a run is given up: something goes round in circles.
-    private static let eventsMax: Int = 400_000
+    /// Events of a storm, and of one day of one client, after which a run is given up: something goes round in circles.
+    private static let eventsMax: (storm: Int, clientDay: Int) = (400_000, 60_000)
 
     let scenario: Scenario
     let agenda: Agenda = Agenda()
@@ -51,7 +51,18 @@ final class World {
     func note(_ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) { trace.note(now, what, who, bytes) }
 
     /// True with the rate of a fault, and never once the world is calm.
+    func befalls(_ fault: Fault) -> Bool {
+        guard befalls(scenario.faults[fault]) else { return false }
+        tally.faults[fault] += 1
+        return true
+    }
+
     func befalls(_ perMille: Int) -> Bool { !isCalm && perMille > 0 && random.chance(perMille) }
+
+    private var eventsMax: Int {
+        let days: Int64 = scenario.duration / Scenario.day * Int64(scenario.clients + scenario.legacies)
+        return World.eventsMax.storm + World.eventsMax.clientDay * Int(days)
+    }
 
     // MARK: - The run
 
@@ -85,7 +96,7 @@ final class World {
     /// Lets time pass; stops early at the first problem.
     func play(until limit: Int64) {
         while problems.isEmpty, agenda.step(until: limit) {
-            guard trace.events < World.eventsMax else {
+            guard trace.events < eventsMax else {
                 return problem("\(trace.events) events: it goes round in circles")
             }
         }
@@ -97,10 +108,7 @@ struct Tally: Sendable, Equatable {
     var edits: Int = 0
     var applied: Int = 0
     var refusals: [Int: Int] = [:]
-    var serverCrashes: Int = 0
-    var commitFaults: Int = 0
-    var clientCrashes: Int = 0
-    var cuts: Int = 0
+    var faults: FaultCounts = FaultCounts()
     var walks: Int = 0
     var logCuts: Int = 0
     var messages: Int = 0
@@ -109,10 +117,7 @@ struct Tally: Sendable, Equatable {
         edits += other.edits
         applied += other.applied
         refusals.merge(other.refusals, uniquingKeysWith: +)
-        serverCrashes += other.serverCrashes
-        commitFaults += other.commitFaults
-        clientCrashes += other.clientCrashes
-        cuts += other.cuts
+        faults.add(other.faults)
         walks += other.walks
         logCuts += other.logCuts
         messages += other.messages

@@ -26,11 +26,46 @@ struct SimulationTests {
         let first: UInt64 = Self.firstSeed
         let cores: Int = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
         print("simulation: first seed \(first), \(Self.seconds) s")
-        let report: Campaign.Report = await Campaign.run(firstSeed: first, seconds: Self.seconds, tasks: cores) {
+        let report: Campaign.Report = await Campaign.run(
+            firstSeed: first, seconds: Self.seconds, tasks: cores, days: false
+        ) {
             print($0.failureText)
         }
         print(report.summary)
         #expect(report.runs > 0)
         for failure: SimulationResult in report.failures { Issue.record("\(failure.failureText)") }
+    }
+
+    @Test(
+        "a bug that is built in is found",
+        arguments: [
+            Mutant.groupWithoutAnswer, .silentFeed, .broadcastBeforeCommit, .noDuplicateCheck, .unsavedPending,
+        ])
+    func mutants(mutant: Mutant) {
+        let found: Bool = (1...200).contains { seed in
+            !Simulation.run(seed: seed, days: false, mutant: mutant).problems.isEmpty
+        }
+        #expect(found, "200 seeds do not find \(mutant.rawValue)")
+    }
+
+    @Test("a failing seed shrinks to one that fails still, and the printed changes play it again")
+    func shrinks() throws {
+        let seed: UInt64 = 4
+        let whole: SimulationResult = Simulation.run(seed: seed, days: false, mutant: .staleSource)
+        try #require(!whole.problems.isEmpty)
+        let small: Shrinking.Outcome = try #require(
+            Shrinking.run(seed: seed, days: false, mutant: .staleSource, runsMax: 60) { _ in })
+        #expect(!small.changes.isEmpty)
+        let again: SimulationResult = Simulation.run(
+            seed: seed, with: small.changes, days: false, mutant: .staleSource)
+        #expect(again.traceHash == small.result.traceHash)
+        #expect(!again.problems.isEmpty)
+    }
+
+    @Test("days of people pass, too, with the night and the morning after")
+    func days() {
+        let result: SimulationResult = Simulation.run(seed: 5, with: ["clients": 3, "seconds": 86_400], days: true)
+        #expect(result.problems == [])
+        #expect(result.clientSeconds > 86_400 * 3)
     }
 }

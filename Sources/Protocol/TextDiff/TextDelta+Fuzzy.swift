@@ -6,8 +6,8 @@ extension TextDelta {
     /// well may take out a word and put it back longer, and the next change over which such a delta is carried may find
     /// only one half of that its place: text that nobody deleted would be gone.
     ///
-    /// - Returns: nil where the reference would lose something: a hunk found no place, something
-    ///   goes though `a` deletes nothing, half a surrogate pair would be left, or the budget was used up. The caller then uses the exact transform.
+    /// - Returns: nil where the reference would lose something: a hunk found no place, something goes though `a` deletes
+    ///   nothing, half a surrogate pair would be left, or the budget was used up. The caller then uses the exact transform.
     static func transformFuzzily(
         _ a: TextDelta, over b: TextDelta, base: [UInt16], _ budget: inout StepBudget
     ) throws(DeltaError) -> TextDelta? {

@@ -1,0 +1,64 @@
+/// What goes wrong in a run while the world is not calm. `docs/SIMULATION.md` tells of each.
+public enum Fault: Int, CaseIterable, Sendable {
+    case serverKill
+    case commitRefused
+    case commitCrash
+    case slowRead
+    case slowReader
+    case clientKill
+    case clientStore
+    case cut
+    case lostDial
+    case partition
+    case doubledRequest
+    case doubledAnswer
+
+    /// As in the catalogue and after `--with`.
+    public var name: String { "\(self)" }
+
+    /// What happens, for people: the words of the catalogue.
+    public var summary: String {
+        switch self {
+        case .serverKill: "the server is killed between two events and starts again after 50 ms to 10 s"
+        case .commitRefused: "the store refuses a group: an I/O error, a full disk, a row it does not take"
+        case .commitCrash:
+            "the server dies inside a commit: nothing of the group is kept, or all of it and nobody hears"
+        case .slowRead: "a read takes seconds, its answer meets a later state of the hub"
+        case .slowReader: "a client stops reading for 5 to 60 s; over its bound the server drops it with 1013"
+        case .clientKill:
+            "a client's program is killed between two turns, or between what a turn keeps and what it sends"
+        case .clientStore: "a client's store refuses a transaction"
+        case .cut: "a connection breaks: part of what is in flight arrives, each side finds out in its own time"
+        case .lostDial: "the first packet of a connection is lost for good"
+        case .partition: "nothing passes between a client and the server for 1 to 50 s, then everything at once"
+        case .doubledRequest: "a change arrives twice at the server"
+        case .doubledAnswer: "an answer to a change arrives twice at the client"
+        }
+    }
+}
+
+/// How often each fault befalls, in 1,000 of what it is about.
+struct FaultRates: Sendable {
+    private var rates: [Int] = Array(repeating: 0, count: Fault.allCases.count)
+
+    subscript(fault: Fault) -> Int {
+        get { rates[fault.rawValue] }
+        set { rates[fault.rawValue] = newValue }
+    }
+}
+
+/// How often each fault happened.
+struct FaultCounts: Sendable, Equatable {
+    private var counts: [Int] = Array(repeating: 0, count: Fault.allCases.count)
+
+    subscript(fault: Fault) -> Int {
+        get { counts[fault.rawValue] }
+        set { counts[fault.rawValue] = newValue }
+    }
+
+    mutating func add(_ other: FaultCounts) {
+        for fault: Fault in Fault.allCases { self[fault] += other[fault] }
+    }
+
+    var text: String { Fault.allCases.map { "\($0.name) \(self[$0])" }.joined(separator: ", ") }
+}

@@ -1,0 +1,139 @@
+import ThicketProtocol
+import ThicketServer
+
+/// A deliberate bug. Each stands for mistakes that could be made; a simulation that does not find it within a minute
+/// would not find them either. They are made in the simulation's own wrappers around the real parts.
+public enum Mutant: String, CaseIterable, Sendable {
+    /// A change is durable and nobody is told, one in twenty.
+    case lostAcknowledgement
+    /// A whole group is durable and the loop never hears of it, one in ten.
+    case groupWithoutAnswer
+    /// Groups reach the loop late and out of order.
+    case swappedGroups
+    /// Every other broadcast of changes is not sent.
+    case silentFeed
+    /// Changes are told with an `sv` that is one too low.
+    case staleSource
+    /// Changes are told with the position of the change before.
+    case staleVersion
+    /// Changes are told before they are on disk: they are written with the next group.
+    case broadcastBeforeCommit
+    /// A group is acknowledged and never written, one in twenty.
+    case forgottenCommit
+    /// A ccid that was applied is not found again.
+    case noDuplicateCheck
+    /// A catch-up from disk leaves out its first change.
+    case catchUpSkipsOne
+    /// A catch-up from disk begins one change too early.
+    case catchUpRepeatsOne
+    /// An index page leaves out its last object.
+    case indexLeavesOut
+    /// Readers see what is committed but not published.
+    case readsAhead
+    /// A late edit is carried over the newest change it missed as if that had typed at the very beginning.
+    case rebaseMisplaces
+    /// Edits of our library are carried by the rule of the others.
+    case wrongRule
+    /// An object is read from disk with the version before its newest.
+    case staleHead
+    /// A client sends what it has not kept.
+    case unsavedPending
+    /// A client keeps the server's changes and not what became of its own edits, one in twenty.
+    case tornTurn
+    /// A client keeps positions but not the objects of foreign changes, one in twenty.
+    case lostGhost
+}
+
+/// One mutant at work in one run.
+final class Mutation {
+    let mutant: Mutant
+    private var random: SimulationRandom
+    /// The group that `broadcastBeforeCommit` has yet to write; gone with the process.
+    var late: WriteBatch?
+    private var lastVersion: [UInt8] = []
+
+    init(_ mutant: Mutant, _ random: SimulationRandom) {
+        self.mutant = mutant
+        self.random = random
+    }
+
+    func strikes(oneIn count: Int) -> Bool { random.below(count) == 0 }
+
+    func writer(_ made: any StoreWriter) -> any StoreWriter {
+        late = nil
+        return MutantWriter(made, self)
+    }
+
+    func reader(_ made: any StoreReader) -> any StoreReader { MutantReader(made, self) }
+
+    // MARK: - Between shard and loop
+
+    /// Microseconds by which a group's answer is late.
+    var lateness: Int64 {
+        guard mutant == .swappedGroups else { return 0 }
+        return strikes(oneIn: 5) ? 2_000_000 : 0
+    }
+
+    /// What the loop hears of a group; nil: nothing.
+    func told(_ outcome: CommitOutcome) -> CommitOutcome? {
+        switch mutant {
+        case .groupWithoutAnswer: return outcome.appliedCount > 0 && strikes(oneIn: 10) ? nil : outcome
+        case .lostAcknowledgement:
+            var outcome: CommitOutcome = outcome
+            for place: Int in outcome.buckets.indices {
+                outcome.buckets[place].events.removeAll { event in
+                    if case .applied = event { strikes(oneIn: 20) } else { false }
+                }
+            }
+            return outcome
+        default: return outcome
+        }
+    }
+
+    // MARK: - On the wire
+
+    func received(_ text: [UInt8]) -> [UInt8] {
+        guard mutant == .wrongRule else { return text }
+        return text.replacing("\"library\":\"thicket\"", with: "\"library\":\"another\"")
+    }
+
+    /// nil: it is not sent.
+    func sent(_ text: [UInt8], _ isBroadcast: Bool) -> [UInt8]? {
+        switch mutant {
+        case .silentFeed:
+            return isBroadcast && strikes(oneIn: 2) && text.contains("\"clientid\"") ? nil : text
+        case .staleSource:
+            guard let place: Int = text.place(behind: "\"sv\":"), text[place] > 0x31, text[place] <= 0x39 else {
+                return text
+            }
+            var stale: [UInt8] = text
+            stale[place] -= 1
+            return stale
+        case .staleVersion:
+            guard let place: Int = text.place(behind: "\"cv\":\""), place + 32 <= text.count else { return text }
+            let current: [UInt8] = Array(text[place..<place + 32])
+            defer { lastVersion = current }
+            guard lastVersion.count == 32, strikes(oneIn: 10) else { return text }
+            return Array(text[..<place]) + lastVersion + Array(text[(place + 32)...])
+        default: return text
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate func place(behind word: String) -> Int? {
+        let word: [UInt8] = Array(word.utf8)
+        guard count > word.count else { return nil }
+        for start: Int in 0..<(count - word.count) where self[start] == word[0] {
+            if self[start..<start + word.count].elementsEqual(word) { return start + word.count }
+        }
+        return nil
+    }
+
+    fileprivate func contains(_ word: String) -> Bool { place(behind: word) != nil }
+
+    fileprivate func replacing(_ word: String, with other: String) -> [UInt8] {
+        guard let end: Int = place(behind: word) else { return self }
+        return Array(self[..<(end - word.utf8.count)]) + Array(other.utf8) + Array(self[end...])
+    }
+}

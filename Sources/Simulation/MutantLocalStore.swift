@@ -1,0 +1,48 @@
+import ThicketClient
+import ThicketProtocol
+
+/// A client's store with a bug in it.
+final class MutantLocalStore: LocalStore {
+    private let inner: MemoryLocalStore
+    private let mutant: Mutant
+    private var turns: Int = 0
+
+    init(_ inner: MemoryLocalStore, _ mutant: Mutant) {
+        self.inner = inner
+        self.mutant = mutant
+    }
+
+    func clientID(fresh: ClientID) throws(ClientError) -> ClientID { inner.clientID(fresh: fresh) }
+    func note(_ name: String) throws(ClientError) -> String? { inner.note(name) }
+    func setNote(_ name: String, to value: String) throws(ClientError) { inner.setNote(name, to: value) }
+    func buckets() throws(ClientError) -> [BucketRecord] { inner.buckets() }
+    func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? { inner.entity(address) }
+    func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
+        inner.liveKeys(bucket, after: after, limit: limit)
+    }
+    func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] { inner.edited(bucket) }
+    func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
+        inner.keysUnseen(bucket, walk: walk)
+    }
+    func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)] {
+        inner.versions(bucket, limit: limit)
+    }
+    func close() { inner.close() }
+
+    func commit(_ batch: LocalBatch) throws(ClientError) {
+        var batch: LocalBatch = batch
+        turns += 1
+        switch mutant {
+        case .unsavedPending where batch.isOnDisk: batch.entities.removeAll { $0.parts.contains(.edits) }
+        case .tornTurn where turns % 20 == 0:
+            batch.entities = batch.entities.map { $0.parts.contains(.ghost) ? Self.without(.edits, $0) : $0 }
+        case .lostGhost where turns % 20 == 0: batch.entities = batch.entities.map { Self.without(.ghost, $0) }
+        default: break
+        }
+        try inner.commit(batch)
+    }
+
+    private static func without(_ part: EntityParts, _ write: EntityWrite) -> EntityWrite {
+        EntityWrite(write.address, write.record, write.parts.subtracting(part))
+    }
+}

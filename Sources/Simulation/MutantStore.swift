@@ -1,0 +1,158 @@
+import ThicketProtocol
+import ThicketServer
+
+/// A reader with a bug in it.
+class MutantReader: StoreReader {
+    private let inner: any StoreReader
+    let mutation: Mutation
+
+    init(_ inner: any StoreReader, _ mutation: Mutation) {
+        self.inner = inner
+        self.mutation = mutation
+    }
+
+    private var mutant: Mutant { mutation.mutant }
+    final var identity: StoreIdentity { inner.identity }
+
+    final func lastGlobalID() throws(StoreError) -> GlobalID { try inner.lastGlobalID() }
+    final func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? { try inner.bucket(id) }
+
+    final func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord] {
+        try inner.buckets(of: app, user: user)
+    }
+
+    final func buckets(afterRow row: BucketRow, limit: Int) throws(StoreError) -> [BucketRecord] {
+        try inner.buckets(afterRow: row, limit: limit)
+    }
+
+    final func entity(_ key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityRecord? {
+        try inner.entity(key, in: bucket)
+    }
+
+    final func head(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityHead? {
+        guard mutant == .staleHead, let head: EntityHead = try inner.head(of: key, in: bucket), head.body != nil,
+            let old: [UInt8] = try inner.body(
+                of: key, version: head.record.version - 1, in: bucket, upTo: head.record.gid)
+        else { return try inner.head(of: key, in: bucket) }
+        return EntityHead(
+            record: head.record, body: old, diffsSinceKeyframe: head.diffsSinceKeyframe,
+            diffBytesSinceKeyframe: head.diffBytesSinceKeyframe)
+    }
+
+    final func body(
+        of key: EntityKey, version: Version, in bucket: BucketRow, upTo: GlobalID
+    ) throws(StoreError) -> [UInt8]? {
+        try inner.body(of: key, version: version, in: bucket, upTo: upTo)
+    }
+
+    final func history(
+        of key: EntityKey, after version: Version, in bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> EntityHistory? {
+        let history: EntityHistory? = try inner.history(of: key, after: version, in: bucket, limit: limit)
+        guard mutant == .rebaseMisplaces, let history: EntityHistory, let newest: ChangeRecord = history.changes.last
+        else { return history }
+        return EntityHistory(base: history.base, changes: history.changes.dropLast() + [Self.misplaced(newest)])
+    }
+
+    /// The change with all its insertions into the text `t` in front.
+    private static func misplaced(_ row: ChangeRecord) -> ChangeRecord {
+        guard let value: JSONValue = try? JSONValue(parsing: row.diff), let diff: ObjectDiff = try? ObjectDiff(value),
+            case .text(let delta)? = diff["t"]
+        else { return row }
+        var (front, rest): (TextDelta, TextDelta) = (TextDelta(), TextDelta())
+        for operation: TextOperation in delta.operations {
+            switch operation {
+            case .insert(let units): front.insert(units)
+            case .retain(let count): rest.retain(count)
+            case .delete(let count): rest.delete(count)
+            }
+        }
+        for operation: TextOperation in rest.operations {
+            switch operation {
+            case .insert(let units): front.insert(units)
+            case .retain(let count): front.retain(count)
+            case .delete(let count): front.delete(count)
+            }
+        }
+        var writer: JSONWriter = JSONWriter()
+        ObjectDiff([(key: "t", operation: .text(front))]).write(to: &writer)
+        return ChangeRecord(
+            gid: row.gid, bucket: row.bucket, key: row.key, kind: row.kind, sourceVersion: row.sourceVersion,
+            endVersion: row.endVersion, previousOfEntity: row.previousOfEntity, previousKeyframe: row.previousKeyframe,
+            previousOfBucket: row.previousOfBucket, clientID: row.clientID, changeID: row.changeID,
+            timestamp: row.timestamp, diff: writer.bytes, keyframe: row.keyframe)
+    }
+
+    final func liveKeys(in bucket: BucketRow, after key: EntityKey?, limit: Int) throws(StoreError) -> [EntityKey] {
+        try inner.liveKeys(in: bucket, after: key, limit: limit)
+    }
+
+    final func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? { try inner.change(gid) }
+
+    final func changes(
+        in bucket: BucketRow, after: GlobalID, upTo: GlobalID, limit: Int, byteLimit: Int
+    ) throws(StoreError) -> ChangePage? {
+        let bound: GlobalID = mutant == .readsAhead ? .max : upTo
+        let page: ChangePage? = try inner.changes(
+            in: bucket, after: after, upTo: bound, limit: limit, byteLimit: byteLimit)
+        guard let page: ChangePage, let first: ChangeRecord = page.changes.first else { return page }
+        if mutant == .catchUpSkipsOne, page.changes.count > 1 {
+            return ChangePage(changes: Array(page.changes.dropFirst()), hasMore: page.hasMore)
+        }
+        if mutant == .catchUpRepeatsOne, let before: ChangeRecord = try inner.change(first.previousOfBucket) {
+            return ChangePage(changes: [before] + page.changes, hasMore: page.hasMore)
+        }
+        return page
+    }
+
+    final func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice? {
+        let slice: IndexSlice? = try inner.indexPage(query)
+        guard mutant == .indexLeavesOut, let slice: IndexSlice, slice.entries.count > 1 else { return slice }
+        return IndexSlice(entries: slice.entries.dropLast(), next: slice.next, total: slice.total)
+    }
+
+    final func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool {
+        if mutant == .noDuplicateCheck { return false }
+        return try inner.confirms(changeID, at: gid)
+    }
+
+    final func hasApp(_ app: AppID) throws(StoreError) -> Bool { try inner.hasApp(app) }
+    final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? { try inner.grant(tokenHash: tokenHash) }
+}
+
+/// A writer with a bug in it.
+final class MutantWriter: MutantReader, StoreWriter {
+    private let inner: any StoreWriter
+
+    init(_ inner: any StoreWriter, _ mutation: Mutation) {
+        self.inner = inner
+        super.init(inner, mutation)
+    }
+
+    func newBucketRow() -> BucketRow { inner.newBucketRow() }
+
+    func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail { try inner.changeIDTail(of: bucket) }
+
+    func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? {
+        if mutation.mutant == .noDuplicateCheck { return nil }
+        return try inner.settledChange(hash: hash, in: bucket)
+    }
+
+    func beginReads() { inner.beginReads() }
+    func endReads() { inner.endReads() }
+
+    func commit(_ batch: WriteBatch) throws(StoreError) {
+        switch mutation.mutant {
+        case .forgottenCommit:
+            if !mutation.strikes(oneIn: 20) { try inner.commit(batch) }
+        case .broadcastBeforeCommit:
+            if let late: WriteBatch = mutation.late { try inner.commit(late) }
+            mutation.late = batch
+        default: try inner.commit(batch)
+        }
+    }
+
+    func probe() throws(StoreError) { try inner.probe() }
+
+    func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] { try inner.apply(work) }
+}
