@@ -65,33 +65,33 @@ private struct Wishes {
     }
 }
 
-@Sendable private func print(line: String) { _ = Terminal.write(line + "\n") }
+@Sendable private func say(_ line: String) { _ = Terminal.write(line + "\n") }
 
 private func replay(_ seed: UInt64, _ wishes: Wishes) -> Int32 {
-    let tell: @Sendable (String) -> Void = { print(line: $0) }
+    let tell: @Sendable (String) -> Void = { say($0) }
     let result: SimulationResult = Simulation.run(
         seed: seed, with: wishes.changes, days: wishes.days, sink: wishes.isVerbose ? tell : nil)
     let hash: String = String(result.traceHash, radix: 16)
-    print(line: "seed \(seed): \(result.events) events, \(result.virtualSeconds) s, trace \(hash)")
-    for problem: String in result.problems { print(line: "    \(problem)") }
+    say("seed \(seed): \(result.events) events, \(result.virtualSeconds) s, trace \(hash)")
+    for problem: String in result.problems { say("    \(problem)") }
     return result.problems.isEmpty ? 0 : 1
 }
 
 private func shrink(_ seed: UInt64, _ days: Bool?) -> Int32 {
-    guard let outcome: Shrinking.Outcome = Shrinking.run(seed: seed, days: days, tell: { print(line: $0) }) else {
-        print(line: "seed \(seed) does not fail")
+    guard let outcome: Shrinking.Outcome = Shrinking.run(seed: seed, days: days, tell: { say($0) }) else {
+        say("seed \(seed) does not fail")
         return 0
     }
-    print(line: "after \(outcome.runs) runs: \(outcome.result.events) events, \(outcome.result.virtualSeconds) s")
-    for problem: String in outcome.result.problems.prefix(5) { print(line: "    \(problem.prefix(300))") }
-    print(line: outcome.command)
+    say("after \(outcome.runs) runs: \(outcome.result.events) events, \(outcome.result.virtualSeconds) s")
+    for problem: String in outcome.result.problems.prefix(5) { say("    \(problem.prefix(300))") }
+    say(outcome.command)
     return 1
 }
 
 /// - Returns: 1 when a mutant lives for a minute.
 private func hunt(_ cores: Int, from first: UInt64) async -> Int32 {
     var alive: Int = 0
-    print(line: "mutant                    found after   seeds   by")
+    say("mutant                    found after   seeds   by")
     for mutant: Mutant in Mutant.allCases {
         let report: Campaign.Report = await Campaign.run(
             firstSeed: first, seconds: 60, tasks: cores, days: false, mutant: mutant
@@ -102,8 +102,8 @@ private func hunt(_ cores: Int, from first: UInt64) async -> Int32 {
         let time: String = found == nil ? "not found" : "\(Double(Int(report.seconds * 100)) / 100) s"
         let count: String = String(report.runs)
         let why: String = found?.problems.first.map { String($0.prefix(90)) } ?? ""
-        print(
-            line: name + time + String(repeating: " ", count: max(1, 14 - time.count)) + count
+        say(
+            name + time + String(repeating: " ", count: max(1, 14 - time.count)) + count
                 + String(repeating: " ", count: max(1, 8 - count.count)) + why)
     }
     return alive == 0 ? 0 : 1
@@ -115,11 +115,11 @@ private func soak(_ wishes: Wishes) async -> Int32 {
     if wishes.playsMutants { return await hunt(cores, from: first) }
     if wishes.shrinks { return shrink(first, wishes.days) }
     if let seed: UInt64 = wishes.seed, wishes.minutes == nil { return replay(seed, wishes) }
-    print(line: "first seed \(first)")
+    say("first seed \(first)")
     let report: Campaign.Report = await Campaign.run(
         firstSeed: first, seconds: (wishes.minutes ?? 10) * 60, tasks: cores, days: wishes.days
-    ) { print(line: $0.failureText) }
-    print(line: report.summary)
+    ) { say($0.failureText) }
+    say(report.summary)
     return report.failures.isEmpty ? 0 : 1
 }
 
