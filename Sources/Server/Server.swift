@@ -63,7 +63,8 @@ public final class Server {
             Self.delegate(of: loop)?.answered(answers)
         }
         let shard: ServerShard = .init(
-            store: store, settings: ShardSettings(config.limits), limits: config.limits, metrics: metrics, health: health,
+            store: store, settings: ShardSettings(config.limits), limits: config.limits, metrics: metrics,
+            health: health,
             log: log
         ) { commits.post($0) }
         let readers: ServerReaders = .init(

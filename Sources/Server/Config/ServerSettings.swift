@@ -13,7 +13,10 @@ public enum ServerSettings {
     public static let all: [Setting] = general + connection + user + bucket + queue + retention
 
     /// Settings that SIGHUP does not change: what they govern is made at the start.
-    public static let fixed: Set<String> = ["data", "listen", "reader-threads", "index-cache-bytes"]
+    public static let fixed: Set<String> = [
+        "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "log-reserved-bytes",
+        "check-interval",
+    ]
 
     private static let general: [Setting] = [
         .text("data", \.data, "Folder of the database, the lock and the control socket."),
