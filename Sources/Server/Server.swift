@@ -55,7 +55,9 @@ public final class Server {
 
     /// Serves on the calling thread until it is told to stop; returns when everything has ended and all that was
     /// acknowledged is on disk.
-    public func run() {
+    ///
+    /// - Parameter listening: called once, when the store has been opened and connections are about to be served.
+    public func run(listening: () -> Void = {}) {
         let commits: Mailbox<ServerShard.Report> = loop.mailbox { [unowned loop] reports in
             Self.delegate(of: loop)?.committed(reports)
         }
@@ -64,8 +66,7 @@ public final class Server {
         }
         let shard: ServerShard = .init(
             store: store, settings: ShardSettings(config.limits), limits: config.limits, metrics: metrics,
-            health: health,
-            log: log
+            health: health, log: log
         ) { commits.post($0) }
         let readers: ServerReaders = .init(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
@@ -79,6 +80,8 @@ public final class Server {
             routes: ServerRoutes(metrics: metrics, health: health, showsMetrics: config.metrics), log: log,
             drainTimeout: config.drainTimeout, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
+        shard.awaitOpening()
+        listening()
         loop.run()
         health.stop()
         checker.finish()

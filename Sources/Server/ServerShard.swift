@@ -20,7 +20,12 @@ final class ServerShard: Sendable {
     }
 
     private let queue: FairQueue<Work> = .init()
+    /// Gets one word when the store was opened, or could not be, for the first time.
+    private let opened: WorkQueue<Bool> = .init()
     private let thread: OwnThread
+
+    /// Longest wait for the store at the start, seconds: a file that somebody else locks must not keep health from being asked.
+    private static let openingSeconds: Double = 5
 
     /// - Parameters:
     ///   - limits: what one user may have of the thread.
@@ -30,13 +35,17 @@ final class ServerShard: Sendable {
         report: @escaping @Sendable (Report) -> Void
     ) {
         let queue: FairQueue<Work> = self.queue
+        let opened: WorkQueue<Bool> = self.opened
         thread = OwnThread("shard", stackBytes: 16 << 20) {
             ShardRunner(
                 store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log,
                 report: report
-            ).run(queue)
+            ).run(queue) { opened.push([$0]) }
         }
     }
+
+    /// Waits until the store was tried for the first time, so that a server that says it listens takes changes at once.
+    func awaitOpening() { _ = opened.take(most: 1, waitingSeconds: Self.openingSeconds) }
 
     /// Hands over changes, each in the lane of its user.
     func push(_ requests: [(lane: UInt32, work: Work)]) { queue.push(requests) }
@@ -90,8 +99,9 @@ private final class ShardRunner {
         self.report = report
     }
 
-    func run(_ queue: FairQueue<ServerShard.Work>) {
-        openCore()
+    /// - Parameter opened: told once, after the first try, whether the store is open.
+    func run(_ queue: FairQueue<ServerShard.Work>, opened: (Bool) -> Void) {
+        opened(openCore() != nil)
         while true {
             let patience: Double = core?.hasBacklog == true ? 0 : health.isReady && core != nil ? 60 : Self.retrySeconds
             guard let batch = queue.take(most: Self.takenAtOnce, share: share, waitingSeconds: patience) else { break }

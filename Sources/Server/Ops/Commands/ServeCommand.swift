@@ -27,8 +27,8 @@ enum ServeCommand {
         let control: ControlSocket = try open(folder, log) { question, tell in handle.ask(question, tell: tell) }
         control.start()
         defer { control.stop() }
-        Terminal.write("thicketd \(ThicketServer.version) listening on \(server.listener.address)\n")
-        server.run()
+        let address: String = server.listener.address
+        server.run { Terminal.write("thicketd \(ThicketServer.version) listening on \(address)\n") }
     }
 
     private static func take(_ folder: DataFolder) throws(CommandFailure) -> FolderLock {
