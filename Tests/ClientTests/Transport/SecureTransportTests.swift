@@ -1,5 +1,6 @@
 import Testing
 import ThicketClient
+import ThicketProtocol
 import ThicketProcesses
 import ThicketServer
 import ThicketTestServer
@@ -87,27 +88,27 @@ struct SecureTransportTests {
         let relay: SlowRelay = try .init(to: proxy.port)
         defer { relay.stop() }
         relay.allow(up: .max / 2, down: .max / 2)
-        let (session, notes) = try await bench.session(
-            "https://127.0.0.1:\(relay.port)", certificates: authority)
-        try await notes.waitUntilSynced(timeout: .seconds(30))
+        let bucket: BucketName = try BucketName("notes")
+        let client: SteppedClient = try .init(relay, seed: 3, certificates: authority)
+        try client.open(bucket)
+        try client.play(up: 0, down: 0) { $0.isSynced(bucket) }
         // From here on the way up is narrow: the socket takes a part and then says that it takes no more.
         relay.restrict(up: 0)
         let text: String = String(repeating: "abcdefghij", count: 25_000)
         for number: Int in 0..<10 {
-            try await notes.set("k\(number)", to: ["t": .string("\(number) " + text)])
-            let step: Int = 10_000 * (number + 1)
-            relay.allow(up: step, down: 0)
-            try relay.waitUntilUsed()
+            try client.set(bucket, "k\(number)", "\(number) " + text)
+            relay.allow(up: 10_000 * (number + 1), down: 0)
+            try client.playUntilUsed()
         }
         relay.allow(up: .max / 2, down: 0)
-        try await notes.waitUntilSynced(timeout: .seconds(60))
-        #expect(relay.connectionCount == 1)
+        try client.play(up: 0, down: 0) { $0.isSynced(bucket) }
+        #expect(relay.connectionCount == 1 && client.hangUps == 0)
         let (plain, copy) = try await bench.session("http://127.0.0.1:\(bench.server.port)")
         try await copy.waitUntilSynced(timeout: .seconds(30))
         for number: Int in 0..<10 {
             #expect(try await copy.get("k\(number)") == ["t": .string("\(number) " + text)])
         }
-        await session.close()
+        client.close()
         await plain.close()
         bench.server.abort()
     }

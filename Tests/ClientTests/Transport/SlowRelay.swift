@@ -31,6 +31,7 @@ final class SlowRelay: @unchecked Sendable {
 
     /// Bytes that the kernel may hold for us, so that what is not allowed stays with its sender.
     private static let bufferBytes: Int32 = 16 << 10
+    private static let segmentBytes: Int32 = 1_400
 
     init(to target: Int) throws {
         self.target = target
@@ -38,6 +39,9 @@ final class SlowRelay: @unchecked Sendable {
         self.listener = listener
         var size: Int32 = Self.bufferBytes
         setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        // Segments as on a real way: loopback's of 64 KiB would be acknowledged in leaps of half the room.
+        var segment: Int32 = Self.segmentBytes
+        setsockopt(listener, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, socklen_t(MemoryLayout<Int32>.size))
         var address: sockaddr_in = Self.address(0)
         var length: socklen_t = .init(MemoryLayout<sockaddr_in>.size)
         let status: Int32 = withUnsafeMutablePointer(to: &address) {
@@ -74,6 +78,9 @@ final class SlowRelay: @unchecked Sendable {
 
     /// Only so many bytes may pass upwards from now on.
     func restrict(up: Int) { state.withLock { $0.allowed.up = up } }
+
+    /// Whether all that was allowed, upwards or back, has passed.
+    var isUsedUp: Bool { state.withLock { $0.allowed.up == 0 || $0.allowed.down == 0 } }
 
     /// Waits until all that was allowed upwards has passed.
     func waitUntilUsed() throws {
