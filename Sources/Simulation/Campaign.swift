@@ -1,4 +1,5 @@
 import Synchronization
+import ThicketServer
 
 /// Plays one seed after the other, on all cores, for a while.
 public enum Campaign {
@@ -43,6 +44,8 @@ public enum Campaign {
 
     /// Failures after which nobody needs more of them.
     private static let failuresMax: Int = 10
+    /// How far the seeds stand back behind other work of the machine.
+    private static let niceness: Int32 = 10
 
     /// - Parameters:
     ///   - seconds: wall time after which no other seed is begun.
@@ -57,17 +60,25 @@ public enum Campaign {
         let start: ContinuousClock.Instant = .now
         let end: ContinuousClock.Instant = start + .milliseconds(Int64(seconds * 1_000))
         let progress: Progress = Progress(firstSeed, failuresMax: mutant == nil ? failuresMax : 1)
-        await withTaskGroup(of: Void.self) { group in
-            for _: Int in 0..<max(1, tasks) {
-                group.addTask {
-                    while ContinuousClock.now < end, let seed: UInt64 = progress.next() {
-                        let result: SimulationResult = Simulation.run(seed: seed, days: days, mutant: mutant)
-                        progress.add(result)
-                        if !result.problems.isEmpty { tell(result) }
-                    }
+        // Threads of their own, behind all others: a seed never waits, and would keep a thread that tasks share.
+        let (played, ends): (AsyncStream<Void>, AsyncStream<Void>.Continuation) = AsyncStream.makeStream()
+        let threads: [OwnThread] = (0..<max(1, tasks)).map { (number: Int) in
+            OwnThread("seeds-\(number)", stackBytes: 16 << 20) {
+                OwnThread.yieldToOthers(by: niceness)
+                while ContinuousClock.now < end, let seed: UInt64 = progress.next() {
+                    let result: SimulationResult = Simulation.run(seed: seed, days: days, mutant: mutant)
+                    progress.add(result)
+                    if !result.problems.isEmpty { tell(result) }
                 }
+                ends.yield()
             }
         }
+        var running: Int = threads.count
+        for await _: Void in played {
+            running -= 1
+            if running == 0 { break }
+        }
+        for thread: OwnThread in threads { thread.join() }
         var report: Report = progress.report
         report.seconds = (ContinuousClock.now - start) / .seconds(1)
         return report

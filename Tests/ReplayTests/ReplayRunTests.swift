@@ -18,6 +18,8 @@ struct ReplayRunTests {
         try server.start()
         var options: Replay.Options = Replay.Options(
             server: server.address, app: "replay", token: String(token), key: "page")
+        // Tests that block hold the few threads that tasks share; a client may wait for one of them.
+        options.patience = .seconds(600)
         let folder: String = server.folder
         options.store = { $0 < 0 ? .memory : .file("\(folder)/client\($0).db") }
         let report: Replay.Report = try await Replay(trace, options: options, observer: observer).run()
@@ -59,7 +61,7 @@ struct ReplayRunTests {
         let session: Session = try await Thicket.connect(server: server.address, app: "replay", token: String(token))
         let bucket: Bucket = try await session.bucket("replay")
         try await bucket.set("page", to: ["text": "", "typed0": 1_000_000, "typed1": 1_000_000])
-        try await bucket.waitUntilSynced(timeout: .seconds(60))
+        try await bucket.waitUntilSynced(timeout: .seconds(300))
         await session.close()
         let options: Replay.Options = Replay.Options(
             server: server.address, app: "replay", token: String(token), key: "page")

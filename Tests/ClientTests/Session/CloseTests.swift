@@ -5,7 +5,7 @@ import ThicketClient
 import ThicketProtocol
 
 /// What a program may rely on that closes its session and ends.
-@Suite("The end of a session", .timeLimit(.minutes(1)))
+@Suite("The end of a session", .timeLimit(.minutes(15)))
 struct CloseTests {
     /// A transport that connects to nothing and tells when it goes.
     private final class Watched: Transport {

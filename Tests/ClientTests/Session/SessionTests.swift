@@ -2,7 +2,7 @@ import Testing
 import ThicketClient
 import ThicketProtocol
 
-@Suite("Sessions and buckets as an app uses them", .timeLimit(.minutes(5)))
+@Suite("Sessions and buckets as an app uses them", .timeLimit(.minutes(15)))
 struct SessionTests {
     private let server: LoopbackServer = LoopbackServer()
 

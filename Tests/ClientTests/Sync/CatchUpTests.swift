@@ -113,7 +113,7 @@ struct CatchUpTests {
         let session: Session = try await server.session()
         let notes: Bucket = try await session.bucket("notes")
         let failure: ClientError? = await #expect(throws: ClientError.self) {
-            try await notes.waitUntilSynced(timeout: .seconds(30))
+            try await notes.waitUntilSynced(timeout: .seconds(300))
         }
         #expect(failure?.code == .unavailable)
         #expect(failure?.detail.hasSuffix("closed for a test") == true)

@@ -5,7 +5,7 @@ import ThicketServer
 import ThicketTestServer
 
 /// HTTP proxies between client and server, of another make.
-@Suite("HTTP proxies", .timeLimit(.minutes(2)))
+@Suite("HTTP proxies", .timeLimit(.minutes(15)))
 struct ProxyTests {
     @Test("a proxy is asked for a tunnel and nothing else, also without TLS")
     func tunnel() async throws {

@@ -9,7 +9,7 @@ import ThicketTestSupport
 
 /// The real transport and the real machine over a link that lets through a few bytes a tick. The machine's clock is
 /// stepped: a tick of the link is a time in which heartbeats are due and none could be answered.
-@Suite("A slow link, through real sockets", .timeLimit(.minutes(2)))
+@Suite("A slow link, through real sockets", .timeLimit(.minutes(15)))
 struct SlowTransportTests {
     @Test("a first sync of minutes shows its progress and is never cut for want of an answer to a heartbeat")
     func firstSync() throws {

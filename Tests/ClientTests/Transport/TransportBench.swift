@@ -42,9 +42,9 @@ final class TransportBench {
         // Larger than one TLS record and than what a socket takes at once.
         let long: String = String(repeating: "0123456789é", count: 60_000)
         try await notes.set("long", to: ["t": .string(long)])
-        try await notes.waitUntilSynced(timeout: .seconds(30))
+        try await notes.waitUntilSynced(timeout: .seconds(300))
         let (plain, copy): (Session, Bucket) = try await self.session("http://127.0.0.1:\(server.port)")
-        try await copy.waitUntilSynced(timeout: .seconds(30))
+        try await copy.waitUntilSynced(timeout: .seconds(300))
         #expect(try await copy.get("long")?["t"]?.stringValue?.utf8.elementsEqual(long.utf8) == true)
         var events: AsyncStream<BucketEvent>.Iterator = await notes.changes.makeAsyncIterator()
         try await copy.set("back", to: ["t": .string(long)])
