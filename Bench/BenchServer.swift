@@ -9,12 +9,14 @@ final class BenchServer {
     let tokens: [String]
 
     /// - Parameter parent: where the server's folder is made; `/dev/shm` takes the disk out of the figures.
-    convenience init(users: Int, settings: [String] = [], parent: String = "/tmp") throws {
+    convenience init(
+        users: Int, settings: [String] = [], parent: String = "/tmp", starts: Bool = true
+    ) throws {
         let tokens: [String] = (0..<users).map { number in
             let digits: String = String(number, radix: 16)
             return String(repeating: "0", count: 32 - digits.count) + digits
         }
-        try self.init(tokens: tokens, settings: settings, parent: parent)
+        try self.init(tokens: tokens, settings: settings, parent: parent, starts: starts)
     }
 
     /// - Parameter starts: false leaves a prepared folder for others to start a server on.

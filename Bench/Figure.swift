@@ -1,3 +1,5 @@
+import ThicketProtocol
+
 /// One line of a result: a figure with its unit, its spread over rounds, and the goal it is held against.
 struct Figure {
     /// What a figure is to be.
@@ -5,6 +7,7 @@ struct Figure {
         case atMost(Double)
         case atLeast(Double)
 
+        /// False where there is no figure, or nothing to hold it against.
         func isMet(by value: Double) -> Bool {
             switch self {
             case .atMost(let bound): value <= bound
@@ -21,29 +24,69 @@ struct Figure {
     }
 
     let name: String
-    /// The median where there were several rounds.
+    /// The median where there were several rounds; not a number where there was none.
     let value: Double
     let unit: String
-    /// Lowest and highest of several rounds.
-    var spread: ClosedRange<Double>?
+    /// How many measurements the median is of.
+    let rounds: Int
+    /// Lowest and highest of the rounds.
+    let spread: ClosedRange<Double>
     var goal: Goal?
 
+    /// Of one measurement.
     init(name: String, value: Double, unit: String, goal: Goal? = nil) {
-        (self.name, self.value, self.unit, self.goal) = (name, value, unit, goal)
+        self.init(name: name, samples: [value], unit: unit, goal: goal)
     }
 
     /// The median of several rounds.
     init(name: String, samples: [Double], unit: String, goal: Goal? = nil) {
-        let sorted: [Double] = samples.sorted()
-        self.init(name: name, value: median(sorted), unit: unit, goal: goal)
-        if let low: Double = sorted.first, let high: Double = sorted.last, sorted.count > 1 { spread = low...high }
+        let sorted: [Double] = samples.filter(\.isFinite).sorted()
+        // One round without a figure makes the median a guess: then there is none.
+        let isWhole: Bool = sorted.count == samples.count && !sorted.isEmpty
+        (self.name, self.unit, self.goal) = (name, unit, goal)
+        rounds = samples.count
+        value = isWhole ? median(sorted) : .nan
+        spread = isWhole ? sorted[0]...sorted[sorted.count - 1] : 0...0
+    }
+
+    /// All that is known about it; what there is not is null.
+    var json: JSONValue {
+        func number(_ value: Double) -> JSONValue {
+            guard self.value.isFinite else { return .null }
+            return JSONNumber(value).map { .number($0) } ?? .null
+        }
+        return .object(
+            JSONObject([
+                (key: "name", value: .string(name.trimmingSpaces)), (key: "unit", value: .string(unit)),
+                (key: "median", value: number(value)), (key: "lowest", value: number(spread.lowerBound)),
+                (key: "highest", value: number(spread.upperBound)),
+                (key: "rounds", value: .number(JSONNumber(Int64(rounds)))),
+                (key: "goal", value: goal.map { .string($0.text) } ?? .null),
+                (key: "met", value: goal.map { .bool($0.isMet(by: value)) } ?? .null),
+            ]))
+    }
+
+    /// For people.
+    var line: String {
+        var line: String = "  " + Bench.padded(name, 56) + Bench.padded(Bench.rounded(value), 12, left: true)
+        line += " " + Bench.padded(unit, 5)
+        if rounds > 1, value.isFinite {
+            line += Bench.padded("(\(Bench.rounded(spread.lowerBound))–\(Bench.rounded(spread.upperBound)))", 20)
+        }
+        if let goal: Figure.Goal { line += "goal \(goal.text): " + (goal.isMet(by: value) ? "met" : "NOT MET") }
+        return line
     }
 }
 
-/// The middle value; 0 of none.
+extension String {
+    /// Names are set in under the figure that they belong to.
+    fileprivate var trimmingSpaces: String { String(drop { $0 == " " }) }
+}
+
+/// The middle value; not a number when there is none, so that no goal is met by nothing.
 func median(_ values: [Double]) -> Double {
     let sorted: [Double] = values.sorted()
-    guard !sorted.isEmpty else { return 0 }
+    guard !sorted.isEmpty else { return .nan }
     let middle: Int = sorted.count / 2
     return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }

@@ -1,112 +1,207 @@
 import Glibc
 import ThicketProtocol
+import ThicketServer
 
 /// What a change costs the server when there are ten times as many users, objects in the bucket, or changes behind it;
-/// and what an object costs a new client. Each figure is server CPU, which other work on the machine disturbs least.
+/// and what an object costs a new client.
+///
+/// A small and a large store, filled the same way, take the same changes turn and turn about. Each figure is CPU time of
+/// the server's process, all its threads, background work included: other programs on the machine disturb that least.
 func growth() throws -> [Figure] {
-    var figures: [Figure] = []
-    func compare(_ what: String, _ unit: String, _ cost: (Int) throws -> Double) throws {
-        var few: [Double] = []
-        var many: [Double] = []
-        for _ in 0..<3 {
-            few.append(try cost(1))
-            many.append(try cost(10))
-        }
-        figures.append(Figure(name: what, samples: few, unit: unit))
-        figures.append(Figure(name: "  ten times as many", samples: many, unit: unit))
-        figures.append(Figure(name: "  ratio", value: median(many) / median(few), unit: "", goal: .atMost(1.5)))
-    }
-    try compare("a change, 64 users", "µs") { try changeCost(users: 64 * $0, objects: 1, history: 1) }
-    try compare("a change, 1,000 objects in the bucket", "µs") {
-        try changeCost(users: 1, objects: 1_000 * $0, history: 1)
-    }
-    try compare("a change, 2,000 changes of the object", "µs") {
-        try changeCost(users: 1, objects: 1, history: 2_000 * $0)
-    }
-    try compare("an object of the index, 5,000 objects", "µs") { try indexCost(objects: 5_000 * $0) }
-    return figures
+    try compare(
+        "a change, 64 users", small: GrowthLoad(users: 64, objects: 1, history: 1),
+        large: GrowthLoad(users: 640, objects: 1, history: 1))
+        + compare(
+            "a change, 1,000 objects in the bucket", small: GrowthLoad(users: 1, objects: 1_000, history: 1),
+            large: GrowthLoad(users: 1, objects: 10_000, history: 1))
+        + compare(
+            "a change, 2,000 changes of the object behind it", small: GrowthLoad(users: 1, objects: 1, history: 2_000),
+            large: GrowthLoad(users: 1, objects: 1, history: 20_000))
+        + indexGrowth(objects: 5_000)
 }
 
-/// Server CPU of one change of prepared buckets, µs: `users` of one bucket each, 4,096 changes in all.
-private func changeCost(users: Int, objects: Int, history: Int) throws -> Double {
-    let server: BenchServer = try BenchServer(users: users)
-    let loop: LoadLoop = LoadLoop()
-    let sockets: [LoadSocket] = try (0..<users).map { number in
-        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
-        socket.number = number
-        loop.add(socket)
-        return socket
-    }
-    try authorize(sockets, on: loop, server: server, bucket: "b")
-    if objects > 1 { _ = try fill(sockets[0], on: loop, keys: "o", count: objects) }
-    if history > 1 { _ = try fill(sockets[0], on: loop, keys: "k", count: history, sameKey: true) }
-    let perUser: Int = max(1, 4_096 / users)
-    var done: Int = 0
-    var sent: [Int] = .init(repeating: 0, count: users)
-    func next(_ socket: LoadSocket) {
-        let number: Int = sent[socket.number]
-        sent[socket.number] += 1
-        if history > 1 {
-            socket.send(
-                change(of: "k", ccid: "g-\(number)", number: history + number, version: history + number))
-        } else {
-            socket.send(change(of: "n\(number)", ccid: "g-\(number)", number: number, version: 0))
+/// Rounds of each, in turns.
+private let rounds: Int = 9
+
+private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throws -> [Figure] {
+    progress("growth: \(what): both stores filled")
+    try small.warmUp()
+    try large.warmUp()
+    var costs: [[Double]] = [[], []]
+    for round: Int in 0..<rounds {
+        let isSmallFirst: Bool = round % 2 == 0
+        for load: GrowthLoad in isSmallFirst ? [small, large] : [large, small] {
+            costs[load === small ? 0 : 1].append(try load.round())
         }
+        progress(
+            "growth: \(what): round \(round + 1) of \(rounds): \(Bench.rounded(costs[0][round])) and "
+                + "\(Bench.rounded(costs[1][round])) µs")
     }
-    // One user has 64 under way; those of one object follow one another, each on the version before it.
-    let cpu: Double = server.process.cpuSeconds()
-    for socket: LoadSocket in sockets { for _ in 0..<(users == 1 ? 64 : 1) { next(socket) } }
-    try loop.run(
-        until: { done >= perUser * users },
-        take: { socket, bytes in
-            let count: Int = occurrences(of: "\"ccids\"", in: bytes)
-            done += count
-            for _ in 0..<count where sent[socket.number] < perUser { next(socket) }
-        })
-    return (server.process.cpuSeconds() - cpu) / Double(done) * 1e6
+    return figures(what, costs[0], costs[1])
 }
 
-/// Server CPU of one object that a new client fetches, µs; pages of 1,000 with their objects, eight clients.
-private func indexCost(objects: Int) throws -> Double {
-    let server: BenchServer = try BenchServer(users: 1)
-    let loop: LoadLoop = LoadLoop()
-    let writer: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
-    loop.add(writer)
-    try authorize([writer], on: loop, server: server, bucket: "b")
-    _ = try fill(writer, on: loop, keys: "o", count: objects)
-    let clients: Int = 8
-    let cpu: Double = server.process.cpuSeconds()
-    for number: Int in 0..<clients {
+/// Median of the rounds' ratios, and that of the sums: work that comes now and then stands in few rounds and all sums.
+private func figures(_ what: String, _ small: [Double], _ large: [Double]) -> [Figure] {
+    [
+        Figure(name: what, samples: small, unit: "µs"),
+        Figure(name: "  ten times as many", samples: large, unit: "µs"),
+        Figure(name: "  ratio", samples: zip(large, small).map { $0 / $1 }, unit: "", goal: .atMost(1.5)),
+        Figure(
+            name: "  ratio of all rounds together", value: large.reduce(0, +) / small.reduce(0, +), unit: "",
+            goal: .atMost(1.5)),
+    ]
+}
+
+/// One server with `users` users of one bucket each, `objects` objects in each and `history` changes of each object, and
+/// 64 changes under way at a time, spread over all of them.
+private final class GrowthLoad {
+    private static let inFlight: Int = 64
+    private static let changesPerRound: Int = 2_048
+
+    private let server: BenchServer
+    private let loop: LoadLoop = LoadLoop()
+    private var sockets: [LoadSocket] = []
+    private let objects: Int
+    /// Of each object, the users' one after the other.
+    private var versions: [Int]
+    private var sent: Int = 0
+
+    init(users: Int, objects: Int, history: Int) throws {
+        self.objects = objects
+        versions = .init(repeating: history, count: users * objects)
+        server = try BenchServer(users: users, starts: false)
+        try Self.fill(server, users: users, objects: objects, history: history)
+        try server.process.start()
+        sockets = try (0..<users).map { number in
+            let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+            socket.number = number
+            loop.add(socket)
+            return socket
+        }
+        try authorize(sockets, on: loop, server: server, bucket: "b")
+    }
+
+    private static func fill(_ server: BenchServer, users: Int, objects: Int, history: Int) throws {
+        let fill: OfflineFill = try OfflineFill(server)
+        for user: Int in 0..<users {
+            let bucket: BucketID = try OfflineFill.bucket("b", user: user)
+            for object: Int in 0..<objects {
+                for version: Int in 0..<history { try fill.add("o\(object)", version: version, to: bucket) }
+            }
+        }
+        try fill.finish()
+    }
+
+    /// Touches every object once, so that all are in the server's memory.
+    func warmUp() throws { try run(max(versions.count, Self.changesPerRound)) }
+
+    /// Server CPU of one change, µs.
+    func round() throws -> Double {
+        let cpu: Double = server.process.cpuSeconds()
+        try run(Self.changesPerRound)
+        return (server.process.cpuSeconds() - cpu) / Double(Self.changesPerRound) * 1e6
+    }
+
+    private func run(_ count: Int) throws {
+        var refused: Int = 0
+        var done: Int = 0
+        for _ in 0..<Self.inFlight { sendNext() }
+        var left: Int = count - Self.inFlight
+        try loop.run(
+            until: { done >= count || refused > 0 },
+            take: { _, bytes in
+                if contains(bytes, "\"error\"") { refused += 1 }
+                let arrived: Int = occurrences(of: "\"ccids\"", in: bytes)
+                done += arrived
+                for _ in 0..<min(arrived, left) { sendNext() }
+                left -= min(arrived, left)
+            })
+        guard refused == 0 else { throw BenchError("the server refused changes: the figures would mean nothing") }
+    }
+
+    /// Goes from user to user, and through the objects with a stride that meets each of them.
+    private func sendNext() {
+        let place: Int = sent % versions.count * 7_919 % versions.count
+        let version: Int = versions[place]
+        versions[place] += 1
+        sent += 1
+        sockets[place / objects].send(
+            change(of: "o\(place % objects)", ccid: "g-\(sent)", number: sent, version: version))
+    }
+}
+
+/// Server CPU of one object that a new client fetches, in pages of 1,000 with their objects: by the first client after a
+/// change, for whom the pages are made, and by those after it, who may get them as they were kept.
+private func indexGrowth(objects: Int) throws -> [Figure] {
+    let small: IndexLoad = try IndexLoad(objects: objects)
+    let large: IndexLoad = try IndexLoad(objects: 10 * objects)
+    progress("growth: index: both stores filled")
+    var made: [[Double]] = [[], []]
+    var kept: [[Double]] = [[], []]
+    for round: Int in 0..<rounds {
+        for load: IndexLoad in round % 2 == 0 ? [small, large] : [large, small] {
+            let place: Int = load === small ? 0 : 1
+            try load.edit(round)
+            made[place].append(try load.fetch(client: "first-\(round)"))
+            kept[place].append(try load.fetch(client: "next-\(round)"))
+        }
+    }
+    return figures("an object of the index, first client, \(objects) objects", made[0], made[1])
+        + figures("an object of the index, the next client, \(objects) objects", kept[0], kept[1])
+}
+
+/// A server with one bucket of `objects` objects.
+private final class IndexLoad {
+    private let server: BenchServer
+    private let loop: LoadLoop = LoadLoop()
+    private let objects: Int
+    private let writer: LoadSocket
+
+    init(objects: Int) throws {
+        self.objects = objects
+        server = try BenchServer(users: 1, starts: false)
+        let fill: OfflineFill = try OfflineFill(server)
+        let bucket: BucketID = try OfflineFill.bucket("b", user: 0)
+        for object: Int in 0..<objects { try fill.add("o\(object)", version: 0, to: bucket) }
+        try fill.finish()
+        try server.process.start()
+        writer = try LoadSocket(port: server.process.port, app: BenchServer.app)
+        loop.add(writer)
+        try authorize([writer], on: loop, server: server, bucket: "b")
+    }
+
+    func edit(_ round: Int) throws {
+        var isDone: Bool = false
+        writer.send(change(of: "o0", ccid: "edit-\(round)", number: round, version: round + 1))
+        try loop.run(until: { isDone }, take: { _, bytes in isDone = contains(bytes, "\"ccids\"") })
+    }
+
+    /// µs of CPU an object.
+    func fetch(client: String) throws -> Double {
+        let cpu: Double = server.process.cpuSeconds()
         let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
         loop.add(socket)
+        defer { loop.remove(socket) }
         var found: Int = 0
-        socket.send(initialize(server.tokens[0], client: "new-\(number)", bucket: "b", command: "i:1:::1000"))
+        socket.send(initialize(server.tokens[0], client: client, bucket: "b", command: "i:1:::1000"))
         try loop.run(
             until: { found >= objects },
             take: { socket, bytes in
                 found += occurrences(of: "\"id\"", in: bytes)
                 if let mark: String = markOf(bytes) { socket.send("0:i:1:\(mark)::1000") }
             })
-        loop.remove(socket)
+        guard found == objects else { throw BenchError("the index has \(found) objects of \(objects)") }
+        return (server.process.cpuSeconds() - cpu) / Double(objects) * 1e6
     }
-    return (server.process.cpuSeconds() - cpu) / Double(objects * clients) * 1e6
 }
 
 /// The mark of an index page: it stands at the page's end.
 private func markOf(_ bytes: UnsafeRawBufferPointer) -> String? {
-    let end: String = String(decoding: bytes.suffix(200), as: UTF8.self)
-    guard let place = end.range(of: "\"mark\":\"") else { return nil }
-    return String(end[place...].prefix { $0 != "\"" })
+    let end: [UInt8] = Array(bytes.suffix(200))
+    let name: [UInt8] = Array("\"mark\":\"".utf8)
+    guard let place = end.indices.last(where: { end[$0...].starts(with: name) }) else { return nil }
+    return String(decoding: end[(place + name.count)...].prefix { $0 != UInt8(ascii: "\"") }, as: UTF8.self)
 }
 
-extension String {
-    /// The place behind the first `mark`.
-    fileprivate func range(of mark: String) -> String.Index? {
-        var place: String.Index = startIndex
-        while place < endIndex {
-            if self[place...].hasPrefix(mark) { return index(place, offsetBy: mark.count) }
-            place = index(after: place)
-        }
-        return nil
-    }
-}
+/// A line for those who wait, apart from the results.
+func progress(_ line: String) { Bench.fputsError(line) }

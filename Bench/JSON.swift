@@ -9,63 +9,77 @@ func jsonSpeed() throws -> [Figure] {
     let texts: [(name: String, text: [UInt8])] = [
         ("292 B", Array(changeText.utf8)), ("10 KB", list(bytes: 10_000)), ("1 MB", list(bytes: 1_000_000)),
     ]
-    var figures: [Figure] = []
     let foreign: ForeignJSON? = try ForeignJSON()
-    for (name, text): (String, [UInt8]) in texts {
+    if foreign == nil {
+        Bench.printLine("json: without g++, libsimdjson-dev and rapidjson-dev two floors are left out")
+    }
+    return try texts.flatMap { name, text in
+        try verify(text)
         var samples: [String: [Double]] = [:]
         for _ in 0..<5 {
-            samples["read", default: []].append(rate(text) { _ = try? JSONDocument(parsing: text) })
-            samples["round", default: []].append(
-                rate(text) {
-                    guard let document: JSONDocument = try? JSONDocument(parsing: text) else { return }
-                    var writer: JSONWriter = .init(reservingBytes: text.count)
-                    writer.write(document.root)
-                })
-            samples["tree", default: []].append(rate(text) { _ = (try? JSONValue(parsing: text))?.serialized() })
-            let data: Data = .init(text)
-            samples["apple read", default: []].append(rate(text) { _ = try? JSONSerialization.jsonObject(with: data) })
-            samples["apple round", default: []].append(
-                rate(text) {
-                    guard let value: Any = try? JSONSerialization.jsonObject(with: data) else { return }
-                    _ = try? JSONSerialization.data(withJSONObject: value)
-                })
+            for (key, value): (String, Double) in try ownRates(text) { samples[key, default: []].append(value) }
             for (key, value): (String, Double) in try foreign?.rates(text) ?? [:] {
                 samples[key, default: []].append(value)
             }
         }
-        func ratio(_ one: String, _ other: String) -> [Double] {
-            zip(samples[one] ?? [], samples[other] ?? []).map { $0 / $1 }
-        }
-        let isChange: Bool = name == "292 B"
-        figures.append(Figure(name: "\(name): read", samples: samples["read"] ?? [], unit: "MB/s"))
-        figures.append(Figure(name: "\(name): read and write", samples: samples["round"] ?? [], unit: "MB/s"))
-        figures.append(Figure(name: "\(name): whole tree and back", samples: samples["tree"] ?? [], unit: "MB/s"))
-        figures.append(
-            Figure(name: "\(name): floor, JSONSerialization read", samples: samples["apple read"] ?? [], unit: "MB/s"))
-        figures.append(
-            Figure(
-                name: "  ratio, read", samples: ratio("read", "apple read"), unit: "",
-                goal: isChange ? .atLeast(5) : nil))
-        figures.append(
-            Figure(
-                name: "  ratio, read and write", samples: ratio("round", "apple round"), unit: "",
-                goal: isChange ? .atLeast(20) : nil))
-        guard foreign != nil else { continue }
-        figures.append(Figure(name: "\(name): floor, simdjson read", samples: samples["simdjson"] ?? [], unit: "MB/s"))
-        figures.append(
-            Figure(
-                name: "  ratio, read", samples: ratio("read", "simdjson"), unit: "",
-                goal: isChange ? nil : .atLeast(0.4)))
-        figures.append(
-            Figure(name: "\(name): floor, RapidJSON read and write", samples: samples["rapidjson"] ?? [], unit: "MB/s"))
-        figures.append(
-            Figure(name: "  ratio, read and write", samples: ratio("round", "rapidjson"), unit: "", goal: .atLeast(1.5))
-        )
+        return figures(name, samples, hasForeign: foreign != nil)
     }
-    if foreign == nil {
-        Bench.printLine("json: without g++, libsimdjson-dev and rapidjson-dev two floors are left out")
+}
+
+/// What is timed must do what it says: each way is gone once and its result looked at.
+private func verify(_ text: [UInt8]) throws {
+    var writer: JSONWriter = .init(reservingBytes: text.count)
+    writer.write(try JSONDocument(parsing: text).root)
+    guard writer.bytes == text else { throw BenchError("a text that was read and written is another") }
+    let tree: JSONValue = try JSONValue(parsing: text)
+    guard try JSONValue(parsing: tree.serialized()) == tree else { throw BenchError("a tree came back as another") }
+    let other: Any = try JSONSerialization.jsonObject(with: Data(text))
+    guard try JSONSerialization.data(withJSONObject: other).count > text.count / 2 else {
+        throw BenchError("JSONSerialization lost half of a text")
     }
-    return figures
+}
+
+/// MB a second of each way, by name. A failure inside ends the scenario.
+private func ownRates(_ text: [UInt8]) throws -> [String: Double] {
+    let data: Data = .init(text)
+    return [
+        "read": try rate(text) { try JSONDocument(parsing: text).root.kind == .null ? 0 : 1 },
+        "round": try rate(text) {
+            var writer: JSONWriter = .init(reservingBytes: text.count)
+            writer.write(try JSONDocument(parsing: text).root)
+            return writer.bytes.count
+        },
+        "tree": try rate(text) { try JSONValue(parsing: text).serialized().count },
+        "apple read": try rate(text) { try JSONSerialization.jsonObject(with: data) is NSNull ? 0 : 1 },
+        "apple round": try rate(text) {
+            try JSONSerialization.data(withJSONObject: JSONSerialization.jsonObject(with: data)).count
+        },
+    ]
+}
+
+private func figures(_ name: String, _ samples: [String: [Double]], hasForeign: Bool) -> [Figure] {
+    func speed(_ what: String, _ key: String) -> Figure {
+        Figure(name: "\(name): \(what)", samples: samples[key] ?? [], unit: "MB/s")
+    }
+    func ratio(_ what: String, _ one: String, _ other: String, _ goal: Figure.Goal?) -> Figure {
+        let values: [Double] = zip(samples[one] ?? [], samples[other] ?? []).map { $0 / $1 }
+        return Figure(name: "  \(name): \(what)", samples: values, unit: "", goal: goal)
+    }
+    let isChange: Bool = name == "292 B"
+    let own: [Figure] = [
+        speed("read", "read"), speed("read and write", "round"), speed("whole tree and back", "tree"),
+        speed("floor, JSONSerialization read", "apple read"),
+        ratio("read, times JSONSerialization", "read", "apple read", isChange ? .atLeast(5) : nil),
+        speed("floor, JSONSerialization read and write", "apple round"),
+        ratio("read and write, times JSONSerialization", "round", "apple round", isChange ? .atLeast(20) : nil),
+    ]
+    guard hasForeign else { return own }
+    return own + [
+        speed("floor, simdjson read", "simdjson"),
+        ratio("read, times simdjson", "read", "simdjson", isChange ? nil : .atLeast(0.4)),
+        speed("floor, RapidJSON read and write", "rapidjson"),
+        ratio("read and write, times RapidJSON", "round", "rapidjson", .atLeast(1.5)),
+    ]
 }
 
 private let changeText: String =
@@ -91,20 +105,25 @@ private func list(bytes: Int) -> [UInt8] {
 }
 
 /// MB of CPU time a second, over at least 40 ms.
-private func rate(_ text: [UInt8], _ body: () -> Void) -> Double {
+///
+/// - Parameter body: returns something of what it made, never 0, so that it cannot be left out.
+private func rate(_ text: [UInt8], _ body: () throws -> Int) throws -> Double {
     var count: Int = 0
+    var made: Int = 0
     let start: UInt64 = cpuNanoseconds()
     var now: UInt64 = start
     let batch: Int = max(1, 50_000 / text.count)
     while now - start < 40_000_000 {
-        for _ in 0..<batch { body() }
+        for _ in 0..<batch { made += try body() }
         count += batch
         now = cpuNanoseconds()
     }
+    guard made >= count else { throw BenchError("a loop has timed nothing") }
     return Double(count * text.count) / (Double(now - start) / 1e9) / 1e6
 }
 
-private func cpuNanoseconds() -> UInt64 {
+/// CPU time of this thread.
+func cpuNanoseconds() -> UInt64 {
     var time: timespec = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
@@ -136,6 +155,9 @@ private struct ForeignJSON {
             let words: [Substring] = line.split(separator: " ")
             if words.count == 2, let value: Double = Double(words[1]) { rates[String(words[0])] = value }
         }
+        guard rates["simdjson"] != nil, rates["rapidjson"] != nil else {
+            throw BenchError("the JSON floors printed no figures: \(output)")
+        }
         return rates
     }
 
@@ -157,6 +179,9 @@ private struct ForeignJSON {
         int main(int, char **v) {
             std::ifstream f(v[1]); std::stringstream b; b << f.rdbuf(); std::string s = b.str();
             simdjson::padded_string p(s); simdjson::dom::parser parser; volatile long sink = 0;
+            { simdjson::dom::element e; rapidjson::Document d;
+              if (parser.parse(p).get(e) || d.Parse<rapidjson::kParseValidateEncodingFlag>(s.data(), s.size()).HasParseError())
+                  return 1; }
             printf("simdjson %f\\n", rate(s.size(), [&] { simdjson::dom::element e; sink += parser.parse(p).get(e); }));
             printf("rapidjson %f\\n", rate(s.size(), [&] {
                 rapidjson::Document d; d.Parse<rapidjson::kParseValidateEncodingFlag>(s.data(), s.size());

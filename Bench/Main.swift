@@ -4,94 +4,125 @@ import ThicketProtocol
 /// `thicket-bench [SCENARIO…]`: runs scenarios against a real server and prints a table and one line of JSON each.
 @main
 struct Bench {
-    typealias Scenario = (name: String, what: String, run: @Sendable () async throws -> [Figure])
+    struct Scenario {
+        let name: String
+        let what: String
+        /// Minutes after which it is given up; on a quiet machine it takes a third.
+        let minutes: Double
+        let run: @Sendable () async throws -> [Figure]
+
+        init(
+            _ name: String, _ minutes: Double, _ what: String, _ run: @escaping @Sendable () async throws -> [Figure]
+        ) {
+            (self.name, self.minutes, self.what, self.run) = (name, minutes, what, run)
+        }
+    }
+
     static let scenarios: [Scenario] = [
-        ("json", "reading and writing JSON beside other libraries", { try jsonSpeed() }),
-        ("diff", "text differences, and what the step budget comes to", { diffs() }),
-        ("store", "the store's writer beside a bare loop over the same SQL", { try storeRates() }),
-        ("changes", "64 sockets, one durable change outstanding each", { try changes(seconds: 5, sockets: 64) }),
-        ("ping", "one durable change outstanding, beside the disk's sync", { try ping() }),
-        ("fanout", "one writer, 1,000 receivers of its bucket", { try fanout(receivers: 1_000, rounds: 200) }),
-        ("idle", "10,000 connections with one authorised channel each", { try idle(from: 1_000, to: 10_000) }),
-        ("catchup", "10,000 changes that a client missed", { try catchUp(changes: 10_000) }),
-        ("growth", "costs at ten times the users, objects and history", { try growth() }),
-        ("firstsync", "100,000 objects of 300 bytes to a new client", { try await firstSync(objects: 100_000) }),
-        ("client", "catch-up, local edits until durable, memory", { try await client() }),
-        ("watch", "from a key press to the screen of another machine", { try watchDelay(rounds: 200) }),
-        ("typing", "a paper typed key by key through one client, one change an edit", { try await typing() }),
-        (
-            "peers", "our server beside Redis, NATS and the bare floor, with the generator in THICKET_PEERS",
-            { try Peers().run() }
-        ),
-        ("hostile", "another tenant's changes while one behaves badly, attack by attack", { try hostile() }),
-        ("restart", "start with 100,000 objects, clean and after SIGKILL", { try restart(objects: 100_000) }),
-        ("cold", "first change in a bucket with 1,000,000 changes", { try coldBucket(changes: 1_000_000) }),
-        ("traces", "recorded typing sessions, whole, through real clients", { try await traces() }),
+        Scenario("json", 3, "reading and writing JSON beside other libraries") { try jsonSpeed() },
+        Scenario("diff", 2, "text differences, and what the step budget comes to") { diffs() },
+        Scenario("store", 5, "the store's writer beside a bare loop over the same SQL") { try storeRates() },
+        Scenario("changes", 3, "64 sockets, one durable change outstanding each") {
+            try changes(seconds: 5, sockets: 64)
+        },
+        Scenario("ping", 2, "one durable change outstanding, beside the disk's sync") { try ping() },
+        Scenario("fanout", 2, "one writer, 1,000 receivers of its bucket") {
+            try fanout(receivers: 1_000, rounds: 200)
+        },
+        Scenario("idle", 5, "10,000 connections with one authorised channel each") {
+            try idle(from: 1_000, to: 10_000)
+        },
+        Scenario("catchup", 3, "10,000 changes that a client missed") { try catchUp(changes: 10_000) },
+        Scenario("growth", 8, "costs at ten times the users, objects and history") { try growth() },
+        Scenario("firstsync", 5, "100,000 objects of 300 bytes to a new client") {
+            try await firstSync(objects: 100_000)
+        },
+        Scenario("client", 5, "catch-up, local edits until durable, memory") { try await client() },
+        Scenario("watch", 5, "from a key press to the screen of another machine") { try watchDelay(rounds: 200) },
+        Scenario("typing", 30, "a paper typed key by key through one client, one change an edit") {
+            try await typing()
+        },
+        Scenario("peers", 30, "our server beside Redis, NATS and the bare floor, with the generator in THICKET_PEERS") {
+            try Peers().run()
+        },
+        Scenario("hostile", 15, "another tenant's changes while one behaves badly, attack by attack") {
+            try hostile()
+        },
+        Scenario("restart", 10, "start with 100,000 objects, clean and after SIGKILL") {
+            try restart(objects: 100_000)
+        },
+        Scenario("cold", 15, "first change in a bucket with 1,000,000 changes") {
+            try coldBucket(changes: 1_000_000)
+        },
+        Scenario("traces", 60, "recorded typing sessions, whole, through real clients") { try await traces() },
     ]
 
     static func main() async {
         raiseDescriptorLimit()
         let wanted: [String] = Array(CommandLine.arguments.dropFirst())
-        if wanted.contains(where: { ["help", "--help", "-h"].contains($0) }) { return help() }
+        if wanted.contains(where: { ["help", "--help", "-h"].contains($0) }) { return printLine(help) }
         for name: String in wanted where !scenarios.contains(where: { $0.name == name }) {
-            fputsError("bench: there is no scenario '\(name)'; see `./dev bench help`")
+            fputsError("bench: there is no scenario '\(name)'\n\n\(help)")
             exit(2)
         }
+        exit(await run(scenarios.filter { wanted.isEmpty || wanted.contains($0.name) }))
+    }
+
+    /// How many of them failed. A goal that is not met is a result like another.
+    private static func run(_ scenarios: [Scenario]) async -> Int32 {
+        let patience: Double = getenv("THICKET_BENCH_PATIENCE").flatMap { Double(String(cString: $0)) } ?? 1
+        let watchdog: Watchdog = .init()
+        watchdog.start()
         var failures: Int32 = 0
-        for scenario in scenarios where wanted.isEmpty || wanted.contains(scenario.name) {
+        for scenario: Scenario in scenarios {
+            watchdog.begin(scenario.name, minutes: scenario.minutes * patience)
+            let start: UInt64 = nanoseconds()
             do {
-                printResult(scenario.name, try await scenario.run())
+                let figures: [Figure] = try await scenario.run()
+                printResult(scenario.name, figures, seconds: Double(nanoseconds() - start) / 1e9)
             } catch {
                 fputsError("bench: \(scenario.name): \(error)")
                 failures += 1
             }
+            watchdog.finish()
         }
-        exit(failures)
+        return failures
     }
 
-    static func help() {
-        printLine("usage: ./dev bench [SCENARIO…]   (all without a name)\n")
-        for scenario in scenarios { printLine("  \(scenario.name): \(scenario.what)") }
+    static var help: String {
+        let width: Int = (scenarios.map(\.name.count).max() ?? 0) + 2
+        let lines: [String] = scenarios.map {
+            "  " + padded($0.name, width) + "(\(Int($0.minutes)) min) \($0.what)"
+        }
+        return """
+            usage: ./dev bench [SCENARIO…]   (all without a name)
+
+            Each prints a table, and one line of JSON: of every figure the median, the lowest and highest of its rounds, the
+            goal and whether it is met. In brackets: when it is given up. A quiet machine takes a third of that.
+
+            \(lines.joined(separator: "\n"))
+
+            Settings: THICKET_BENCH_PATIENCE (times the minutes in brackets, default 1), THICKET_PEERS (folder of the load
+            generator of `peers`), THICKET_PEERS_ROUNDS (default 3), THICKET_VECTORS (third-party test data of `typing` and
+            `traces`).
+            """
     }
 
-    static func printResult(_ name: String, _ figures: [Figure]) {
-        printLine("\n\(name)")
-        for figure: Figure in figures {
-            var line: String = "  " + padded(figure.name, 56) + padded(rounded(figure.value), 12, left: true)
-            line += " " + padded(figure.unit, 5)
-            if let spread = figure.spread {
-                line += padded("(\(rounded(spread.lowerBound))–\(rounded(spread.upperBound)))", 20)
-            }
-            if let goal: Figure.Goal = figure.goal {
-                line += "goal \(goal.text): " + (goal.isMet(by: figure.value) ? "met" : "NOT MET")
-            }
-            printLine(line)
-        }
+    static func printResult(_ name: String, _ figures: [Figure], seconds: Double) {
+        printLine("\n\(name), \(Int(seconds.rounded())) s")
+        for figure: Figure in figures { printLine(figure.line) }
         let result: JSONObject = .init([
-            (key: "scenario", value: .string(name)), (key: "figures", value: .array(figures.map(json))),
+            (key: "scenario", value: .string(name)),
+            (key: "seconds", value: JSONNumber(seconds).map { .number($0) } ?? .null),
+            (key: "figures", value: .array(figures.map(\.json))),
         ])
         printLine(String(decoding: JSONValue.object(result).serialized(), as: UTF8.self))
     }
 
-    private static func json(_ figure: Figure) -> JSONValue {
-        var pairs: [(key: String, value: JSONValue)] = [
-            ("name", .string(figure.name)), ("unit", .string(figure.unit)), ("value", number(figure.value)),
-        ]
-        if let spread = figure.spread {
-            pairs.append(("low", number(spread.lowerBound)))
-            pairs.append(("high", number(spread.upperBound)))
-        }
-        if let goal: Figure.Goal = figure.goal {
-            pairs.append(("goal", .string(goal.text)))
-            pairs.append(("met", .bool(goal.isMet(by: figure.value))))
-        }
-        return .object(JSONObject(pairs))
-    }
-
-    private static func number(_ value: Double) -> JSONValue { JSONNumber(value).map { .number($0) } ?? .null }
-
-    /// Three significant digits, without an exponent.
+    /// Three decimals, none from 100 on, without an exponent; "none" of what is no number.
     static func rounded(_ value: Double) -> String {
+        guard value.isFinite, abs(value) < 1e15 else { return "none" }
+        if value < 0 { return "-" + rounded(-value) }
         if abs(value) >= 100 { return "\(Int(value.rounded()))" }
         let scaled: Int = Int((value * 1_000).rounded())
         let decimals: String = String(scaled % 1_000)

@@ -179,20 +179,24 @@ struct PeerResults {
             Figure(name: measure.name, samples: samples(Self.ours, measure), unit: measure.unit)
         }
         func middle(_ peer: String, _ place: Int) -> Double { median(samples(peer, Self.measures[place])) }
-        func bound(_ place: Int, redis share: Double, floor: Double) -> Figure.Goal {
-            .atMost(max(share * middle(Self.redis, place), floor * middle(Self.floor, place)))
+        // Without its peer a goal has no bound, and is not met.
+        func bound(_ place: Int, redis share: Double, floor: Double? = nil) -> Figure.Goal {
+            let redis: Double = share * middle(Self.redis, place)
+            guard let floor: Double else { return .atMost(redis) }
+            let bare: Double = floor * middle(Self.floor, place)
+            return .atMost(redis.isFinite && bare.isFinite ? max(redis, bare) : .nan)
         }
         figures[0].goal = bound(0, redis: 1, floor: 1.3)
         figures[2].goal = bound(2, redis: 0.5, floor: 1.3)
         figures[5].goal = .atLeast(1.2 * middle(Self.redis, 5))
         figures[6].goal = .atMost(20)
-        figures[7].goal = bound(7, redis: 3, floor: 0)
-        figures[8].goal = bound(8, redis: 1, floor: 0)
-        if let slope: Double = idleSlope() {
-            figures.append(
-                Figure(name: "idle connection (slope 999 to 9,999)", value: slope, unit: "KiB", goal: .atMost(2)))
-        }
-        return figures.filter { $0.value > 0 }
+        figures[7].goal = bound(7, redis: 3)
+        figures[8].goal = bound(8, redis: 1)
+        figures.append(
+            Figure(
+                name: "idle connection (slope 999 to 9,999)", value: idleSlope() ?? .nan, unit: "KiB",
+                goal: .atMost(2)))
+        return figures
     }
 
     private func idleSlope() -> Double? {

@@ -25,8 +25,9 @@ func initialize(_ token: String, client: String, bucket: String, command: String
         + "\"name\":\"\(bucket)\",\"library\":\"bench\",\"version\":\"1\",\"cmd\":\"\(command)\"}"
 }
 
+/// Not a number when there is none, so that no goal is met by nothing.
 func quantile(_ sorted: [Double], _ share: Double) -> Double {
-    sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+    sorted.isEmpty ? .nan : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
 }
 
 func contains(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
@@ -62,13 +63,15 @@ func rawAppend(group: Int, rounds: Int) throws -> (medianSeconds: Double, perSec
 
 /// A change of an object of 240 bytes: the first makes it, the others replace one of its fields.
 func change(of key: String, ccid: String, number: Int, version: Int) -> String {
-    let text: String = String(repeating: "x", count: 200)
-    let field: String =
-        version == 0
-        ? "\"text\":{\"o\":\"+\",\"v\":\"\(text)\"},\"n\":{\"o\":\"+\",\"v\":-1}"
-        : "\"n\":{\"o\":\"r\",\"v\":\(number)}"
     let source: String = version == 0 ? "" : "\"sv\":\(version),"
-    return "0:c:{\"id\":\"\(key)\",\"o\":\"M\",\(source)\"v\":{\(field)},\"ccid\":\"\(ccid)\"}"
+    return "0:c:{\"id\":\"\(key)\",\"o\":\"M\",\(source)\"v\":\(diffText(number: number, version: version)),"
+        + "\"ccid\":\"\(ccid)\"}"
+}
+
+/// The difference that such a change carries.
+func diffText(number: Int, version: Int) -> String {
+    if version > 0 { return "{\"n\":{\"o\":\"r\",\"v\":\(number)}}" }
+    return "{\"text\":{\"o\":\"+\",\"v\":\"\(String(repeating: "x", count: 200))\"},\"n\":{\"o\":\"+\",\"v\":-1}}"
 }
 
 /// 64 sockets of 64 users, one change outstanding each: durable changes a second and the time to the acknowledgement.

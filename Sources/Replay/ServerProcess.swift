@@ -74,15 +74,13 @@ public final class ServerProcess {
         return status
     }
 
-    /// CPU seconds that the server has used, user and system.
+    /// CPU seconds that the server has used, user and system, to the nanosecond: the kernel's clock of that process.
+    /// 0 when it is not running.
     public func cpuSeconds() -> Double {
-        let text: String = Self.read("/proc/\(process ?? 0)/stat")
-        guard let name: String.Index = text.lastIndex(of: ")") else { return 0 }
-        let fields: [Substring] = text[name...].split(separator: " ")
-        guard fields.count > 13, let user: Double = Double(fields[12]), let system: Double = Double(fields[13]) else {
-            return 0
-        }
-        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        var clock: clockid_t = 0
+        var time: timespec = timespec()
+        guard let process, clock_getcpuclockid(process, &clock) == 0, clock_gettime(clock, &time) == 0 else { return 0 }
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     /// Proportional resident memory in bytes.
