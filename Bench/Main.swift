@@ -20,8 +20,12 @@ struct Bench {
 
     static let scenarios: [Scenario] = [
         Scenario("json", 3, "reading and writing JSON beside other libraries") { try jsonSpeed() },
-        Scenario("diff", 2, "text differences, and what the step budget comes to") { diffs() },
+        Scenario("diff", 2, "text differences, and what the step budget comes to") { try diffs() },
         Scenario("store", 5, "the store's writer beside a bare loop over the same SQL") { try storeRates() },
+        Scenario("schema", 5, "the store's writer beside normalised tables, small objects and large") { try schemas() },
+        Scenario("reads", 5, "one reader and the writer beside each other") { try readsBeside() },
+        Scenario("disk", 5, "what a change takes of the disk, and how long the log becomes") { try diskUse() },
+        Scenario("backup", 5, "changes beside backups") { try backupBeside() },
         Scenario("changes", 3, "64 sockets, one durable change outstanding each") {
             try changes(seconds: 5, sockets: 64)
         },
