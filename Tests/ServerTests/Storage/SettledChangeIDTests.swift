@@ -82,6 +82,33 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
     }
 
+    @Test("blocks whose changes were all cut from the log go with them, and their ccids stay known")
+    func cutRuns() throws {
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 68)
+        var settings: RetentionSettings = settings(runs: 1_000)
+        (settings.logAgeMin, settings.logChangesMin, settings.sweepInterval) = (0, 50, 1_000)
+        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let id: BucketID = try StoreDriver.id("a")
+        for _ in 0..<8 {
+            try driver.run(60, in: [id])
+            for batch: MaintenanceBatch in try keep(keeper, driver) {
+                for cut: MaintenanceBatch.Cut in batch.cuts { driver.buckets[id]?.record.floor = cut.floor }
+            }
+            let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
+            #expect(try driver.knownChanges(in: bucket.record) == Set(bucket.log.map(\.gid)))
+        }
+        let database: Database = try .init(path: store.path)
+        let (rows, runs): (Int64, Int64) = (
+            try database.integer("SELECT count(*) FROM chg") ?? 0,
+            try database.integer("SELECT count(*) FROM idrun") ?? 0
+        )
+        #expect(rows < 130, "the log was not cut")
+        #expect(runs <= rows / 20 + 1, "\(runs) blocks of 20 for a log of \(rows) changes")
+        #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
+    }
+
     @Test("a run planned twice is applied once")
     func staleRun() throws {
         let folder: StoreFolder = .init()

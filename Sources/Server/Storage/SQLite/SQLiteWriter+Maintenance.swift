@@ -55,6 +55,10 @@ extension SQLiteWriter {
         }
         let delete: Statement = try database.statement("DELETE FROM chg WHERE gid = ?1")
         for row: GlobalID in cut.rows { try delete.bind(1, row).run() }
+        // Below the floor `old_ccid` alone answers: blocks that lie there as a whole are of no use any more.
+        try database.statement("DELETE FROM idrun WHERE b = ?1 AND high <= ?2")
+            .bind(1, cut.bucket).bind(2, cut.floor).run()
+        if database.changedRows > 0 { settledIDs.forget(cut.bucket) }
         return true
     }
 
