@@ -201,3 +201,51 @@ private struct WordSorter {
         if let word: String = rest.first { throw UsageError(text: "'\(word)' is one word too many") }
     }
 }
+
+/// Why a value that was given cannot be used: for standard error, exit code 2.
+public struct BadValue: Error, Sendable, Equatable {
+    public let text: String
+    public init(_ text: String) { self.text = text }
+}
+
+extension Invocation {
+    /// The number given for an option.
+    /// - Parameters:
+    ///   - usual: where the option is left out.
+    ///   - bounds: what is taken.
+    /// - Throws: when something else was given; nothing takes its place.
+    public func number<Number: LosslessStringConvertible & Comparable>(
+        _ option: String, else usual: Number, in bounds: ClosedRange<Number>
+    ) throws(BadValue) -> Number {
+        guard let text: String = value(option) else { return usual }
+        guard let number: Number = Number(text), bounds.contains(number) else {
+            throw BadValue(
+                "--\(option) wants a number from \(bounds.lowerBound) to \(bounds.upperBound), not '\(text)'")
+        }
+        return number
+    }
+}
+
+extension Program {
+    /// Does what the words say, for programs that only their makers run.
+    /// - Returns: the exit code: that of `body`, 0 for help, 2 for what cannot be understood.
+    public func main<Words: Sequence>(
+        _ words: Words, _ body: (Invocation) async throws(BadValue) -> Int32
+    ) async -> Int32 where Words.Element == String {
+        switch parse(words) {
+        case .print(let text):
+            Terminal.write(text)
+            return 0
+        case .refuse(let text):
+            Terminal.writeError(text)
+            return 2
+        case .run(let call):
+            do throws(BadValue) {
+                return try await body(call)
+            } catch {
+                Terminal.writeError("\(name): \(error.text)\nTry '\(name) \(call.command.name) --help' for more.\n")
+                return 2
+            }
+        }
+    }
+}

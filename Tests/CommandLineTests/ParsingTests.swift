@@ -143,4 +143,35 @@ struct ParsingTests {
         #expect(ProgressBar.line("work", done: 7, total: nil, elapsed: .zero, columns: 80) == "work  7")
         #expect(ProgressBar.line("work", done: 0, total: 0, elapsed: .zero, columns: 80) == "work  0")
     }
+
+    @Test(
+        "a number that cannot be used is refused with what would do, and nothing takes its place",
+        arguments: [
+            ("7", 7), ("1", 1), ("90", 90), ("0", nil), ("91", nil), ("x", nil), ("", nil), ("1.5", nil), ("-3", nil),
+        ] as [(String, Int?)])
+    func numbers(text: String, number: Int?) {
+        let call: Invocation? = run("tree plant A --depth=\(text)")
+        do throws(BadValue) {
+            #expect(try call?.number("depth", else: 30, in: 1...90) == number)
+        } catch {
+            #expect(number == nil)
+            #expect(error.text == "--depth wants a number from 1 to 90, not '\(text)'")
+        }
+    }
+
+    @Test("numbers that are none are refused as well", arguments: ["nan", "inf", "1e999", "0x", "one"])
+    func noNumbers(text: String) {
+        let call: Invocation? = run("tree plant A --depth=\(text)")
+        #expect(throws: BadValue.self) { try call?.number("depth", else: 1.5, in: 0.1...100) }
+    }
+
+    @Test("a program says with its exit code whether it was understood")
+    func exitCodes() async {
+        let bad: @Sendable (Invocation) async throws(BadValue) -> Int32 = { (_) throws(BadValue) in throw BadValue("no")
+        }
+        #expect(await oak.main(["serve"]) { _ in 7 } == 7)
+        #expect(await oak.main(["serve", "--nonsense"]) { _ in 7 } == 2)
+        #expect(await oak.main(["serve"], bad) == 2)
+        #expect(await oak.main(["--version"]) { _ in 7 } == 0)
+    }
 }

@@ -22,50 +22,52 @@ let program: Program = .init(
             ], examples: [Example("thicket-crash sweep", "all points")]),
     ])
 
-func crash(_ call: Invocation) -> Int32 {
+/// Writes what was found, and the verdict.
+func verdict(_ summary: String, _ faults: [String], isClean: Bool) -> Bool {
+    for fault: String in faults.prefix(20) { Terminal.write("FAULT \(fault)\n") }
+    Terminal.write(summary + (isClean ? ": passed\n" : ": FAILED\n"))
+    return isClean
+}
+
+func seed(_ call: Invocation) throws(BadValue) -> UInt64 {
+    let seed: UInt64 = try call.number("seed", else: UInt64(Steady.milliseconds()), in: 0...UInt64.max)
+    Terminal.write("seed \(seed)\n")
+    return seed
+}
+
+func crash(_ call: Invocation) throws(BadValue) -> Int32 {
     var settings: CrashTest.Settings = .init()
-    settings.rounds = call.value("rounds").flatMap { Int($0) } ?? 100
-    settings.seed = call.value("seed").flatMap { UInt64($0) } ?? UInt64(Steady.milliseconds())
-    Terminal.write("seed \(settings.seed)\n")
+    settings.rounds = try call.number("rounds", else: 100, in: 1...1_000_000)
+    settings.seed = try seed(call)
     do throws(ProcessError) {
         let result: CrashTest.Result = try CrashTest(settings) { (line: String) in Terminal.write(line + "\n") }.run()
-        for fault: String in result.faults { Terminal.write("FAULT \(fault)\n") }
-        Terminal.write(result.summary + "\n")
-        return result.faults.isEmpty && result.lost == 0 ? 0 : 1
+        return verdict(result.summary, result.faults, isClean: result.faults.isEmpty && result.lost == 0) ? 0 : 1
     } catch {
         Terminal.writeError("thicket-crash: \(error)\n")
         return 1
     }
 }
 
-func sweep(_ call: Invocation) -> Int32 {
-    let seed: UInt64 = call.value("seed").flatMap { UInt64($0) } ?? UInt64(Steady.milliseconds())
-    let stride: Int = max(call.value("stride").flatMap { Int($0) } ?? 1, 1)
+func sweep(_ call: Invocation) throws(BadValue) -> Int32 {
+    let stride: Int = try call.number("stride", else: 1, in: 1...1_000_000)
     let cores: Int = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
-    var crashes: CrashSweep.Settings = .init()
+    var (crashes, faults): (CrashSweep.Settings, FaultSweep.Settings) = (.init(), .init())
+    crashes.changes = try call.number("changes", else: 1_000, in: 20...1_000_000)
+    let seed: UInt64 = try seed(call)
     (crashes.seed, crashes.stride, crashes.threads) = (seed, stride, cores)
-    crashes.changes = call.value("changes").flatMap { Int($0) } ?? 1_000
-    var faults: FaultSweep.Settings = .init()
     (faults.seed, faults.stride, faults.threads) = (seed, stride, cores)
-    Terminal.write("seed \(seed)\n")
     do {
         let crashed: CrashSweep.Result = try CrashSweep(crashes).run()
-        for fault: String in crashed.faults.prefix(20) { Terminal.write("FAULT \(fault)\n") }
-        Terminal.write(crashed.summary + "\n")
+        let isSafe: Bool = verdict(crashed.summary, crashed.faults, isClean: crashed.faults.isEmpty)
         let failed: FaultSweep.Result = try FaultSweep(faults).run()
-        for fault: String in failed.faults.prefix(20) { Terminal.write("FAULT \(fault)\n") }
-        Terminal.write(failed.summary + "\n")
-        return crashed.faults.isEmpty && failed.faults.isEmpty ? 0 : 1
+        return verdict(failed.summary, failed.faults, isClean: failed.faults.isEmpty) && isSafe ? 0 : 1
     } catch {
         Terminal.writeError("thicket-crash: \(error)\n")
         return 1
     }
 }
 
-switch program.parse(CommandLine.arguments.dropFirst()) {
-case .print(let text): Terminal.write(text)
-case .refuse(let text):
-    Terminal.writeError(text)
-    exit(2)
-case .run(let call): exit(call.command.name == "sweep" ? sweep(call) : crash(call))
-}
+exit(
+    await program.main(CommandLine.arguments.dropFirst()) { (call) throws(BadValue) in
+        try call.command.name == "sweep" ? sweep(call) : crash(call)
+    })

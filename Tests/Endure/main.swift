@@ -15,20 +15,15 @@ let program: Program = .init(
             ], examples: [Example("thicket-endure run --minutes 10", "ten minutes")])
     ])
 
-func endure(_ call: Invocation) async -> Int32 {
+func endure(_ call: Invocation) async throws(BadValue) -> Int32 {
     var settings: Endurance.Settings = .init()
-    settings.seconds = (call.value("minutes").flatMap { Double($0) } ?? 120) * 60
-    settings.seed = call.value("seed").flatMap { UInt64($0) } ?? UInt64(Steady.milliseconds())
-    Terminal.write("mixed load, seed \(settings.seed)\n")
+    settings.seconds = try call.number("minutes", else: 120, in: 0.05...100_000) * 60
+    settings.seed = try call.number("seed", else: UInt64(Steady.milliseconds()), in: 0...UInt64.max)
+    Terminal.write("mixed load: seed \(settings.seed), \(settings.seconds / 60) minutes\n")
     let faults: [String] = await Endurance(settings) { (line: String) in _ = Terminal.write(line + "\n") }.run()
     for fault: String in faults { Terminal.write("FAULT \(fault)\n") }
+    Terminal.write(faults.isEmpty ? "mixed load: passed\n" : "mixed load: FAILED, \(faults.count) faults\n")
     return faults.isEmpty ? 0 : 1
 }
 
-switch program.parse(CommandLine.arguments.dropFirst()) {
-case .print(let text): Terminal.write(text)
-case .refuse(let text):
-    Terminal.writeError(text)
-    exit(2)
-case .run(let call): exit(await endure(call))
-}
+exit(await program.main(CommandLine.arguments.dropFirst(), endure))
