@@ -63,7 +63,7 @@ let package = Package(
         // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.
         library(
             "ThicketSimulation", "Sources/Simulation",
-            ["ThicketServer", "ThicketClient", "ThicketProtocol", "ThicketCrypto"]),
+            ["ThicketServer", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite"]),
         program("thicket-soak", "Sources/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
         tests("SimulationTests", ["ThicketSimulation"]),
 

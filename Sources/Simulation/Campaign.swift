@@ -50,11 +50,11 @@ public enum Campaign {
     /// - Parameters:
     ///   - seconds: wall time after which no other seed is begun.
     ///   - tasks: seeds played at once.
-    ///   - days: whether people live through days; nil: each seed decides.
+    ///   - kind: what is played; nil: each seed decides.
     ///   - mutant: a bug to build in; the first failure is then enough.
     ///   - tell: called with each failure as it comes.
     public static func run(
-        firstSeed: UInt64, seconds: Double, tasks: Int, days: Bool? = nil, mutant: Mutant? = nil,
+        firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, mutant: Mutant? = nil,
         tell: @escaping @Sendable (SimulationResult) -> Void
     ) async -> Report {
         let start: ContinuousClock.Instant = .now
@@ -66,7 +66,7 @@ public enum Campaign {
             OwnThread("seeds-\(number)", stackBytes: 16 << 20) {
                 OwnThread.yieldToOthers(by: niceness)
                 while ContinuousClock.now < end, let seed: UInt64 = progress.next() {
-                    let result: SimulationResult = Simulation.run(seed: seed, days: days, mutant: mutant)
+                    let result: SimulationResult = Simulation.run(seed: seed, kind: kind, mutant: mutant)
                     progress.add(result)
                     if !result.problems.isEmpty { tell(result) }
                 }

@@ -20,13 +20,16 @@ public enum Fault: Int, CaseIterable, Sendable {
     public var summary: String {
         switch self {
         case .serverKill: "the server is killed between two events and starts again after 50 ms to 10 s"
-        case .commitRefused: "the store refuses a group: an I/O error, a full disk, a row it does not take"
+        case .commitRefused:
+            "the store refuses a group: an I/O error, a full disk, a row it does not take; on a disk one call fails"
         case .commitCrash:
-            "the server dies inside a commit: nothing of the group is kept, or all of it and nobody hears"
+            "the server dies inside a commit: nothing of the group is kept, or all of it and nobody hears; "
+                + "on a disk at any write or sync, also of background work and of a start"
         case .slowRead: "a read takes seconds, its answer meets a later state of the hub"
         case .slowReader: "a client stops reading for 5 to 60 s; over its bound the server drops it with 1013"
         case .clientKill:
-            "a client's program is killed between two turns, or between what a turn keeps and what it sends"
+            "a client's program is killed between two turns, or between what a turn keeps and what it sends; "
+                + "on a disk at any write or sync"
         case .clientStore: "a client's store refuses a transaction"
         case .cut: "a connection breaks: part of what is in flight arrives, each side finds out in its own time"
         case .lostDial: "the first packet of a connection is lost for good"

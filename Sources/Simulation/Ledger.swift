@@ -41,9 +41,8 @@ final class Ledger {
 
     /// Reads what the log has more than when it was last looked at.
     func observe(_ server: SimulatedServer) {
-        guard !server.store.isDown else { return }
+        guard let reader: any StoreReader = server.auditor else { return }
         do {
-            let reader: any StoreReader = try server.store.makeReader()
             for bucket: BucketName in names.buckets {
                 guard let record: BucketRecord = try reader.bucket(names.id(bucket)) else {
                     if mirrors[bucket] != nil { server.world.problem("the bucket \(bucket.text) is gone") }

@@ -42,6 +42,11 @@ public enum Mutant: String, CaseIterable, Sendable {
     case tornTurn
     /// A client keeps positions but not the objects of foreign changes, one in twenty.
     case lostGhost
+    /// The server's disk pretends to sync, one in seven times.
+    case lyingDisk
+
+    /// What has to be played for it to show.
+    public var kind: Kind { self == .lyingDisk ? .disks : .storm }
 }
 
 /// One mutant at work in one run.

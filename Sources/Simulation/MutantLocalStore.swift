@@ -3,29 +3,29 @@ import ThicketProtocol
 
 /// A client's store with a bug in it.
 final class MutantLocalStore: LocalStore {
-    private let inner: MemoryLocalStore
+    private let inner: any LocalStore
     private let mutant: Mutant
     private var turns: Int = 0
 
-    init(_ inner: MemoryLocalStore, _ mutant: Mutant) {
+    init(_ inner: any LocalStore, _ mutant: Mutant) {
         self.inner = inner
         self.mutant = mutant
     }
 
-    func clientID(fresh: ClientID) throws(ClientError) -> ClientID { inner.clientID(fresh: fresh) }
-    func note(_ name: String) throws(ClientError) -> String? { inner.note(name) }
-    func setNote(_ name: String, to value: String) throws(ClientError) { inner.setNote(name, to: value) }
-    func buckets() throws(ClientError) -> [BucketRecord] { inner.buckets() }
-    func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? { inner.entity(address) }
+    func clientID(fresh: ClientID) throws(ClientError) -> ClientID { try inner.clientID(fresh: fresh) }
+    func note(_ name: String) throws(ClientError) -> String? { try inner.note(name) }
+    func setNote(_ name: String, to value: String) throws(ClientError) { try inner.setNote(name, to: value) }
+    func buckets() throws(ClientError) -> [BucketRecord] { try inner.buckets() }
+    func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? { try inner.entity(address) }
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
-        inner.liveKeys(bucket, after: after, limit: limit)
+        try inner.liveKeys(bucket, after: after, limit: limit)
     }
-    func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] { inner.edited(bucket) }
+    func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] { try inner.edited(bucket) }
     func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
-        inner.keysUnseen(bucket, walk: walk)
+        try inner.keysUnseen(bucket, walk: walk)
     }
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)] {
-        inner.versions(bucket, limit: limit)
+        try inner.versions(bucket, limit: limit)
     }
     func close() { inner.close() }
 

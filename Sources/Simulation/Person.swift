@@ -93,7 +93,8 @@ final class Person {
         guard let text: String = client.object(bucket, key)?["t"]?.stringValue else {
             // Two creations of one object: the later wins. So one makes it, and the others type when they see it.
             guard client.number == 0 else { return }
-            let isDone: Bool = client.turn { (machine) throws(ClientError) in
+            let isDone: Bool = client.turn(on: EntityAddress(bucket: bucket, key: key)) {
+                (machine) throws(ClientError) in
                 try machine.set(bucket, key, to: ["t": .string(String(Character(marker)))], now: now)
             }
             if isDone { world.model.typed(key, [marker]) }
@@ -140,7 +141,9 @@ final class Person {
     private func change(_ bucket: BucketName, _ key: EntityKey, _ diff: ObjectDiff) -> Bool {
         let now: Int64 = world.milliseconds
         world.tally.edits += 1
-        return client.turn { (machine) throws(ClientError) in try machine.edit(bucket, key, by: diff, now: now) }
+        return client.turn(on: EntityAddress(bucket: bucket, key: key)) { (machine) throws(ClientError) in
+            try machine.edit(bucket, key, by: diff, now: now)
+        }
     }
 
     // MARK: - Counting

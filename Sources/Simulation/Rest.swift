@@ -76,13 +76,14 @@ struct Rest {
     // MARK: - Comparing
 
     private func compare() {
+        guard let reader: any StoreReader = world.server.auditor else { return world.problem("the server is down") }
         do {
-            let reader: any StoreReader = try world.server.store.makeReader()
             for bucket: BucketName in world.names.buckets { try compare(bucket, reader) }
         } catch {
             world.problem("the store cannot be read: \(error)")
         }
         compareModel()
+        world.server.audit()
     }
 
     private func compare(_ bucket: BucketName, _ reader: any StoreReader) throws(StoreError) {

@@ -15,6 +15,9 @@ extension Scenario {
             Knob(
                 name: "seconds", least: 5, get: { Int($0.duration / 1_000_000) },
                 set: { $0.duration = Int64(max(1, $1)) * 1_000_000 }),
+            Knob(
+                name: "reader", least: 0, get: { $0.reader == nil ? 0 : 1 },
+                set: { if $1 == 0 { $0.reader = nil } }),
             Knob(name: "texts", least: 1, get: { $0.texts }, set: { $0.texts = max(1, $1) }),
             Knob(name: "deletes", least: 0, get: { $0.deletes ? 1 : 0 }, set: { $0.deletes = $1 > 0 }),
             Knob(

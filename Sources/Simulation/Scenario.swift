@@ -3,9 +3,7 @@ import ThicketServer
 /// What one seed plays: who takes part, what they do, what goes wrong, how tight the bounds are.
 struct Scenario: Sendable {
     let seed: UInt64
-    /// Days of people who work now and then, sleep at night and leave their programs open, instead of minutes in which
-    /// everybody types all the time.
-    var isDays: Bool
+    let kind: Kind
     /// A bug that is built in, for the check that it is found; nil: none.
     var mutant: Mutant?
     /// Clients of ours, and clients that keep the older libraries' rules.
@@ -37,20 +35,26 @@ struct Scenario: Sendable {
 
     /// One virtual day, microseconds.
     static let day: Int64 = 86_400_000_000
-    private static let daysPerMille: Int = 30
+    /// Of 1,000 seeds that may be anything.
+    private static let (daysPerMille, disksPerMille): (Int, Int) = (30, 100)
 
+    var isDays: Bool { kind == .days }
     /// Microseconds between two throws of the dice for machines and cables; days have fewer, as life has.
     var weatherStep: Int64 { isDays ? 60_000_000 : 1_000_000 }
 
-    /// - Parameter days: whether it plays days; nil: the seed decides.
-    init(seed: UInt64, days: Bool? = nil) {
+    /// - Parameter kind: what it plays; nil: the seed decides.
+    init(seed: UInt64, kind wished: Kind? = nil) {
         self.seed = seed
         var random: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ce7_a210)
-        let plays: Bool = random.chance(Self.daysPerMille)
-        isDays = days ?? plays
+        let dice: Int = random.below(1_000)
+        let drawn: Kind =
+            dice < Self.daysPerMille ? .days : dice < Self.daysPerMille + Self.disksPerMille ? .disks : .storm
+        let kind: Kind = wished ?? drawn
+        self.kind = kind
+        let isDays: Bool = kind == .days
         clients = isDays ? 2 + random.below(7) : 1 + random.below(4)
         legacies = random.chance(350) ? 1 + random.below(2) : 0
-        duration = isDays ? random.between(1, 4) * Self.day : random.between(30, 240) * 1_000_000
+        duration = isDays ? random.between(1, 4) * Self.day : random.between(30, kind == .disks ? 90 : 240) * 1_000_000
         pace = isDays ? random.between(3_000, 8_000) * 1_000 : random.between(100, 3_000) * 1_000
         reader = random.chance(150) && clients > 1 ? 1 : nil
         texts = 1 + random.below(3)
@@ -65,7 +69,7 @@ struct Scenario: Sendable {
         faults[.commitCrash] = rate(30, &random)
         faults[.slowRead] = rate(200, &random)
         faults[.slowReader] = rate(40, &random)
-        faults[.clientKill] = rate(15, &random)
+        faults[.clientKill] = rate(kind == .disks ? 30 : 15, &random)
         faults[.clientStore] = rate(15, &random)
         faults[.cut] = rate(150, &random)
         faults[.lostDial] = rate(40, &random)
@@ -120,4 +124,14 @@ struct Scenario: Sendable {
         settings.sweepInterval = random.between(500, 20_000)
         return settings
     }
+}
+
+/// What a seed plays.
+public enum Kind: String, Sendable, CaseIterable {
+    /// Minutes in which everybody types all the time; stores are in memory.
+    case storm = "storms"
+    /// Days of people who work now and then, sleep at night and leave their programs open; stores are in memory.
+    case days
+    /// A shorter storm over the real stores, server's and clients', on disks that crash in the middle of any write.
+    case disks
 }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Makes a failing scenario smaller until nothing can be left out: what remains is easier to read.
 public enum Shrinking {
     /// A scenario that fails, and what was changed of what its seed makes.
@@ -6,49 +8,159 @@ public enum Shrinking {
         public let result: SimulationResult
         /// Runs it took.
         public let runs: Int
+        /// Events of the run as it was found.
+        public let eventsBefore: Int
+        let mutant: Mutant?
+        /// What takes part: the knobs that are above their least.
+        let cast: String
+        /// The events up to the failure, the newest last.
+        let lines: [String]
 
         /// The one command that plays it again.
         public var command: String {
             let words: String = changes.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(
                 separator: ",")
-            return "./dev soak \(result.arguments)" + (words.isEmpty ? "" : " --with \(words)") + " --verbose"
+            return "./dev soak \(result.arguments)" + (words.isEmpty ? "" : " --with \(words)")
+                + (mutant.map { " --mutant \($0.rawValue)" } ?? "") + " --verbose"
+        }
+
+        /// For people: who takes part, what happened last, what is wrong, and how to see it again.
+        public var story: String {
+            let left: Int = result.events - lines.count
+            var text: [String] = [
+                "shrunk from \(eventsBefore) to \(result.events) events in \(runs) runs; \(result.virtualSeconds) s of virtual time",
+                "takes part: \(cast)", "", "the end of it:",
+            ]
+            if left > 0 { text.append("  … \(left) events before") }
+            text += lines.map { "  " + $0 }
+            text += ["", "what is wrong:"] + result.problems.prefix(5).map { "  " + Shrinking.short($0, 400) }
+            text += ["", "trace \(String(result.traceHash, radix: 16)); play it again with:", "  " + command]
+            return text.joined(separator: "\n")
         }
     }
 
+    /// Other seeds tried with what is left, because in one of them it may go faster.
+    private static let neighbours: UInt64 = 40
+    /// Events that a story shows.
+    private static let linesMax: Int = 40
+
     /// - Parameters:
-    ///   - days: whether people live through days; nil: the seed decides.
+    ///   - kind: what is played; nil: the seed decides.
     ///   - mutant: a bug to build in.
     ///   - runsMax: scenarios to try at most.
     ///   - tell: called with each step that still fails.
     /// - Returns: nil when the seed does not fail.
     public static func run(
-        seed: UInt64, days: Bool? = nil, mutant: Mutant? = nil, runsMax: Int = 300, tell: (String) -> Void
+        seed: UInt64, kind: Kind? = nil, mutant: Mutant? = nil, runsMax: Int = 300, tell: (String) -> Void
     ) -> Outcome? {
-        var scenario: Scenario = Scenario(seed: seed, days: days)
+        var scenario: Scenario = Scenario(seed: seed, kind: kind)
         scenario.mutant = mutant
-        var best: SimulationResult = Simulation.run(scenario, sink: nil)
-        guard !best.problems.isEmpty else { return nil }
-        var (changes, runs): ([String: Int], Int) = ([:], 1)
-        var isSmaller: Bool = true
-        while isSmaller, runs < runsMax {
-            isSmaller = false
-            for knob: Scenario.Knob in Scenario.knobs {
-                let value: Int = knob.get(scenario)
-                guard value > knob.least else { continue }
-                for smaller: Int in Set([knob.least, knob.least + (value - knob.least) / 2]).sorted() {
-                    guard smaller < value, runs < runsMax else { continue }
-                    var candidate: Scenario = scenario
-                    knob.set(&candidate, smaller)
-                    runs += 1
-                    let result: SimulationResult = Simulation.run(candidate, sink: nil)
-                    guard !result.problems.isEmpty else { continue }
-                    (scenario, best, isSmaller) = (candidate, result, true)
-                    changes[knob.name] = smaller
-                    tell("\(knob.name) \(value) -> \(smaller): \(result.events) events")
-                    break
+        let found: SimulationResult = Simulation.run(scenario, sink: nil)
+        guard let problem: String = found.problems.first else { return nil }
+        tell("seed \(seed), \(scenario.kind.rawValue): \(found.events) events: \(short(problem, 120))")
+        var search: Search = Search(scenario: scenario, best: found, shape: shape(problem), runs: 1, runsMax: runsMax)
+        search.turnKnobs(tell)
+        if search.visitNeighbours(Self.neighbours, tell) { search.turnKnobs(tell) }
+        return search.outcome(eventsBefore: found.events, linesMax: linesMax)
+    }
+
+    /// What a problem is about, without names and numbers: a smaller scenario has to fail in the same way.
+    static func shape(_ problem: String) -> [Substring] {
+        let text: Substring = problem.firstRange(of: " ms: ").map { problem[$0.upperBound...] } ?? problem[...]
+        let words: [Substring] = text.split { " :,'".contains($0) }
+        return Array(
+            words.filter { word in word.utf8.allSatisfy { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A } }.prefix(4))
+    }
+
+    fileprivate static func short(_ text: String, _ most: Int) -> String {
+        text.unicodeScalars.count > most ? String(text.unicodeScalars.prefix(most)) + "…" : text
+    }
+
+    /// Keeps the end of what it is told.
+    private final class Tail: Sendable {
+        private let kept: Mutex<[String]> = .init([])
+        private let most: Int
+        init(_ most: Int) { self.most = most }
+
+        func add(_ line: String) {
+            kept.withLock { lines in
+                lines.append(Shrinking.short(line, 180))
+                if lines.count > 2 * most { lines.removeFirst(lines.count - most) }
+            }
+        }
+
+        var lines: [String] { kept.withLock { Array($0.suffix(most)) } }
+    }
+
+    /// The smallest scenario so far that fails in the same way.
+    private struct Search {
+        var scenario: Scenario
+        var best: SimulationResult
+        let shape: [Substring]
+        var runs: Int
+        let runsMax: Int
+
+        /// Plays it, and takes it for the best when it fails in the same way.
+        mutating func adopts(_ candidate: Scenario, onlyIfSmaller: Bool = false) -> Bool {
+            guard runs < runsMax else { return false }
+            runs += 1
+            let result: SimulationResult = Simulation.run(candidate, sink: nil)
+            guard let problem: String = result.problems.first, Shrinking.shape(problem) == shape,
+                !onlyIfSmaller || result.events < best.events
+            else { return false }
+            (scenario, best) = (candidate, result)
+            return true
+        }
+
+        /// Turns every knob towards its least, as long as that leads anywhere.
+        mutating func turnKnobs(_ tell: (String) -> Void) {
+            var isSmaller: Bool = true
+            while isSmaller, runs < runsMax {
+                isSmaller = false
+                for knob: Scenario.Knob in Scenario.knobs {
+                    let value: Int = knob.get(scenario)
+                    guard value > knob.least else { continue }
+                    let range: Int = value - knob.least
+                    for less: Int in Set([range, range / 2, range / 4]).sorted(by: >) where less > 0 {
+                        var candidate: Scenario = scenario
+                        knob.set(&candidate, value - less)
+                        guard adopts(candidate) else { continue }
+                        isSmaller = true
+                        tell("\(knob.name) \(value) -> \(value - less): \(best.events) events")
+                        break
+                    }
                 }
             }
         }
-        return Outcome(changes: changes, result: best, runs: runs)
+
+        /// Other seeds with the same knobs: the same bug may show in fewer events.
+        /// - Returns: whether one did.
+        mutating func visitNeighbours(_ count: UInt64, _ tell: (String) -> Void) -> Bool {
+            let (start, least): (Scenario, Int) = (scenario, best.events)
+            for distance: UInt64 in 1...count {
+                var candidate: Scenario = Scenario(seed: start.seed &+ distance, kind: start.kind)
+                candidate.mutant = start.mutant
+                for knob: Scenario.Knob in Scenario.knobs { knob.set(&candidate, knob.get(start)) }
+                if adopts(candidate, onlyIfSmaller: true) {
+                    tell("seed \(candidate.seed): \(best.events) events")
+                }
+            }
+            return best.events < least
+        }
+
+        func outcome(eventsBefore: Int, linesMax: Int) -> Outcome {
+            let whole: Scenario = Scenario(seed: scenario.seed, kind: scenario.kind)
+            var (changes, cast): ([String: Int], [String]) = ([:], [])
+            for knob: Scenario.Knob in Scenario.knobs {
+                let value: Int = knob.get(scenario)
+                if value != knob.get(whole) { changes[knob.name] = value }
+                if value > knob.least || knob.least > 0 { cast.append("\(knob.name) \(value)") }
+            }
+            let tail: Tail = Tail(linesMax)
+            let again: SimulationResult = Simulation.run(scenario, sink: { tail.add($0) })
+            return Outcome(
+                changes: changes, result: again, runs: runs, eventsBefore: eventsBefore, mutant: scenario.mutant,
+                cast: cast.joined(separator: ", "), lines: tail.lines)
+        }
     }
 }

@@ -1,10 +1,10 @@
 import ThicketClient
 import ThicketProtocol
 
-/// A client of ours: the real machine over a store in memory. The program can be killed between any two turns, and
+/// A client of ours: the real machine over a store in memory or on a simulated disk. The program can be killed between any two turns, and
 /// between what a turn keeps and what it sends.
 final class SimulatedClient: Peer {
-    let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
+    private let storage: any ClientStorage
     private(set) var machine: SyncMachine
     private var inbox: [[UInt8]] = []
     private var isDraining: Bool = false
@@ -16,16 +16,19 @@ final class SimulatedClient: Peer {
     private(set) lazy var person: Person = Person(self)
 
     init(joining world: World, as number: Int) throws {
-        machine = try Self.machine(world, number, store)
+        storage =
+            world.scenario.kind == .disks
+            ? try DiskClientStorage(world.random.chance(500) ? .power : .program) : MemoryClientStorage()
+        machine = try Self.machine(world, number, storage)
         super.init(world, number)
     }
 
-    private static func machine(_ world: World, _ number: Int, _ store: MemoryLocalStore) throws -> SyncMachine {
+    private static func machine(_ world: World, _ number: Int, _ storage: any ClientStorage) throws -> SyncMachine {
         let token: String = number == world.scenario.reader && !world.isCalm ? world.names.readToken : world.names.token
         var options: SyncOptions = SyncOptions(app: world.names.app, token: token)
         options.indexPageObjects = 1 + number % 3
         if number == 2 { options.changesInFlightMax = 1 }
-        let kept: any LocalStore = world.scenario.mutant.map { MutantLocalStore(store, $0) } ?? store
+        let kept: any LocalStore = world.scenario.mutant.map { MutantLocalStore(storage.store, $0) } ?? storage.store
         return try SyncMachine(options: options, store: kept, random: world.random.split())
     }
 
@@ -46,33 +49,39 @@ final class SimulatedClient: Peer {
     // MARK: - Turns
 
     /// One call of the machine, with whatever may go wrong around it.
+    /// - Parameter place: what it is to edit, if it is known when that has happened.
     /// - Returns: whether it happened for good.
     @discardableResult
-    func turn(_ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]) -> Bool {
+    func turn(
+        on place: EntityAddress? = nil, _ body: (inout SyncMachine) throws(ClientError) -> [SyncAction]
+    ) -> Bool {
         let dies: Bool = isOpen && world.befalls(.clientKill)
-        store.failsNextCommit =
-            isOpen && (world.befalls(.clientStore) || (dies && world.random.chance(500)))
-        defer { store.failsNextCommit = false }
+        let before: [UInt8]? = dies ? place.flatMap(bytes) : nil
+        storage.beginTurn(dies: dies, fails: isOpen && world.befalls(.clientStore), &world.random)
+        defer { storage.endTurn() }
         do {
             let actions: [SyncAction] = try body(&machine)
             if dies { die() } else { perform(actions) }
             return true
         } catch {
-            store.failsNextCommit = false
+            storage.endTurn()
             guard error.code == .store else {
                 world.problem("client \(number): \(error)")
                 return false
             }
-            if dies { return diesTooLate() }
+            if dies {
+                die()
+                // It died in the middle of it: the store says whether it was before or after.
+                return place.map { bytes($0) != before } ?? false
+            }
             look()
             perform(machine.tick(now: world.milliseconds))
             return false
         }
     }
 
-    private func diesTooLate() -> Bool {
-        die()
-        return false
+    private func bytes(_ place: EntityAddress) -> [UInt8]? {
+        object(place.bucket, place.key).map { JSONValue.object($0).serialized() }
     }
 
     private func perform(_ actions: [SyncAction]) {
@@ -112,12 +121,12 @@ final class SimulatedClient: Peer {
     /// The program is killed and starts again with what its store holds.
     private func die() {
         world.note("client dies", number)
-        store.failsNextCommit = false
         inbox = []
         alarm += 1
         hangUp()
         do {
-            machine = try Self.machine(world, number, store)
+            try storage.restart(&world.random)
+            machine = try Self.machine(world, number, storage)
         } catch {
             return world.problem("client \(number) does not start again: \(error)")
         }

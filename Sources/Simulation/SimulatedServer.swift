@@ -1,9 +1,7 @@
-import Synchronization
-import ThicketCrypto
 import ThicketProtocol
 import ThicketServer
 
-/// The real hub, shard and readers over a store in memory, with delays where threads pass work to each other, and with
+/// The real hub, shard and readers over a store in memory or on a simulated disk, with delays where threads pass work to each other, and with
 /// an end at any moment: what is not in the store is then gone.
 final class SimulatedServer {
     /// One life of the process.
@@ -12,6 +10,8 @@ final class SimulatedServer {
         let core: ShardCore
         let readers: [ReadExecutor]
         let keeper: (any StoreKeeper)?
+        /// For those who look from outside.
+        let auditor: any StoreReader
         var links: [ConnectionID: Link] = [:]
         var slots: Set<Int32> = []
         var queue: [ShardRequest] = []
@@ -22,18 +22,20 @@ final class SimulatedServer {
         var outcomesAt: Int64 = 0
         var reads: Int = 0
 
-        init(hub: Hub, core: ShardCore, readers: [ReadExecutor], keeper: (any StoreKeeper)?) {
+        init(
+            hub: Hub, core: ShardCore, readers: [ReadExecutor], keeper: (any StoreKeeper)?, auditor: any StoreReader
+        ) {
             self.hub = hub
             self.core = core
             self.readers = readers
             self.keeper = keeper
+            self.auditor = auditor
         }
     }
 
     unowned let world: World
-    let store: MemoryStore
-    let codec: ChangeVersionCodec
-    private let faults: CommitFaults
+    private let storage: any ServerStorage
+    private(set) var codec: ChangeVersionCodec
     /// The bug that is built in; nil: none.
     private let mutation: Mutation?
     private var life: Life?
@@ -42,21 +44,23 @@ final class SimulatedServer {
     /// 2023-11-14: the server's clock of days at the beginning.
     private static let epochMilliseconds: Int64 = 1_700_000_000_000
 
-    init(_ world: World) {
+    init(_ world: World) throws {
         self.world = world
-        let faults: CommitFaults = CommitFaults(world.random.split(), world.scenario.faults)
-        self.faults = faults
+        let random: SimulationRandom = world.random.split()
+        let storage: any ServerStorage =
+            world.scenario.kind == .disks
+            ? try DiskServerStorage(world.scenario, world.names, random)
+            : MemoryServerStorage(world.scenario, world.names, random)
+        self.storage = storage
         mutation = world.scenario.mutant.map { Mutation($0, world.random.split()) }
-        store = MemoryStore(identity: .seeded(world.scenario.seed), faults: { faults.next($0) })
-        codec = ChangeVersionCodec(store.identity)
-        let names: WorldNames = world.names
-        store.addApp(names.app)
-        for (token, isReadOnly): (String, Bool) in [(names.token, false), (names.readToken, true)] {
-            store.addGrant(
-                TokenGrant(app: names.app, user: names.user, isReadOnly: isReadOnly),
-                tokenHash: Hash.sha256(Array(token.utf8)))
-        }
+        codec = ChangeVersionCodec(storage.identity)
     }
+
+    /// What an audit of the store finds.
+    func findings() -> [String] { storage.findings() }
+
+    /// Reads what is committed; nil while nobody runs.
+    var auditor: (any StoreReader)? { storage.isDown ? nil : life?.auditor }
 
     var isUp: Bool { life != nil }
     /// Nothing is under way.
@@ -72,30 +76,45 @@ final class SimulatedServer {
     // MARK: - Life and death
 
     func start() {
-        store.restart()
         world.note("server starts", 0)
         do {
-            let made: any StoreWriter = try store.makeWriter()
-            let writer: any StoreWriter = mutation?.writer(made) ?? made
-            var readers: [ReadExecutor] = []
-            for _: Int in 0..<2 {
-                let made: any StoreReader = try store.makeReader()
-                readers.append(
-                    ReadExecutor(reader: mutation?.reader(made) ?? made, codec: codec, limits: world.scenario.limits))
-            }
-            let keeper: (any StoreKeeper)? = try world.scenario.retention.map { settings throws(StoreError) in
-                try store.makeKeeper(settings)
-            }
-            let hub: Hub = Hub(limits: world.scenario.limits, codec: codec, metrics: Metrics())
-            let life: Life = Life(
-                hub: hub, core: ShardCore(store: writer, settings: world.scenario.shard), readers: readers,
-                keeper: keeper)
+            storage.beginWrite()
+            try storage.restart()
+            let life: Life = try makeLife()
+            storage.endWrite()
             self.life = life
-            if keeper != nil { scheduleKeeper(life) }
+            if life.keeper != nil { scheduleKeeper(life) }
         } catch {
-            world.problem("the store does not open again: \(error)")
+            // A crash while it starts: the next one begins.
+            guard storage.isDown else { return world.problem("the store does not open again: \(error)") }
+            world.note("server dies", 0)
+            world.tally.faults[.commitCrash] += 1
+            return startLater()
         }
         world.ledger.observe(self)
+        if world.befalls(Self.auditsPerMille) { audit() }
+    }
+
+    /// Starts after which the store is looked through.
+    private static let auditsPerMille: Int = 250
+
+    func audit() {
+        for finding: String in storage.findings() { world.problem("the audit of the store finds: \(finding)") }
+    }
+
+    private func makeLife() throws(StoreError) -> Life {
+        let made: any StoreWriter = try storage.makeWriter()
+        let writer: any StoreWriter = mutation?.writer(made) ?? made
+        var readers: [ReadExecutor] = []
+        for _: Int in 0..<2 {
+            let made: any StoreReader = try storage.makeReader()
+            readers.append(
+                ReadExecutor(reader: mutation?.reader(made) ?? made, codec: codec, limits: world.scenario.limits))
+        }
+        return Life(
+            hub: Hub(limits: world.scenario.limits, codec: codec, metrics: Metrics()),
+            core: ShardCore(store: writer, settings: world.scenario.shard), readers: readers,
+            keeper: try storage.makeKeeper(), auditor: try storage.makeReader())
     }
 
     /// The process is killed.
@@ -103,15 +122,19 @@ final class SimulatedServer {
         guard let life: Life else { return }
         world.note("server dies", 0)
         self.life = nil
-        store.crash()
+        storage.crash()
         // By number: the order of a dictionary is no part of a seed.
         for link: Link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        startLater()
+    }
+
+    private func startLater() {
         let pause: Int64 = world.random.delay(50_000, 10_000_000)
         world.after(pause) { [self] in if self.life == nil { start() } }
     }
 
     func heal() {
-        faults.end()
+        storage.heal()
         if life == nil { start() }
     }
 
@@ -280,10 +303,12 @@ final class SimulatedServer {
 
     /// - Returns: false when the process died of it.
     private func commit(_ life: Life, _ requests: Int) -> Bool {
+        storage.beginWrite()
         let outcome: CommitOutcome = life.core.commit()
+        storage.endWrite()
         world.ledger.observe(self)
-        if outcome.failure != nil, !store.isDown { world.tally.faults[.commitRefused] += 1 }
-        guard !store.isDown else {
+        if outcome.failure != nil, !storage.isDown { world.tally.faults[.commitRefused] += 1 }
+        guard !storage.isDown else {
             world.tally.faults[.commitCrash] += 1
             crash()
             return false
@@ -304,8 +329,15 @@ final class SimulatedServer {
     private func scheduleKeeper(_ life: Life) {
         world.after(world.random.between(100_000, 2_000_000) * (world.scenario.isDays ? 60 : 1)) { [self] in
             guard self.life === life, let keeper: any StoreKeeper = life.keeper else { return }
+            storage.beginWrite()
             keep(life, keeper)
-            if store.isDown { crash() } else { scheduleKeeper(life) }
+            storage.endWrite()
+            if storage.isDown {
+                world.tally.faults[.commitCrash] += 1
+                crash()
+            } else {
+                scheduleKeeper(life)
+            }
         }
     }
 
@@ -318,31 +350,6 @@ final class SimulatedServer {
         } catch {
             // A fault of the plan: the next look tries again.
             if error.kind == .corrupt { world.problem("the keeper cannot read the log: \(error)") }
-        }
-    }
-}
-
-/// Decides the fate of commits.
-private final class CommitFaults: Sendable {
-    private let state: Mutex<(random: SimulationRandom, refused: Int, crash: Int)>
-
-    init(_ random: SimulationRandom, _ rates: FaultRates) {
-        state = Mutex((random, rates[.commitRefused], rates[.commitCrash]))
-    }
-
-    func end() { state.withLock { ($0.refused, $0.crash) = (0, 0) } }
-
-    func next(_ point: CommitPoint) -> CommitFault {
-        state.withLock { state in
-            if state.crash > 0, state.random.chance(state.crash) {
-                return state.random.chance(500) ? .crashBefore : .crashAfter
-            }
-            guard state.refused > 0, state.random.chance(state.refused) else { return .none }
-            switch state.random.below(3) {
-            case 0: return .fail(StoreError(.io, "a simulated disk"))
-            case 1: return point.changes > 0 ? .fail(StoreError(.constraint, "a simulated row")) : .none
-            default: return .fail(StoreError(.full, "a simulated disk"))
-            }
         }
     }
 }

@@ -1,8 +1,8 @@
 /// What came of one seed.
 public struct SimulationResult: Sendable {
     public let seed: UInt64
-    /// Whether people lived through days.
-    public let isDays: Bool
+    /// What it played.
+    public let kind: Kind
     /// What went wrong, in words; empty: nothing.
     public let problems: [String]
     /// Over every event of the run: equal for equal seeds.
@@ -15,7 +15,7 @@ public struct SimulationResult: Sendable {
     let tally: Tally
 
     /// The arguments of `./dev soak` that play it again.
-    public var arguments: String { "--seed \(seed) \(isDays ? "--days" : "--storms")" }
+    public var arguments: String { "--seed \(seed) --\(kind.rawValue)" }
 }
 
 /// The whole system on a seeded clock, network, disk and people.
@@ -23,14 +23,14 @@ public enum Simulation {
     /// Plays one seed from beginning to end.
     /// - Parameters:
     ///   - changes: what is to be another value than the seed makes, as `Shrinking` finds it; unknown names do nothing.
-    ///   - days: whether people live through days; nil: the seed decides.
+    ///   - kind: what is played; nil: the seed decides.
     ///   - mutant: a bug to build in.
     ///   - sink: takes one line per event; nil: nobody reads.
     public static func run(
-        seed: UInt64, with changes: [String: Int] = [:], days: Bool? = nil, mutant: Mutant? = nil,
+        seed: UInt64, with changes: [String: Int] = [:], kind: Kind? = nil, mutant: Mutant? = nil,
         sink: (@Sendable (String) -> Void)? = nil
     ) -> SimulationResult {
-        var scenario: Scenario = Scenario(seed: seed, days: days)
+        var scenario: Scenario = Scenario(seed: seed, kind: kind)
         scenario.mutant = mutant
         for (name, value): (String, Int) in changes.sorted(by: { $0.key < $1.key }) {
             _ = scenario.turn(name, to: value)
@@ -47,13 +47,13 @@ public enum Simulation {
             try world.run()
             let seconds: Int64 = world.now / 1_000_000
             return SimulationResult(
-                seed: scenario.seed, isDays: scenario.isDays, problems: world.problems, traceHash: world.trace.hash,
+                seed: scenario.seed, kind: scenario.kind, problems: world.problems, traceHash: world.trace.hash,
                 events: world.trace.events,
                 virtualSeconds: seconds, clientSeconds: seconds * Int64(scenario.clients + scenario.legacies),
                 tally: world.tally)
         } catch {
             return SimulationResult(
-                seed: scenario.seed, isDays: scenario.isDays, problems: ["the world cannot be made: \(error)"],
+                seed: scenario.seed, kind: scenario.kind, problems: ["the world cannot be made: \(error)"],
                 traceHash: 0, events: 0,
                 virtualSeconds: 0, clientSeconds: 0, tally: Tally())
         }

@@ -18,7 +18,7 @@ final class World {
     private(set) var isCalm: Bool = false
     let names: WorldNames
     let ledger: Ledger
-    private(set) lazy var server: SimulatedServer = SimulatedServer(self)
+    private var madeServer: SimulatedServer?
     private(set) var people: [SimulatedClient] = []
     private(set) var legacies: [LegacyClient] = []
     var lastConnection: Int = 0
@@ -40,6 +40,12 @@ final class World {
     /// Milliseconds, as clients count them.
     var milliseconds: Int64 { agenda.now / 1_000 }
     var peers: [Peer] { people + legacies }
+
+    /// There from the beginning of the run on.
+    var server: SimulatedServer {
+        guard let madeServer: SimulatedServer else { preconditionFailure("the run has not begun") }
+        return madeServer
+    }
 
     func after(_ delay: Int64, _ body: @escaping () -> Void) { agenda.at(agenda.now + max(delay, 0), body) }
 
@@ -69,6 +75,7 @@ final class World {
     /// Plays the scenario to its end.
     func run() throws {
         defer { agenda.clear() }
+        madeServer = try SimulatedServer(self)
         server.start()
         for number: Int in 0..<scenario.clients { people.append(try SimulatedClient(joining: self, as: number)) }
         for number: Int in 0..<scenario.legacies {

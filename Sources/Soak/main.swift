@@ -3,89 +3,119 @@ import ThicketCommandLine
 import ThicketSimulation
 
 /// Plays the simulation for as long as one likes, one seed again, or checks that it finds what it should.
-private let help: String = """
-    usage: thicket-soak [--minutes N] [--seed S [--with NAME=VALUE,…] [--verbose | --shrink]] [--days | --storms]
-                       [--mutants]
+private let program: Program = .init(
+    name: "thicket-soak", summary: "the simulation of Thicket", version: "1",
+    commands: [
+        Command(
+            "play", summary: "play seeds, and say which fail",
+            details: """
+                Without --seed: fresh seeds on all cores. With --seed alone: that one seed. Ends with 1 when a seed fails, and
+                prints the command that plays it again. docs/SIMULATION.md tells of the faults and the checks.
+                """,
+            options: [
+                .value("minutes", "N", "play for N minutes; with --seed: from that seed on", defaultText: "10"),
+                .value("seed", "S", "play this one seed (with --minutes: begin with it)"),
+                .value("with", "NAME=VALUE,…", "one seed with other values than it makes"),
+                .flag("verbose", "print every event of the one seed"),
+                .flag("shrink", "make the failing seed smaller until nothing can be left out, and tell its story"),
+                .flag("storms", "only storms: everybody types all the time"),
+                .flag("days", "only days of people who work now and then"),
+                .flag("disks", "only storms over the real stores, on disks that crash at any write"),
+                .value("mutant", "NAME", "with a bug built in", completion: .oneOf(Mutant.allCases.map(\.rawValue))),
+                .flag("mutants", "build one bug after the other in and see that it is found within a minute"),
+            ],
+            examples: [
+                Example("./dev soak --minutes 5", "fresh seeds, and mixed load beside them"),
+                Example("./dev soak --seed 42 --disks --verbose", "one seed, every event"),
+                Example("./dev soak --shrink --mutant silentFeed", "the shortest story of a bug"),
+            ])
+    ])
 
-      --minutes N    play fresh seeds on all cores for N minutes (default 10); with --seed: from that seed on
-      --seed S       play this one seed (with --minutes: begin with it)
-      --with LIST    with other values than the seed makes: \(Simulation.knobNames.joined(separator: ", "))
-      --verbose      print every event of the one seed
-      --shrink       make the failing seed smaller until nothing can be left out
-      --days         only days of people who work now and then, instead of mostly storms
-      --storms       only storms, in which everybody types all the time
-      --mutants      build one bug after the other in and see that it is found within a minute
-
-    Ends with 1 when a seed fails, and prints the command that plays it again. docs/SIMULATION.md tells of the faults.
-
-    """
+@Sendable private func say(_ line: String) { _ = Terminal.write(line + "\n") }
 
 private struct Wishes {
     var minutes: Double?
     var seed: UInt64?
     var changes: [String: Int] = [:]
-    var isVerbose: Bool = false
-    var shrinks: Bool = false
-    var days: Bool?
-    var playsMutants: Bool = false
+    var isVerbose: Bool
+    var shrinks: Bool
+    var kind: Kind?
+    var mutant: Mutant?
+    var playsMutants: Bool
 
-    /// nil: not understood.
-    init?(_ words: [String]) {
-        var rest: ArraySlice<String> = words[...]
-        while let word: String = rest.popFirst() {
-            switch word {
-            case "--verbose": isVerbose = true
-            case "--shrink": shrinks = true
-            case "--days": days = true
-            case "--storms": days = false
-            case "--mutants": playsMutants = true
-            case "--minutes":
-                guard let value: Double = rest.popFirst().flatMap(Double.init), value > 0 else { return nil }
-                minutes = value
-            case "--seed":
-                guard let value: UInt64 = rest.popFirst().flatMap({ UInt64($0) }) else { return nil }
-                seed = value
-            case "--with":
-                guard let list: String = rest.popFirst(), take(list) else { return nil }
-            default: return nil
-            }
+    init(_ call: Invocation) throws(BadValue) {
+        if call.value("minutes") != nil { minutes = try call.number("minutes", else: 10, in: 0.01...1_000_000) }
+        if call.value("seed") != nil { seed = try call.number("seed", else: 0, in: 0...UInt64.max) }
+        (isVerbose, shrinks, playsMutants) = (call.flag("verbose"), call.flag("shrink"), call.flag("mutants"))
+        let kinds: [Kind] = Kind.allCases.filter { call.flag($0.rawValue) }
+        guard kinds.count < 2 else {
+            throw BadValue("--\(kinds[0].rawValue) and --\(kinds[1].rawValue) exclude each other")
         }
+        kind = kinds.first
+        if let name: String = call.value("mutant") {
+            guard let known: Mutant = Mutant(rawValue: name) else {
+                throw BadValue(
+                    "there is no mutant '\(name)'; there are: "
+                        + Mutant.allCases.map(\.rawValue).joined(separator: ", "))
+            }
+            mutant = known
+        }
+        if let list: String = call.value("with") { changes = try Self.changes(list) }
+        try check()
     }
 
-    private mutating func take(_ list: String) -> Bool {
+    private static func changes(_ list: String) throws(BadValue) -> [String: Int] {
+        var changes: [String: Int] = [:]
         for pair: Substring in list.split(separator: ",") {
-            let parts: [Substring] = pair.split(separator: "=")
+            let parts: [Substring] = pair.split(separator: "=", omittingEmptySubsequences: false)
             guard parts.count == 2, let value: Int = Int(parts[1]), Simulation.knobNames.contains(String(parts[0]))
             else {
-                return false
+                throw BadValue(
+                    "--with wants NAME=NUMBER,…, not '\(pair)'; names: " + Simulation.knobNames.joined(separator: ", "))
             }
             changes[String(parts[0])] = value
         }
-        return true
+        return changes
+    }
+
+    /// What cannot go together is refused, not passed over.
+    private func check() throws(BadValue) {
+        let isOne: Bool = seed != nil && minutes == nil
+        if isVerbose, !isOne || shrinks { throw BadValue("--verbose goes with one seed: --seed S") }
+        if !changes.isEmpty, !isOne || shrinks { throw BadValue("--with goes with one seed: --seed S") }
+        if shrinks, minutes != nil { throw BadValue("--shrink takes as long as it takes: leave --minutes out") }
+        if shrinks, seed == nil, mutant == nil { throw BadValue("--shrink wants the failing seed: --seed S") }
+        if playsMutants, shrinks || mutant != nil || minutes != nil || kind != nil {
+            throw BadValue("--mutants goes with --seed only: each bug has its minute")
+        }
     }
 }
-
-@Sendable private func say(_ line: String) { _ = Terminal.write(line + "\n") }
 
 private func replay(_ seed: UInt64, _ wishes: Wishes) -> Int32 {
     let tell: @Sendable (String) -> Void = { say($0) }
     let result: SimulationResult = Simulation.run(
-        seed: seed, with: wishes.changes, days: wishes.days, sink: wishes.isVerbose ? tell : nil)
+        seed: seed, with: wishes.changes, kind: wishes.kind, mutant: wishes.mutant, sink: wishes.isVerbose ? tell : nil)
     let hash: String = String(result.traceHash, radix: 16)
-    say("seed \(seed): \(result.events) events, \(result.virtualSeconds) s, trace \(hash)")
+    say("seed \(seed), \(result.kind.rawValue): \(result.events) events, \(result.virtualSeconds) s, trace \(hash)")
     for problem: String in result.problems { say("    \(problem)") }
+    say(result.problems.isEmpty ? "simulation: passed" : "simulation: FAILED")
     return result.problems.isEmpty ? 0 : 1
 }
 
-private func shrink(_ seed: UInt64, _ days: Bool?) -> Int32 {
-    guard let outcome: Shrinking.Outcome = Shrinking.run(seed: seed, days: days, tell: { say($0) }) else {
-        say("seed \(seed) does not fail")
-        return 0
+private func shrink(_ wishes: Wishes) -> Int32 {
+    // With a bug built in, the first seed that finds it will do.
+    let seeds: ClosedRange<UInt64> = wishes.seed.map { $0...$0 } ?? 1...1_000
+    let kind: Kind? = wishes.kind ?? wishes.mutant?.kind
+    for seed: UInt64 in seeds {
+        guard
+            let outcome: Shrinking.Outcome = Shrinking.run(
+                seed: seed, kind: kind, mutant: wishes.mutant, tell: { say("  " + $0) })
+        else { continue }
+        say(outcome.story)
+        return 1
     }
-    say("after \(outcome.runs) runs: \(outcome.result.events) events, \(outcome.result.virtualSeconds) s")
-    for problem: String in outcome.result.problems.prefix(5) { say("    \(problem.prefix(300))") }
-    say(outcome.command)
-    return 1
+    say(wishes.seed.map { "seed \($0) does not fail" } ?? "no seed fails")
+    return 0
 }
 
 /// - Returns: 1 when a mutant lives for a minute.
@@ -94,7 +124,7 @@ private func hunt(_ cores: Int, from first: UInt64) async -> Int32 {
     say("mutant                    found after   seeds   by")
     for mutant: Mutant in Mutant.allCases {
         let report: Campaign.Report = await Campaign.run(
-            firstSeed: first, seconds: 60, tasks: cores, days: false, mutant: mutant
+            firstSeed: first, seconds: 60, tasks: cores, kind: mutant.kind, mutant: mutant
         ) { _ in }
         let found: SimulationResult? = report.failures.first
         if found == nil { alive += 1 }
@@ -106,26 +136,28 @@ private func hunt(_ cores: Int, from first: UInt64) async -> Int32 {
             name + time + String(repeating: " ", count: max(1, 14 - time.count)) + count
                 + String(repeating: " ", count: max(1, 8 - count.count)) + why)
     }
+    let count: Int = Mutant.allCases.count
+    say(alive == 0 ? "mutants: all \(count) found: passed" : "mutants: \(alive) of \(count) not found: FAILED")
     return alive == 0 ? 0 : 1
 }
 
-private func soak(_ wishes: Wishes) async -> Int32 {
+private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
+    let wishes: Wishes = try Wishes(call)
     let cores: Int = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     let first: UInt64 = wishes.seed ?? UInt64.random(in: 1...(1 << 40))
     if wishes.playsMutants { return await hunt(cores, from: first) }
-    if wishes.shrinks { return shrink(first, wishes.days) }
+    if wishes.shrinks { return shrink(wishes) }
     if let seed: UInt64 = wishes.seed, wishes.minutes == nil { return replay(seed, wishes) }
-    say("first seed \(first)")
+    let minutes: Double = wishes.minutes ?? 10
+    say("simulation: first seed \(first), \(minutes) minutes")
     let report: Campaign.Report = await Campaign.run(
-        firstSeed: first, seconds: (wishes.minutes ?? 10) * 60, tasks: cores, days: wishes.days
+        firstSeed: first, seconds: minutes * 60, tasks: cores, kind: wishes.kind, mutant: wishes.mutant
     ) { say($0.failureText) }
     say(report.summary)
     return report.failures.isEmpty ? 0 : 1
 }
 
-if let wishes: Wishes = Wishes(Array(CommandLine.arguments.dropFirst())) {
-    exit(await soak(wishes))
-} else {
-    Terminal.writeError(help)
-    exit(2)
-}
+// Options alone mean `play`.
+private let words: [String] = Array(CommandLine.arguments.dropFirst())
+private let isBare: Bool = words.first.map { $0.hasPrefix("-") && $0 != "--help" && $0 != "--version" } ?? true
+exit(await program.main(isBare ? ["play"] + words : words.first == "--help" ? ["play", "--help"] : words, soak))

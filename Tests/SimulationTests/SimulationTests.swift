@@ -27,7 +27,7 @@ struct SimulationTests {
         let cores: Int = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
         print("simulation: first seed \(first), \(Self.seconds) s")
         let report: Campaign.Report = await Campaign.run(
-            firstSeed: first, seconds: Self.seconds, tasks: cores, days: false
+            firstSeed: first, seconds: Self.seconds, tasks: cores, kind: .storm
         ) {
             print($0.failureText)
         }
@@ -36,14 +36,31 @@ struct SimulationTests {
         for failure: SimulationResult in report.failures { Issue.record("\(failure.failureText)") }
     }
 
+    @Test("over real stores the same seed gives the same run, too", arguments: [UInt64(1), 2])
+    func disksAreDeterministic(seed: UInt64) {
+        let first: SimulationResult = Simulation.run(seed: seed, kind: .disks)
+        let second: SimulationResult = Simulation.run(seed: seed, kind: .disks)
+        #expect(first.events > 200, "seed \(seed) plays hardly anything")
+        #expect(first.traceHash == second.traceHash, "seed \(seed)")
+        #expect(first.problems == [], "seed \(seed)")
+    }
+
+    @Test("real stores on disks that crash at any write lose nothing acknowledged or typed", arguments: 0..<3)
+    func disks(number: Int) {
+        let seed: UInt64 = Self.firstSeed &+ UInt64(number)
+        let result: SimulationResult = Simulation.run(seed: seed, kind: .disks)
+        #expect(result.problems == [], "\(result.failureText)")
+    }
+
     @Test(
         "a bug that is built in is found",
         arguments: [
             Mutant.groupWithoutAnswer, .silentFeed, .broadcastBeforeCommit, .noDuplicateCheck, .unsavedPending,
+            .lyingDisk,
         ])
     func mutants(mutant: Mutant) {
         let found: Bool = (1...200).contains { seed in
-            !Simulation.run(seed: seed, days: false, mutant: mutant).problems.isEmpty
+            !Simulation.run(seed: seed, kind: mutant.kind, mutant: mutant).problems.isEmpty
         }
         #expect(found, "200 seeds do not find \(mutant.rawValue)")
     }
@@ -51,20 +68,22 @@ struct SimulationTests {
     @Test("a failing seed shrinks to one that fails still, and the printed changes play it again")
     func shrinks() throws {
         let seed: UInt64 = 4
-        let whole: SimulationResult = Simulation.run(seed: seed, days: false, mutant: .staleSource)
+        let whole: SimulationResult = Simulation.run(seed: seed, kind: .storm, mutant: .staleSource)
         try #require(!whole.problems.isEmpty)
         let small: Shrinking.Outcome = try #require(
-            Shrinking.run(seed: seed, days: false, mutant: .staleSource, runsMax: 60) { _ in })
+            Shrinking.run(seed: seed, kind: .storm, mutant: .staleSource, runsMax: 60) { _ in })
         #expect(!small.changes.isEmpty)
+        #expect(small.result.events < whole.events)
+        #expect(small.story.contains(small.command))
         let again: SimulationResult = Simulation.run(
-            seed: seed, with: small.changes, days: false, mutant: .staleSource)
+            seed: small.result.seed, with: small.changes, kind: .storm, mutant: .staleSource)
         #expect(again.traceHash == small.result.traceHash)
         #expect(!again.problems.isEmpty)
     }
 
     @Test("days of people pass, too, with the night and the morning after")
     func days() {
-        let result: SimulationResult = Simulation.run(seed: 5, with: ["clients": 3, "seconds": 86_400], days: true)
+        let result: SimulationResult = Simulation.run(seed: 5, with: ["clients": 3, "seconds": 86_400], kind: .days)
         #expect(result.problems == [])
         #expect(result.clientSeconds > 86_400 * 3)
     }

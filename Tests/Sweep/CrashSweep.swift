@@ -144,7 +144,7 @@ public struct CrashSweep: Sendable {
             let point: Int = points[index]
             replay.advance(to: point)
             result.points += 1
-            for loss: DiskReplay.Loss in DiskReplay.Loss.allCases {
+            for loss: DiskModel.Loss in DiskModel.Loss.allCases {
                 var random: SeededRandom = .init(seed: settings.seed &+ UInt64(point) &* 4)
                 result.restarts += 1
                 do {

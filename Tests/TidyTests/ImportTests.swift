@@ -41,7 +41,10 @@ struct ImportTests {
                 "Darwin",
             ]
         ),
-        ("Sources/Simulation", ["ThicketProtocol", "ThicketCrypto", "ThicketServer", "ThicketClient"]),
+        (
+            "Sources/Simulation",
+            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer", "ThicketClient", "Glibc"]
+        ),
         ("Sources/Soak", ["ThicketSimulation", "ThicketCommandLine", "Glibc"]),
         (
             "Sources/Replay",

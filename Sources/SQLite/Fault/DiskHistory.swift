@@ -1,7 +1,7 @@
 import Synchronization
 
 /// All that was done to the files of a disk, in order: from it a `DiskReplay` makes the disk as it may have stood at any
-/// moment.
+/// moment. Or, where only the present counts, what it has come to (`init(of:)`).
 public final class DiskHistory: Sendable {
     /// One call.
     public struct Step: Sendable {
@@ -19,134 +19,102 @@ public final class DiskHistory: Sendable {
         public let file: String
     }
 
-    private let state: Mutex<[Step]> = .init([])
+    private enum Kept {
+        case steps([Step])
+        case model(DiskModel)
+    }
 
-    public init() {}
+    private let state: Mutex<Kept>
+    /// Syncs of a disk that lies: every one of so many changes nothing and is answered like the others.
+    private let lies: Mutex<(oneIn: Int?, count: Int)> = .init((nil, 0))
 
-    /// Calls so far: the number that the next one gets.
-    public var count: Int { state.withLock { $0.count } }
-    public var steps: [Step] { state.withLock { $0 } }
+    /// Keeps every step.
+    public init() { state = .init(.steps([])) }
+
+    /// Keeps what the steps lead to, and not the steps: for histories without end.
+    public init(of model: DiskModel) { state = .init(.model(model)) }
+
+    /// Calls so far: the number that the next one gets. 0 where the steps are not kept.
+    public var count: Int { steps.count }
+    /// Empty where they are not kept.
+    public var steps: [Step] {
+        state.withLock { kept in
+            guard case .steps(let steps) = kept else { return [] }
+            return steps
+        }
+    }
+
+    /// What the steps have led to; nil where the steps themselves are kept.
+    public var model: DiskModel? {
+        state.withLock { kept in
+            guard case .model(let model) = kept else { return nil }
+            return model
+        }
+    }
+
+    /// Begins anew with another disk.
+    public func reset(to model: DiskModel) { state.withLock { $0 = .model(model) } }
+
+    /// From now on every one of so many syncs is a lie; nil: none.
+    public func lie(oneIn count: Int?) { lies.withLock { $0 = (count, 0) } }
 
     func note(_ action: Step.Action, _ file: String) {
-        state.withLock { $0.append(Step(action: action, file: file)) }
+        if case .sync = action, isLie() { return }
+        let step: Step = Step(action: action, file: file)
+        state.withLock { kept in
+            switch kept {
+            case .steps(var steps):
+                // Moved out while it grows, or it would be copied.
+                kept = .steps([])
+                steps.append(step)
+                kept = .steps(steps)
+            case .model(var model):
+                kept = .steps([])
+                model.take(step)
+                kept = .model(model)
+            }
+        }
+    }
+
+    private func isLie() -> Bool {
+        lies.withLock { lies in
+            guard let oneIn: Int = lies.oneIn else { return false }
+            lies.count += 1
+            return lies.count % oneIn == 0
+        }
     }
 }
 
 /// Goes through a history and shows the disk as a crash at that point may leave it.
-///
-/// The model: what was synced is there. Of what was not, each write is there, is missing or is torn, whatever became of
-/// those before and after it; bytes outside a write are not harmed (SQLite's "powersafe overwrite"). Names that were made
-/// or deleted are sure once the folder was synced, which SQLite does at the first sync of a log or journal that it made.
 public struct DiskReplay: Sendable {
-    /// What a crash does to writes that were not synced.
-    public enum Loss: Sendable, Hashable, CaseIterable {
-        /// Nothing: the process was killed, the system lives on.
-        case nothing
-        /// All of them are lost.
-        case everything
-        /// Each is kept, lost or cut at the end of a 512-byte sector.
-        case sectors
-        /// Each is kept, lost or cut anywhere.
-        case bytes
-    }
-
-    private struct File: Sendable {
-        var synced: [UInt8] = []
-        var unsynced: [DiskHistory.Step.Action] = []
-        var isNamed: Bool
-        var isDeleted: Bool = false
-    }
-
     public let steps: [DiskHistory.Step]
     /// The next step.
     public private(set) var place: Int = 0
-    private var files: [String: File] = [:]
+    private var model: DiskModel
 
     /// - Parameter initial: files that were there, and synced, when the history began.
     public init(_ steps: [DiskHistory.Step], initial: [String: [UInt8]] = [:]) {
         self.steps = steps
-        for (name, bytes) in initial { files[name] = File(synced: bytes, isNamed: true) }
+        model = DiskModel(initial)
     }
 
     /// Does all steps before `end`.
     public mutating func advance(to end: Int) {
         while place < min(end, steps.count) {
-            take(steps[place])
+            model.take(steps[place])
             place += 1
         }
     }
 
-    private mutating func take(_ step: DiskHistory.Step) {
-        switch step.action {
-        case .open:
-            if files[step.file].map(\.isDeleted) ?? true { files[step.file] = File(isNamed: false) }
-        case .write, .truncate:
-            files[step.file, default: File(isNamed: false)].unsynced.append(step.action)
-        case .sync:
-            guard var file: File = files.removeValue(forKey: step.file) else { return }
-            for action: DiskHistory.Step.Action in file.unsynced { Self.apply(action, to: &file.synced) }
-            file.unsynced.removeAll()
-            let syncsFolder: Bool = !file.isNamed && (step.file.hasSuffix("-wal") || step.file.hasSuffix("-journal"))
-            file.isNamed = true
-            files[step.file] = file
-            if syncsFolder { settleNames() }
-        case .delete:
-            files[step.file]?.isDeleted = true
-        }
-    }
-
-    /// The folder was synced: what was made is there, and what was deleted is gone.
-    private mutating func settleNames() {
-        files = files.filter { !$0.value.isDeleted }
-        for name: String in files.keys { files[name]?.isNamed = true }
-    }
-
     /// The files as a crash in the middle of the next step leaves them.
-    public func crashed<Random: RandomNumberGenerator>(_ loss: Loss, _ random: inout Random) -> [String: [UInt8]] {
-        var copy: DiskReplay = self
+    public func crashed<Random: RandomNumberGenerator>(
+        _ loss: DiskModel.Loss, _ random: inout Random
+    ) -> [String: [UInt8]] {
+        var copy: DiskModel = model
         // A sync that did not end has made nothing sure.
-        if place < steps.count, case .sync = steps[place].action {} else { copy.advance(to: place + 1) }
-        var left: [String: [UInt8]] = [:]
-        for (name, file) in copy.files.sorted(by: { $0.key < $1.key }) {
-            if file.isDeleted, loss == .nothing || Bool.random(using: &random) { continue }
-            let isSure: Bool = file.isNamed || loss == .nothing
-            if !isSure, loss == .everything || Bool.random(using: &random) { continue }
-            var bytes: [UInt8] = file.synced
-            for action: DiskHistory.Step.Action in file.unsynced {
-                Self.apply(Self.part(of: action, loss, &random), to: &bytes)
-            }
-            left[name] = bytes
+        if place < steps.count {
+            if case .sync = steps[place].action {} else { copy.take(steps[place]) }
         }
-        return left
-    }
-
-    /// What of an unsynced step reached the disk; nil: nothing.
-    private static func part<Random: RandomNumberGenerator>(
-        of action: DiskHistory.Step.Action, _ loss: Loss, _ random: inout Random
-    ) -> DiskHistory.Step.Action? {
-        if loss == .nothing { return action }
-        guard loss != .everything else { return nil }
-        let fate: Int = .random(in: 0..<4, using: &random)
-        guard fate < 2, case .write(let offset, let bytes) = action else { return fate == 3 ? action : nil }
-        var end: Int = .random(in: 0...bytes.count, using: &random)
-        if loss == .sectors { end = min(max((offset + end) / 512 * 512 - offset, 0), bytes.count) }
-        // A torn write may as well have reached the disk from its other end.
-        return fate == 0
-            ? .write(offset: offset, bytes: Array(bytes[..<end]))
-            : .write(offset: offset + end, bytes: Array(bytes[end...]))
-    }
-
-    private static func apply(_ action: DiskHistory.Step.Action?, to bytes: inout [UInt8]) {
-        switch action {
-        case .write(let offset, let new)?:
-            guard !new.isEmpty else { return }
-            if bytes.count < offset + new.count {
-                bytes.append(contentsOf: repeatElement(0, count: offset + new.count - bytes.count))
-            }
-            bytes.replaceSubrange(offset..<offset + new.count, with: new)
-        case .truncate(let size)?:
-            if bytes.count > size { bytes.removeLast(bytes.count - size) }
-        case .open?, .sync?, .delete?, nil: return
-        }
+        return copy.crashed(loss, &random)
     }
 }

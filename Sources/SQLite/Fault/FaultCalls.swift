@@ -58,7 +58,9 @@ enum FaultCalls {
         guard let owner: FaultVFS = owner(file), let number: Int = head(file)?.pointee.number else {
             return .fails(code)
         }
-        return owner.verdict(operation, owner.fileName(number), code)
+        // What a connection of before the crash still tries is no call of the machine that runs now.
+        guard let name: String = owner.nameOfLiving(number) else { return .fails(code) }
+        return owner.verdict(operation, name, code)
     }
 
     /// Runs `body` when the call is to be done.
@@ -203,7 +205,7 @@ private func readFile(
     }
     switch FaultCalls.verdict(.read, file, FaultCalls.failed(1)) {
     case .done: return read(count)
-    case .fails(let code): return code
+    case .fails(let code), .dies(let code): return code
     case .isCutShort(let code):
         _ = read(count / 2)
         return code
@@ -220,6 +222,13 @@ private func writeFile(
     switch FaultCalls.verdict(.write, file, FaultCalls.failed(3)) {
     case .done: return write(count)
     case .fails(let code): return code
+    case .dies(let code):
+        guard let owner: FaultVFS = FaultCalls.owner(file), let number: Int = FaultCalls.head(file)?.pointee.number
+        else { return code }
+        let bytes: [UInt8] = Array(UnsafeRawBufferPointer(start: data, count: Int(count)))
+        let name: String = owner.fileName(number)
+        if !name.isEmpty { owner.history?.note(.write(offset: Int(offset), bytes: bytes), name) }
+        return code
     case .isCutShort(let code):
         _ = write(count / 2)
         return code

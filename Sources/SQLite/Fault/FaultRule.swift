@@ -25,12 +25,14 @@ public struct FaultRule: Sendable, Hashable {
         case fails(Int32)
         /// Half of it is done, and it fails.
         case isCutShort(Int32)
+        /// The power goes while it is done.
+        case dies(Int32)
 
         /// The code with which it fails; nil when it is to be done.
         var code: Int32? {
             switch self {
             case .done: nil
-            case .fails(let code), .isCutShort(let code): code
+            case .fails(let code), .isCutShort(let code), .dies(let code): code
             }
         }
     }
@@ -42,7 +44,8 @@ public struct FaultRule: Sendable, Hashable {
         case full
         /// Half of a write or read is done before it reports an I/O error. Other calls fail as by `io`.
         case short
-        /// The power goes: what was not synced is lost, this and every later call fails.
+        /// The power goes: what was not synced is lost, this and every later call fails. Where the disk has a history, it
+        /// says what is lost, and a write during which it happens is the last that it notes.
         case crash
     }
 

@@ -100,7 +100,7 @@ public final class FaultVFS: Sendable {
                 case .crash:
                     state.isCrashed = true
                     for file: OpenFile in state.files.values { file.loseUnsynced { _ in false } }
-                    return .fails(failureCode)
+                    return .dies(failureCode)
                 }
             }
             return .done
@@ -123,6 +123,11 @@ public final class FaultVFS: Sendable {
             guard let file: OpenFile = state.files[number], !file.isDead, !state.isCrashed else { return nil }
             return body(file)
         }
+    }
+
+    /// nil: it was opened before a crash.
+    func nameOfLiving(_ number: Int) -> String? {
+        state.withLock { state in state.files[number].flatMap { $0.isDead && !state.isCrashed ? nil : $0.name } }
     }
 
     func fileName(_ number: Int) -> String { state.withLock { $0.files[number]?.name ?? "" } }

@@ -1,0 +1,104 @@
+/// What a disk holds, and what of it is sure.
+///
+/// What was synced is there. Of what was not, each write is there, is missing or is torn, whatever became of those before
+/// and after it; bytes outside a write are not harmed (SQLite's "powersafe overwrite"). Names that were made or deleted
+/// are sure once the folder was synced, which SQLite does at the first sync of a log or journal that it made.
+public struct DiskModel: Sendable {
+    /// What a crash does to writes that were not synced.
+    public enum Loss: Sendable, Hashable, CaseIterable {
+        /// Nothing: the process was killed, the system lives on.
+        case nothing
+        /// All of them are lost.
+        case everything
+        /// Each is kept, lost or cut at the end of a 512-byte sector.
+        case sectors
+        /// Each is kept, lost or cut anywhere.
+        case bytes
+    }
+
+    private struct File: Sendable {
+        var synced: [UInt8] = []
+        var unsynced: [DiskHistory.Step.Action] = []
+        var isNamed: Bool
+        var isDeleted: Bool = false
+    }
+
+    private var files: [String: File] = [:]
+
+    /// - Parameter files: there, and synced.
+    public init(_ files: [String: [UInt8]] = [:]) {
+        for (name, bytes) in files { self.files[name] = File(synced: bytes, isNamed: true) }
+    }
+
+    /// Does one step.
+    mutating func take(_ step: DiskHistory.Step) {
+        switch step.action {
+        case .open:
+            if files[step.file].map(\.isDeleted) ?? true { files[step.file] = File(isNamed: false) }
+        case .write, .truncate:
+            files[step.file, default: File(isNamed: false)].unsynced.append(step.action)
+        case .sync:
+            guard var file: File = files.removeValue(forKey: step.file) else { return }
+            for action: DiskHistory.Step.Action in file.unsynced { Self.apply(action, to: &file.synced) }
+            file.unsynced.removeAll()
+            let syncsFolder: Bool = !file.isNamed && (step.file.hasSuffix("-wal") || step.file.hasSuffix("-journal"))
+            file.isNamed = true
+            files[step.file] = file
+            if syncsFolder { settleNames() }
+        case .delete:
+            files[step.file]?.isDeleted = true
+        }
+    }
+
+    /// The folder was synced: what was made is there, and what was deleted is gone.
+    private mutating func settleNames() {
+        files = files.filter { !$0.value.isDeleted }
+        for name: String in files.keys { files[name]?.isNamed = true }
+    }
+
+    /// The files as a crash leaves them.
+    public func crashed<Random: RandomNumberGenerator>(_ loss: Loss, _ random: inout Random) -> [String: [UInt8]] {
+        var left: [String: [UInt8]] = [:]
+        for (name, file) in files.sorted(by: { $0.key < $1.key }) {
+            if file.isDeleted, loss == .nothing || Bool.random(using: &random) { continue }
+            let isSure: Bool = file.isNamed || loss == .nothing
+            if !isSure, loss == .everything || Bool.random(using: &random) { continue }
+            var bytes: [UInt8] = file.synced
+            for action: DiskHistory.Step.Action in file.unsynced {
+                Self.apply(Self.part(of: action, loss, &random), to: &bytes)
+            }
+            left[name] = bytes
+        }
+        return left
+    }
+
+    /// What of an unsynced step reached the disk; nil: nothing.
+    private static func part<Random: RandomNumberGenerator>(
+        of action: DiskHistory.Step.Action, _ loss: Loss, _ random: inout Random
+    ) -> DiskHistory.Step.Action? {
+        if loss == .nothing { return action }
+        guard loss != .everything else { return nil }
+        let fate: Int = .random(in: 0..<4, using: &random)
+        guard fate < 2, case .write(let offset, let bytes) = action else { return fate == 3 ? action : nil }
+        var end: Int = .random(in: 0...bytes.count, using: &random)
+        if loss == .sectors { end = min(max((offset + end) / 512 * 512 - offset, 0), bytes.count) }
+        // A torn write may as well have reached the disk from its other end.
+        return fate == 0
+            ? .write(offset: offset, bytes: Array(bytes[..<end]))
+            : .write(offset: offset + end, bytes: Array(bytes[end...]))
+    }
+
+    private static func apply(_ action: DiskHistory.Step.Action?, to bytes: inout [UInt8]) {
+        switch action {
+        case .write(let offset, let new)?:
+            guard !new.isEmpty else { return }
+            if bytes.count < offset + new.count {
+                bytes.append(contentsOf: repeatElement(0, count: offset + new.count - bytes.count))
+            }
+            bytes.replaceSubrange(offset..<offset + new.count, with: new)
+        case .truncate(let size)?:
+            if bytes.count > size { bytes.removeLast(bytes.count - size) }
+        case .open?, .sync?, .delete?, nil: return
+        }
+    }
+}

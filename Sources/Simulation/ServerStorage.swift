@@ -1,0 +1,192 @@
+import Synchronization
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSQLite
+import ThicketServer
+
+/// What a simulated server keeps its changes in, over all lives of its process.
+protocol ServerStorage: AnyObject {
+    var identity: StoreIdentity { get }
+    /// The process is dead: every handle fails until `restart`.
+    var isDown: Bool { get }
+    func makeWriter() throws(StoreError) -> any StoreWriter
+    func makeReader() throws(StoreError) -> any StoreReader
+    /// nil: nobody works in the background.
+    func makeKeeper() throws(StoreError) -> (any StoreKeeper)?
+    /// The process is killed.
+    func crash()
+    /// The next one begins.
+    func restart() throws
+    /// Something is about to be written: what goes wrong from here on until `endWrite` goes wrong in it.
+    func beginWrite()
+    func endWrite()
+    /// From now on nothing goes wrong.
+    func heal()
+    /// What an audit finds, one line each.
+    func findings() -> [String]
+}
+
+/// A store in memory, whose commits are refused or lost as a whole.
+final class MemoryServerStorage: ServerStorage {
+    private let store: MemoryStore
+    private let faults: CommitFaults
+    private let retention: RetentionSettings?
+
+    init(_ scenario: Scenario, _ names: WorldNames, _ random: SimulationRandom) {
+        let faults: CommitFaults = CommitFaults(random, scenario.faults)
+        self.faults = faults
+        retention = scenario.retention
+        store = MemoryStore(identity: .seeded(scenario.seed), faults: { faults.next($0) })
+        store.addApp(names.app)
+        for (token, isReadOnly): (String, Bool) in [(names.token, false), (names.readToken, true)] {
+            store.addGrant(
+                TokenGrant(app: names.app, user: names.user, isReadOnly: isReadOnly),
+                tokenHash: Hash.sha256(Array(token.utf8)))
+        }
+    }
+
+    var identity: StoreIdentity { store.identity }
+    var isDown: Bool { store.isDown }
+    func makeWriter() throws(StoreError) -> any StoreWriter { try store.makeWriter() }
+    func makeReader() throws(StoreError) -> any StoreReader { try store.makeReader() }
+    func makeKeeper() throws(StoreError) -> (any StoreKeeper)? {
+        guard let retention: RetentionSettings else { return nil }
+        return try store.makeKeeper(retention)
+    }
+    func crash() { store.crash() }
+    func restart() { store.restart() }
+    func beginWrite() {}
+    func endWrite() {}
+    func heal() { faults.end() }
+    func findings() -> [String] { [] }
+}
+
+/// The real store over a disk that may fail or lose its power at every call.
+final class DiskServerStorage: ServerStorage {
+    private let disk: SimulatedDisk
+    private let settings: StoreSettings
+    private let retention: RetentionSettings
+    private var random: SimulationRandom
+    private var refused: Int
+    private var crashes: Int
+    private var store: SQLiteStore
+    let identity: StoreIdentity
+
+    /// Changes of files among which one is chosen: a commit makes about ten to thirty.
+    private static let changesMax: Int = 30
+
+    init(_ scenario: Scenario, _ names: WorldNames, _ random: SimulationRandom) throws {
+        self.random = random
+        disk = try SimulatedDisk(lies: scenario.mutant == .lyingDisk ? 7 : nil)
+        settings = Self.settings(disk, &self.random)
+        retention = Self.retention(scenario.retention, &self.random)
+        (refused, crashes) = (scenario.faults[.commitRefused], scenario.faults[.commitCrash])
+        let path: String = disk.path(SQLiteStore.fileName)
+        let admin: StoreAdmin = try StoreAdmin(path: path, settings: settings)
+        try admin.createApp(names.app, now: 0)
+        try admin.importTokens(
+            [(names.token, false), (names.readToken, true)].map { (token, isReadOnly) in
+                ImportedToken(
+                    grant: TokenGrant(app: names.app, user: names.user, isReadOnly: isReadOnly), token: token)
+            }, now: 0)
+        store = try SQLiteStore(path: path, settings: settings)
+        identity = store.identity
+        try disk.settle()
+    }
+
+    /// Small bounds, so that minutes go through all that months bring.
+    private static func settings(_ disk: SimulatedDisk, _ random: inout SimulationRandom) -> StoreSettings {
+        let stream: Mutex<SimulationRandom> = .init(random.split())
+        var settings: StoreSettings = StoreSettings()
+        settings.vfs = disk.name
+        // All connections belong to one thread: whoever waits for another waits in vain.
+        (settings.busyTimeoutMilliseconds, settings.restartWaitMilliseconds) = (0, 0)
+        settings.cacheKiB = random.chance(500) ? 256 : 16
+        settings.logReservedBytes = random.chance(500) ? 0 : 256 << 10
+        settings.passivePages = 20 + random.below(60)
+        settings.restartPages = settings.passivePages + random.below(120)
+        settings.random = { count in
+            stream.withLock { stream in (0..<count).map { _ in UInt8(truncatingIfNeeded: stream.next()) } }
+        }
+        return settings
+    }
+
+    private static func retention(
+        _ wished: RetentionSettings?, _ random: inout SimulationRandom
+    ) -> RetentionSettings {
+        var settings: RetentionSettings = wished ?? RetentionSettings()
+        settings.segmentBytes = 1_000 + random.below(8_000)
+        settings.segmentLogBytesMin = 2_000 + random.below(16_000)
+        settings.segmentInterval = random.between(500, 5_000)
+        settings.changeIDsPerBlock = 8 + random.below(40)
+        settings.changeIDRunsMax = 2 + random.below(4)
+        settings.changeIDInterval = random.between(500, 5_000)
+        settings.clientInterval = random.between(5_000, 60_000)
+        return settings
+    }
+
+    var isDown: Bool { disk.isCrashed }
+    func makeWriter() throws(StoreError) -> any StoreWriter { try store.makeWriter() }
+    func makeReader() throws(StoreError) -> any StoreReader { try store.makeReader() }
+    func makeKeeper() throws(StoreError) -> (any StoreKeeper)? { try store.makeKeeper(retention) }
+    func crash() { disk.crash() }
+
+    func restart() throws {
+        // Nothing was begun yet when it is started first.
+        if disk.isCrashed {
+            let losses: [DiskModel.Loss] = DiskModel.Loss.allCases
+            try disk.restart(losses[random.below(losses.count)], &random)
+        }
+        store = try SQLiteStore(path: disk.path(SQLiteStore.fileName), settings: settings)
+    }
+
+    func beginWrite() {
+        if crashes > 0, random.chance(crashes) { return disk.crash(atChange: 1 + random.below(Self.changesMax)) }
+        guard refused > 0, random.chance(refused) else { return }
+        let failures: [FaultRule.Failure] = [.io, .full, .short]
+        disk.fail(
+            FaultRule(
+                random.chance(300) ? .sync : .change, failures[random.below(3)],
+                skipping: random.below(random.chance(500) ? 2 : Self.changesMax), times: 1))
+    }
+
+    func endWrite() { if !disk.isCrashed { disk.heal() } }
+
+    func heal() {
+        (refused, crashes) = (0, 0)
+        endWrite()
+    }
+
+    func findings() -> [String] {
+        do {
+            return try StoreCheck.run(store.path, settings: settings).findings
+        } catch {
+            return ["the store cannot be audited: \(error)"]
+        }
+    }
+}
+
+/// Decides the fate of commits in memory.
+private final class CommitFaults: Sendable {
+    private let state: Mutex<(random: SimulationRandom, refused: Int, crash: Int)>
+
+    init(_ random: SimulationRandom, _ rates: FaultRates) {
+        state = Mutex((random, rates[.commitRefused], rates[.commitCrash]))
+    }
+
+    func end() { state.withLock { ($0.refused, $0.crash) = (0, 0) } }
+
+    func next(_ point: CommitPoint) -> CommitFault {
+        state.withLock { state in
+            if state.crash > 0, state.random.chance(state.crash) {
+                return state.random.chance(500) ? .crashBefore : .crashAfter
+            }
+            guard state.refused > 0, state.random.chance(state.refused) else { return .none }
+            switch state.random.below(3) {
+            case 0: return .fail(StoreError(.io, "a simulated disk"))
+            case 1: return point.changes > 0 ? .fail(StoreError(.constraint, "a simulated row")) : .none
+            default: return .fail(StoreError(.full, "a simulated disk"))
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import Glibc
+import Synchronization
+import ThicketSQLite
+
+/// The disk of one simulated machine: SQLite's calls go to real files, and a model beside them knows what of these a crash
+/// would leave. After a crash the machine goes on in another folder, with the files as the model has them, so that
+/// connections of before reach nothing any more.
+final class SimulatedDisk {
+    private let device: FaultVFS
+    private let history: DiskHistory
+    private let root: String
+    private var life: Int = 0
+
+    /// File systems stay registered with SQLite, so runs take over those of runs that have ended.
+    private static let idle: Mutex<(devices: [FaultVFS], made: Int, roots: Int)> = .init(([], 0, 0))
+
+    /// - Parameter lies: of so many syncs one is only pretended; nil: none is.
+    init(lies: Int? = nil) throws(SimulatedDiskError) {
+        let (device, number): (FaultVFS, Int) = Self.idle.withLock { idle in
+            idle.roots += 1
+            if let device: FaultVFS = idle.devices.popLast() { return (device, idle.roots) }
+            idle.made += 1
+            let made: FaultVFS = FaultVFS(
+                name: "simulated-\(idle.made)", history: DiskHistory(of: DiskModel()), syncsForReal: false)
+            return (made, idle.roots)
+        }
+        guard let history: DiskHistory = device.history else { throw SimulatedDiskError("a disk without history") }
+        self.device = device
+        self.history = history
+        // In memory where there is such a place: nothing here has to outlive the process.
+        let place: String = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
+        root = "\(place)/thicket-simulation-\(getpid())-\(number)"
+        device.heal()
+        history.reset(to: DiskModel())
+        try Self.make(root)
+        try Self.make(folder)
+        history.lie(oneIn: lies)
+    }
+
+    deinit {
+        device.crash()
+        device.restart()
+        history.reset(to: DiskModel())
+        history.lie(oneIn: nil)
+        Self.idle.withLock { $0.devices.append(device) }
+        for life: Int in 0...life { Self.clear("\(root)/\(life)") }
+        rmdir(root)
+    }
+
+    private var folder: String { "\(root)/\(life)" }
+    /// To open databases with.
+    var name: String { device.name }
+    var isCrashed: Bool { device.isCrashed }
+
+    func path(_ file: String) -> String { "\(folder)/\(file)" }
+
+    // MARK: - What befalls it
+
+    /// The power goes, or the machine's process is killed, at the `count`th change of a file from now.
+    func crash(atChange count: Int) { device.fail(FaultRule(.change, .crash, skipping: count - 1)) }
+
+    func fail(_ rule: FaultRule) { device.fail(rule) }
+
+    /// What was ordered and has not happened does not happen.
+    func heal() { device.heal() }
+
+    /// The power goes now, or the process is killed.
+    func crash() { device.crash() }
+
+    /// All that is there now is sure: a beginning.
+    func settle() throws(SimulatedDiskError) {
+        var files: [String: [UInt8]] = [:]
+        for name: String in Self.names(folder) where !name.hasSuffix("-shm") {
+            files["\(folder)/\(name)"] = try Self.read("\(folder)/\(name)")
+        }
+        history.reset(to: DiskModel(files))
+    }
+
+    /// Begins the next life.
+    /// - Parameter loss: what a crash did to what was not synced.
+    func restart(_ loss: DiskModel.Loss, _ random: inout SimulationRandom) throws(SimulatedDiskError) {
+        let left: [String: [UInt8]] = history.model?.crashed(loss, &random) ?? [:]
+        var files: [String: [UInt8]] = [:]
+        for (path, bytes) in left { files[String(path.split(separator: "/").last ?? "")] = bytes }
+        try restart(with: files)
+    }
+
+    /// Begins the next life on a disk that holds these files, by name.
+    func restart(with files: [String: [UInt8]]) throws(SimulatedDiskError) {
+        device.crash()
+        let old: String = folder
+        life += 1
+        try Self.make(folder)
+        var model: [String: [UInt8]] = [:]
+        for (name, bytes) in files.sorted(by: { $0.key < $1.key }) {
+            try Self.write(bytes, to: path(name))
+            model[path(name)] = bytes
+        }
+        history.reset(to: DiskModel(model))
+        device.restart()
+        Self.clear(old)
+    }
+
+    // MARK: - Files
+
+    private static func make(_ folder: String) throws(SimulatedDiskError) {
+        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+            throw SimulatedDiskError("\(folder): error \(errno)")
+        }
+    }
+
+    private static func names(_ folder: String) -> [String] {
+        guard let stream: OpaquePointer = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry: UnsafeMutablePointer<dirent> = readdir(stream) {
+            let name: String = withUnsafePointer(to: &entry.pointee.d_name) { (name) in
+                name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    private static func clear(_ folder: String) {
+        for name: String in names(folder) { unlink("\(folder)/\(name)") }
+        rmdir(folder)
+    }
+
+    static func read(_ path: String) throws(SimulatedDiskError) -> [UInt8] {
+        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw SimulatedDiskError("\(path) cannot be opened: error \(errno)") }
+        defer { close(file) }
+        var info: stat = .init()
+        guard fstat(file, &info) == 0 else { throw SimulatedDiskError("\(path): error \(errno)") }
+        var bytes: [UInt8] = .init(repeating: 0, count: Int(info.st_size))
+        guard pread(file, &bytes, bytes.count, 0) == bytes.count else { throw SimulatedDiskError("\(path): cut short") }
+        return bytes
+    }
+
+    static func write(_ bytes: [UInt8], to path: String) throws(SimulatedDiskError) {
+        let file: Int32 = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw SimulatedDiskError("\(path) cannot be made: error \(errno)") }
+        defer { close(file) }
+        guard Glibc.write(file, bytes, bytes.count) == bytes.count else {
+            throw SimulatedDiskError("\(path) cannot be written: error \(errno)")
+        }
+    }
+}
+
+/// The real file system below a simulated disk does not do as it should: no fault of what is tested.
+struct SimulatedDiskError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
