@@ -16,6 +16,9 @@ public struct AESBlock: Sendable {
 
     public func encrypt(_ block: [UInt8]) -> [UInt8] { ciphers.run(block, encrypts: true) }
     public func decrypt(_ block: [UInt8]) -> [UInt8] { ciphers.run(block, encrypts: false) }
+
+    /// Encrypts the block whose 16 bytes are these two numbers, big-endian, one behind the other.
+    public func encrypt(_ high: UInt64, _ low: UInt64) -> (high: UInt64, low: UInt64) { ciphers.encrypt(high, low) }
 }
 
 /// Both directions with the key schedule made once: making one costs ten times what a block does.
@@ -46,12 +49,35 @@ private final class Ciphers: Sendable {
             ? encryption.withLock { Self.run(block, $0.pointer) } : decryption.withLock { Self.run(block, $0.pointer) }
     }
 
+    func encrypt(_ high: UInt64, _ low: UInt64) -> (high: UInt64, low: UInt64) {
+        var clear: (UInt64, UInt64) = (high.bigEndian, low.bigEndian)
+        // Twice the size of a block, as `run` has it: OpenSSL may write one more.
+        var sealed: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        encryption.withLock { context in
+            withUnsafeMutableBytes(of: &sealed) { output in
+                withUnsafeBytes(of: &clear) { input in
+                    Self.run(input.baseAddress, output.baseAddress, context.pointer)
+                }
+            }
+        }
+        return (UInt64(bigEndian: sealed.0), UInt64(bigEndian: sealed.1))
+    }
+
+    private static func run(
+        _ input: UnsafeRawPointer?, _ output: UnsafeMutableRawPointer?, _ context: OpaquePointer?
+    ) {
+        var length: Int32 = 0
+        let isDone: Bool =
+            EVP_CipherUpdate(
+                context, output?.assumingMemoryBound(to: UInt8.self), &length,
+                input?.assumingMemoryBound(to: UInt8.self), 16) == 1
+        precondition(isDone && length == 16, "OpenSSL refused one AES block, which has no failing input")
+    }
+
     private static func run(_ block: [UInt8], _ context: OpaquePointer?) -> [UInt8] {
         // Padding is off, so a whole block comes out at once and nothing stays inside.
         [UInt8](unsafeUninitializedCapacity: 32) { output, count in
-            var length: Int32 = 0
-            let isDone: Bool = EVP_CipherUpdate(context, output.baseAddress, &length, block, 16) == 1
-            precondition(isDone && length == 16, "OpenSSL refused one AES block, which has no failing input")
+            block.withUnsafeBytes { run($0.baseAddress, output.baseAddress, context) }
             count = 16
         }
     }

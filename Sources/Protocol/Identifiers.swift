@@ -22,8 +22,8 @@ public struct IdentifierError: Error, Equatable, CustomStringConvertible {
 }
 
 /// Checks a name by its UTF-8 bytes.
-@usableFromInline
-func checked(
+@inline(__always)
+private func checked(
     _ text: String, kind: String, maxBytes: Int, admits: (UInt8) -> Bool
 ) throws(IdentifierError) -> String {
     let count: Int = text.utf8.count
@@ -31,16 +31,20 @@ func checked(
     guard count <= maxBytes else {
         throw IdentifierError(kind: kind, problem: "is \(count) bytes long, the most is \(maxBytes)")
     }
-    for byte: UInt8 in text.utf8 where !admits(byte) {
-        throw IdentifierError(kind: kind, problem: "holds the byte \(byte), which is not admitted")
+    let refused: UInt8? = text.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> UInt8? in bytes.first { !admits($0) }
+    }
+    if let refused: UInt8 {
+        throw IdentifierError(kind: kind, problem: "holds the byte \(refused), which is not admitted")
     }
     return text
 }
 
-@usableFromInline func isLetterOrDigit(_ byte: UInt8) -> Bool {
+@inline(__always)
+private func isLetterOrDigit(_ byte: UInt8) -> Bool {
     (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
 }
-@usableFromInline func isNamePunctuation(_ byte: UInt8) -> Bool { byte == 0x2E || byte == 0x5F || byte == 0x2D }
+@inline(__always)
+private func isNamePunctuation(_ byte: UInt8) -> Bool { byte == 0x2E || byte == 0x5F || byte == 0x2D }
 
 /// Names an application. 1–64 of `[A-Za-z0-9._-]`, kept in lower case (names differ by case for nobody).
 public struct AppID: Identifier {

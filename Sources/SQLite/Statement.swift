@@ -72,6 +72,14 @@ public final class Statement {
         return self
     }
 
+    /// Binds a text without copying, as `bind(_:inPlace:)` does a blob.
+    public func bind(_ place: Int32, textInPlace text: UnsafeBufferPointer<UInt8>) {
+        let base: UnsafePointer<UInt8> = text.baseAddress ?? UnsafePointer(Self.nothing)
+        base.withMemoryRebound(to: CChar.self, capacity: max(text.count, 1)) {
+            note(sqlite3_bind_text64(handle, place, $0, UInt64(text.count), nil, UInt8(SQLITE_UTF8)))
+        }
+    }
+
     private func bindBlob(
         _ place: Int32, _ bytes: UnsafeRawBufferPointer, _ destructor: sqlite3_destructor_type?
     ) -> Int32 {
@@ -122,6 +130,17 @@ public final class Statement {
     public func run() throws(SQLiteError) {
         while try step() {}
         reset()
+    }
+
+    /// As `run`, for use inside of closures that lend what is bound.
+    /// - Returns: why it failed; nil when it did not.
+    public func runLent() -> SQLiteError? {
+        do {
+            try run()
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// Reads the first row, if there is one, and resets.

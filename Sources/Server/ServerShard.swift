@@ -9,9 +9,9 @@ final class ServerShard: Sendable {
     enum Work: Sendable {
         case request(ShardRequest)
         /// Background work of the keeper, between two groups.
-        case maintain(MaintenanceBatch, done: @Sendable () -> Void)
+        indirect case maintain(MaintenanceBatch, done: @Sendable () -> Void)
         /// Other bounds from here on.
-        case settings(ShardSettings, ServerLimits)
+        indirect case settings(ShardSettings, ServerLimits)
     }
 
     /// What comes back to the loop.

@@ -175,8 +175,28 @@ package enum JSONText {
         return at
     }
 
+    /// Writes the string without quotes, escaped as `JSONWriter` does, to memory with room for `quotedSize` of it.
+    /// - Returns: how many bytes that were.
+    package static func write(_ text: String, to place: UnsafeMutablePointer<UInt8>) -> Int {
+        text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Int in
+            guard let base = source.baseAddress else { return 0 }
+            guard plainEnd(base, from: 0, count: source.count) < source.count else {
+                place.update(from: base, count: source.count)
+                return source.count
+            }
+            // Rare in names: through the writer, with the quotes that it puts around.
+            var writer: JSONWriter = .init(reservingBytes: quotedSize(source) + 2)
+            writer.write(string: text)
+            writer.bytes.withUnsafeBufferPointer { written in
+                guard let first = written.baseAddress else { return }
+                place.update(from: first + 1, count: written.count - 2)
+            }
+            return writer.bytes.count - 2
+        }
+    }
+
     /// Bytes of the string with its quotes and escapes.
-    static func quotedSize(_ text: String) -> Int {
+    package static func quotedSize(_ text: String) -> Int {
         text.withBytes { (source: UnsafeBufferPointer<UInt8>) -> Int in quotedSize(source) + 2 }
     }
 

@@ -56,12 +56,17 @@ extension ChangeRequest {
             problems = ["the change is not an object"]
             return
         }
-        key = readName(node["id"], "id", bytesMax: Limits.entityKeyBytesMax)
-        ccid = readName(node["ccid"], "ccid", bytesMax: Limits.changeIDBytesMax)
-        operation = .init(readName(node["o"], "o", bytesMax: Self.operationBytesMax))
-        readVersion(node["sv"])
-        if let sent: JSONNode = node["v"], !sent.isNull { diff = .node(sent) }
-        if let sent: JSONNode = node["d"], !sent.isNull { object = .node(sent) }
+        let fields: ChangeFields = .init(node)
+        key = readName(fields.id, "id", bytesMax: Limits.entityKeyBytesMax)
+        ccid = readName(fields.ccid, "ccid", bytesMax: Limits.changeIDBytesMax)
+        if fields.isModification {
+            operation = .modify
+        } else {
+            operation = .init(readName(fields.operation, "o", bytesMax: Self.operationBytesMax))
+        }
+        readVersion(fields.source)
+        if let sent: JSONNode = fields.diff, !sent.isNull { diff = .node(sent) }
+        if let sent: JSONNode = fields.object, !sent.isNull { object = .node(sent) }
     }
 
     /// Bytes of `o` that are looked at.
@@ -82,7 +87,7 @@ extension ChangeRequest {
 
     /// iOS keeps versions as strings and sends them so; null and the empty string mean that there is none.
     private mutating func readVersion(_ sent: JSONNode?) {
-        guard let sent, !sent.isNull, sent.string.map({ !$0.isEmpty }) ?? true else { return }
+        guard let sent, !sent.isNull, sent.kind != .string || sent.rawBytes.count > 2 else { return }
         if let version: Version = sent.looseInteger, version >= 0 {
             sv = version
         } else {

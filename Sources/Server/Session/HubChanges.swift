@@ -29,12 +29,12 @@ extension Hub {
             return .unavailable
         }
         endWalk(channel, now: now)
-        var submitted: SubmittedChange = .init(
+        let submitted: SubmittedChange = .init(
             origin: ChangeOrigin(connection: session.id.packed, channel: channel.number, life: channel.life),
             bucket: feed.bucket,
             clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
-            echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix)
-        submitted.ticket = begin(session, bytes: bytes, now: now)
+            echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix,
+            ticket: begin(session, bytes: bytes, now: now))
         actions.append(.submit(.change(submitted)))
         guard isAboveHighWater else { return nil }
         if !session.pauses.contains(.queue) { heldByQueue.append(session.id) }

@@ -29,7 +29,7 @@ public enum HubAction: Sendable {
     /// Read on.
     case resume(ConnectionID)
     /// Hand this to the shard.
-    indirect case submit(ShardRequest)
+    case submit(ShardRequest)
     /// Hand this to a reader.
     indirect case read(ReadRequest)
     /// Hand this to a reader once most of what is queued for its connection has left: the next part of a long answer.

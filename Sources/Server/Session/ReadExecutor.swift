@@ -100,6 +100,6 @@ public final class ReadExecutor {
     private static let rowsAtOnce: Int = 1_000
 
     private func encode(_ change: ChangeRecord, tag: UInt32) -> [UInt8] {
-        ChangeElement.encode(change, changeVersion: codec.encode(change.gid, tag: tag))
+        ChangeElement.encode(change, codec, tag: tag)
     }
 }

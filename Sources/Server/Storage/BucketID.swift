@@ -1,19 +1,45 @@
 import ThicketProtocol
 
 /// Names one bucket on the server: whose it is, and its name there.
+///
+/// Goes with every change from thread to thread and is looked up on each, so it is one reference, and is hashed once.
 public struct BucketID: Sendable, Hashable {
-    /// The application.
-    public let app: AppID
-    /// The owner.
-    public let user: UserID
-    /// The name that the owner's clients use.
-    public let name: BucketName
+    private final class Names: Sendable {
+        let app: AppID
+        let user: UserID
+        let name: BucketName
+        let hash: Int
 
-    public init(app: AppID, user: UserID, name: BucketName) {
-        self.app = app
-        self.user = user
-        self.name = name
+        init(_ app: AppID, _ user: UserID, _ name: BucketName) {
+            self.app = app
+            self.user = user
+            self.name = name
+            var hasher: Hasher = .init()
+            hasher.combine(app)
+            hasher.combine(user)
+            hasher.combine(name)
+            hash = hasher.finalize()
+        }
     }
+
+    private let names: Names
+
+    /// The application.
+    public var app: AppID { names.app }
+    /// The owner.
+    public var user: UserID { names.user }
+    /// The name that the owner's clients use.
+    public var name: BucketName { names.name }
+
+    public init(app: AppID, user: UserID, name: BucketName) { names = Names(app, user, name) }
+
+    public static func == (left: Self, right: Self) -> Bool {
+        let (left, right): (Names, Names) = (left.names, right.names)
+        if left === right { return true }
+        return left.hash == right.hash && left.app == right.app && left.user == right.user && left.name == right.name
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(names.hash) }
 }
 
 /// Position of a change in the server-wide log, from 1; 0 stands before the first. Its bucket's positions rise.

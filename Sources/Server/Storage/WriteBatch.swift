@@ -52,6 +52,27 @@ public struct WriteBatch: Sendable {
         if isNewBucket { newBuckets.insert(bucket.row) }
     }
 
+    /// Adds one change alone. Whoever adds changes so gives the heads too (`setHeads`), before the batch is written.
+    mutating func append(_ change: consuming ChangeRecord) { changes.append(change) }
+
+    /// Gives the heads after all changes: of each entity and bucket once.
+    mutating func setHeads(
+        entities: some Sequence<EntityWrite>, buckets: some Sequence<(BucketRecord, isNew: Bool)>
+    ) {
+        self.entities.removeAll(keepingCapacity: true)
+        self.entities.reserveCapacity(changes.count)
+        self.entities.append(contentsOf: entities)
+        self.buckets.removeAll(keepingCapacity: true)
+        newBuckets.removeAll(keepingCapacity: true)
+        for (bucket, isNew): (BucketRecord, Bool) in buckets {
+            self.buckets.append(bucket)
+            if isNew { newBuckets.insert(bucket.row) }
+        }
+    }
+
+    /// Makes room.
+    mutating func reserve(changes count: Int) { changes.reserveCapacity(count) }
+
     public mutating func removeAll(keepingCapacity: Bool = true) {
         changes.removeAll(keepingCapacity: keepingCapacity)
         entities.removeAll(keepingCapacity: keepingCapacity)

@@ -15,6 +15,8 @@ final class ActiveEntity: RecencyNode {
     /// Version up to which the store has the history; the rest is in `recent`.
     private(set) var durableVersion: Version
     private(set) var recent = RecentChanges()
+    /// The open group changes it.
+    var isInGroup: Bool = false
 
     /// An object as the store has it.
     init(key: EntityKey, bucket: ActiveBucket, state: ObjectState, head: EntityHead) {
@@ -46,15 +48,23 @@ final class ActiveEntity: RecencyNode {
     /// Bytes held, roughly: a parsed object takes about twice its text.
     var memory: Int { 400 + 2 * state.size + recent.size }
 
+    /// Makes the object that the next change is decided on.
+    func makeValue() { state.makeValue() }
+
     /// Takes a decided change.
     ///
     /// - Parameters:
     ///   - diffBytes: bytes of the diff in the log.
     ///   - isKeyframe: its row carries the whole body.
     func take(_ decision: Decision, gid: GlobalID, diffBytes: Int, isKeyframe: Bool) {
+        let action: RecentChanges.Action =
+            switch decision.edit {
+            case _ where decision.isRemoval: .value(.remove)
+            case .value(let diff): .value(.modify(diff))
+            case .text(let text): .text(text)
+            }
         recent.append(
-            decision.isRemoval ? .remove : .modify(decision.diff), before: state.value, beforeSize: state.size,
-            makes: decision.state.version, diffSize: diffBytes)
+            action, before: state.value, beforeSize: state.size, makes: decision.state.version, diffSize: diffBytes)
         state = decision.state
         self.gid = gid
         if isKeyframe { keyframe = gid }

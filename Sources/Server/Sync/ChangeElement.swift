@@ -4,34 +4,99 @@ import ThicketProtocol
 ///
 /// The same bytes go to every receiver, live or catching up, the author included.
 public enum ChangeElement {
+    /// Bytes of the fixed texts, the cv and two numbers, at most.
+    private static let frameBytes: Int = 160
+
     /// - Parameters:
     ///   - change: a row of the log.
-    ///   - changeVersion: hex digits of its cv (`ChangeVersionCodec`).
-    public static func encode(_ change: ChangeRecord, changeVersion: [UInt8]) -> [UInt8] {
-        let length: Int = 160 + change.clientID.text.utf8.count + change.key.text.utf8.count + change.diff.count
-        var writer = JSONWriter(reservingBytes: length)
-        writer.raw("{\"clientid\":")
-        writer.write(string: change.clientID.text)
-        writer.raw(",\"cv\":\"")
-        writer.raw(changeVersion)
-        writer.raw("\",\"id\":")
-        writer.write(string: change.key.text)
-        switch change.kind {
-        case .remove:
-            writer.raw(",\"o\":\"-\"")
-        case .modify:
-            writer.raw(",\"o\":\"M\",\"v\":")
-            writer.raw(change.diff)
-            if let source: Version = change.sourceVersion {
-                writer.raw(",\"sv\":")
-                writer.write(source)
+    ///   - tag: of the bucket, for the cv.
+    public static func encode(_ change: borrowing ChangeRecord, _ codec: ChangeVersionCodec, tag: UInt32) -> [UInt8] {
+        let length: Int =
+            frameBytes + JSONText.quotedSize(change.clientID.text) + JSONText.quotedSize(change.changeID.text)
+            + JSONText.quotedSize(change.key.text) + change.diff.count
+        return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+            guard let base: UnsafeMutablePointer<UInt8> = buffer.baseAddress else { return }
+            var place: TextPlace = .init(base)
+            place.put("{\"clientid\":")
+            place.put(quoted: change.clientID.text)
+            place.put(",\"cv\":\"")
+            codec.write(change.gid, tag: tag, to: place.next)
+            place.next += ChangeVersionCodec.textBytes
+            place.put("\",\"id\":")
+            place.put(quoted: change.key.text)
+            switch change.kind {
+            case .remove:
+                place.put(",\"o\":\"-\"")
+            case .modify:
+                place.put(",\"o\":\"M\",\"v\":")
+                place.put(change.diff)
+                if let source: Version = change.sourceVersion {
+                    place.put(",\"sv\":")
+                    place.put(source)
+                }
             }
+            place.put(",\"ev\":")
+            place.put(change.endVersion)
+            place.put(",\"ccids\":[")
+            place.put(quoted: change.changeID.text)
+            place.put("]}")
+            count = place.next - base
+            precondition(count <= length, "an element is longer than was reckoned")
         }
-        writer.raw(",\"ev\":")
-        writer.write(change.endVersion)
-        writer.raw(",\"ccids\":[")
-        writer.write(string: change.changeID.text)
-        writer.raw("]}")
-        return writer.bytes
+    }
+}
+
+/// A place in memory that surely has room for what is written: its owner has reckoned before.
+struct TextPlace {
+    var next: UnsafeMutablePointer<UInt8>
+
+    init(_ start: UnsafeMutablePointer<UInt8>) { next = start }
+
+    @inline(__always)
+    mutating func put(_ text: StaticString) {
+        next.update(from: text.utf8Start, count: text.utf8CodeUnitCount)
+        next += text.utf8CodeUnitCount
+    }
+
+    @inline(__always)
+    mutating func put(_ bytes: [UInt8]) {
+        bytes.withUnsafeBufferPointer { source in
+            guard let base: UnsafePointer<UInt8> = source.baseAddress else { return }
+            next.update(from: base, count: source.count)
+            next += source.count
+        }
+    }
+
+    /// A number in plain digits.
+    mutating func put(_ number: Int64) {
+        guard number < 0 || number > 9 else {
+            next[0] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: number)
+            next += 1
+            return
+        }
+        var rest: UInt64 = number.magnitude
+        if number < 0 {
+            next[0] = UInt8(ascii: "-")
+            next += 1
+        }
+        var digits: Int = 1
+        var bound: UInt64 = 10
+        while digits < 19, rest >= bound { (digits, bound) = (digits + 1, bound &* 10) }
+        var place: Int = digits
+        while place > 0 {
+            place -= 1
+            next[place] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        }
+        next += digits
+    }
+
+    /// A string with its quotes, escaped as `JSONWriter` does.
+    mutating func put(quoted text: String) {
+        next[0] = UInt8(ascii: "\"")
+        next += 1
+        next += JSONText.write(text, to: next)
+        next[0] = UInt8(ascii: "\"")
+        next += 1
     }
 }

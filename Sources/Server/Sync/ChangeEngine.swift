@@ -62,6 +62,9 @@ struct ChangeEngine: Sendable {
         _ change: CheckedChange, diff sent: ChangeRequest.Diff?, state: ObjectState?,
         history: (Version) throws(Failure) -> LaterChanges?
     ) throws(Failure) -> Outcome {
+        if state?.isDeleted ?? true, change.source == nil, let creation: Decision = creation(sent, after: state) {
+            return .success(creation)
+        }
         let edit: ObjectDiff
         do {
             edit = try parse(sent)
@@ -91,6 +94,18 @@ struct ChangeEngine: Sendable {
         } catch {
             throw ChangeRejection(.invalidDiff, "v is not a diff")
         }
+    }
+
+    /// The usual creation, decided from its text; nil for any other, and for one that must be refused.
+    private func creation(_ sent: ChangeRequest.Diff?, after state: ObjectState?) -> Decision? {
+        guard case .node(let node)? = sent, let diff = SettingDiff(node), diff.objectSize <= documentBytesMax,
+            diff.depthMax <= documentDepthMax
+        else { return nil }
+        let text: [UInt8] = Array(node.rawBytes)
+        return Decision(
+            isRemoval: false, source: nil, edit: .text(text),
+            state: ObjectState(
+                version: (state?.version ?? versionBase) + 1, madeBy: text, size: diff.objectSize))
     }
 
     // MARK: Whole object
@@ -167,7 +182,7 @@ struct ChangeEngine: Sendable {
             let after: ObjectState = try applied(edit, to: state)
             let changes: Bool = edit.operations.contains { key, _ in state.value[key] != after.value[key] }
             guard changes else { throw ChangeRejection(.emptyChange, "nothing changes") }
-            return Decision(isRemoval: false, source: state.version, diff: edit, state: after)
+            return Decision(isRemoval: false, source: state.version, edit: .value(edit), state: after)
         }
     }
 
@@ -175,7 +190,8 @@ struct ChangeEngine: Sendable {
     private func create(_ edit: ObjectDiff, after state: ObjectState?) -> Outcome {
         Outcome { () throws(ChangeRejection) in
             let nothing: ObjectState = .nothing(version: state?.version ?? versionBase)
-            return Decision(isRemoval: false, source: nil, diff: edit, state: try applied(edit, to: nothing))
+            return Decision(
+                isRemoval: false, source: nil, edit: .value(edit), state: try applied(edit, to: nothing))
         }
     }
 

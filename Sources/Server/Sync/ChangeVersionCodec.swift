@@ -41,14 +41,27 @@ public struct ChangeVersionCodec: Sendable {
         return mac.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 
+    /// Bytes of a cv's text.
+    static let textBytes: Int = 32
+
     /// 32 hex digits for a position. Position 0 is the `current` of an empty bucket.
     public func encode(_ gid: GlobalID, tag: UInt32) -> [UInt8] {
-        var plain: [UInt8] = []
-        plain.reserveCapacity(16)
-        append(epoch, to: &plain)
-        append(tag, to: &plain)
-        append(UInt64(bitPattern: gid), to: &plain)
-        return hexBytes(block.encrypt(plain))
+        [UInt8](unsafeUninitializedCapacity: Self.textBytes) { buffer, count in
+            guard let place: UnsafeMutablePointer<UInt8> = buffer.baseAddress else { return }
+            write(gid, tag: tag, to: place)
+            count = Self.textBytes
+        }
+    }
+
+    /// As `encode(_:tag:)`, to memory that has room for `textBytes`.
+    @inline(__always)
+    func write(_ gid: GlobalID, tag: UInt32, to place: UnsafeMutablePointer<UInt8>) {
+        let (high, low): (UInt64, UInt64) = block.encrypt(
+            UInt64(epoch) << 32 | UInt64(tag), UInt64(bitPattern: gid))
+        for digit: Int in 0..<16 {
+            place[digit] = hexDigit(UInt8(truncatingIfNeeded: high >> UInt64(60 - 4 * digit)) & 15)
+            place[16 + digit] = hexDigit(UInt8(truncatingIfNeeded: low >> UInt64(60 - 4 * digit)) & 15)
+        }
     }
 
     /// As `encode(_:tag:)`, as a string.
@@ -69,23 +82,10 @@ public struct ChangeVersionCodec: Sendable {
         return gid >= 0 ? gid : nil
     }
 
-    private func append<Number: FixedWidthInteger>(_ number: Number, to bytes: inout [UInt8]) {
-        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
-    }
-
     private func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
         bytes.reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    private func hexBytes(_ bytes: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(bytes.count * 2)
-        for byte: UInt8 in bytes {
-            text.append(hexDigit(byte >> 4))
-            text.append(hexDigit(byte & 15))
-        }
-        return text
-    }
-
-    private func hexDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+    @inline(__always)
+    private func hexDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x57 &+ value }
 }

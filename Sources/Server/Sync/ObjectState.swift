@@ -2,14 +2,47 @@ import ThicketProtocol
 
 /// The newest state of one object, as the next change meets it.
 struct ObjectState: Sendable {
+    private enum Content: Sendable {
+        case value(JSONObject)
+        /// The text of the `SettingDiff` that made the object: most objects are not changed soon after.
+        case creation([UInt8])
+    }
+
     /// Number of the newest revision, the removal included.
     var version: Version
     /// True after a removal; `value` is then `{}`.
     var isDeleted: Bool
-    /// The object.
-    var value: JSONObject
     /// Bytes of `value` as compact JSON.
     var size: Int
+    private var content: Content
+
+    init(version: Version, isDeleted: Bool, value: JSONObject, size: Int) {
+        self.version = version
+        self.isDeleted = isDeleted
+        self.size = size
+        content = .value(value)
+    }
+
+    /// The state that a creation leaves.
+    init(version: Version, madeBy diff: [UInt8], size: Int) {
+        self.version = version
+        isDeleted = false
+        self.size = size
+        content = .creation(diff)
+    }
+
+    /// The object.
+    var value: JSONObject {
+        switch content {
+        case .value(let value): value
+        case .creation(let diff): SettingDiff.object(diff)
+        }
+    }
+
+    /// Makes the object now, so that nobody makes it twice.
+    mutating func makeValue() {
+        if case .creation(let diff) = content { content = .value(SettingDiff.object(diff)) }
+    }
 
     /// What a removal leaves, and every creation starts from.
     static func nothing(version: Version) -> ObjectState {
@@ -63,17 +96,38 @@ struct LaterChange: Sendable {
 
 /// A change as it will stand in the log and on the wire, and the object after it.
 struct Decision: Sendable {
+    /// What a change does, as a value or as the text that will stand in the log.
+    enum Edit: Sendable {
+        case value(ObjectDiff)
+        /// A `SettingDiff`, as it came.
+        case text([UInt8])
+    }
+
     /// True for `-`.
     let isRemoval: Bool
     /// The version it now applies to; nil for creations and removals.
     let source: Version?
     /// What it does to the state it was decided on. Empty for a removal.
-    let diff: ObjectDiff
+    let edit: Edit
     /// The object afterwards; its version is the change's `ev`.
     let state: ObjectState
 
     /// The removal of an object. Asks nobody: `EMPTY` uses it for each object.
     static func removal(of state: ObjectState) -> Decision {
-        Decision(isRemoval: true, source: nil, diff: ObjectDiff(), state: .nothing(version: state.version + 1))
+        Decision(
+            isRemoval: true, source: nil, edit: .value(ObjectDiff()), state: .nothing(version: state.version + 1))
+    }
+
+    /// The diff as it will stand in the log; empty for a removal.
+    var diffText: [UInt8] {
+        if isRemoval { return [] }
+        switch edit {
+        case .text(let text): return text
+        case .value(let diff):
+            // Most diffs fit; a buffer that has to grow is copied each time.
+            var writer = JSONWriter(reservingBytes: 512)
+            diff.write(to: &writer)
+            return writer.bytes
+        }
     }
 }

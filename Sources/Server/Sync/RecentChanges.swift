@@ -5,10 +5,16 @@ import ThicketProtocol
 /// Diffs are small and kept; the values between them are kept for the newest ones while they fit, and for every
 /// sixteenth, from which the others are made again when somebody is that late.
 struct RecentChanges {
+    /// What was done, as a value or as a diff's text in the log: nobody may ever ask for it.
+    enum Action {
+        case value(LaterChange.Action)
+        case text([UInt8])
+    }
+
     private struct Entry {
         /// The version that the change made.
         let version: Version
-        let action: LaterChange.Action
+        let action: Action
         /// The object before; nil when it was given up.
         var before: JSONObject?
         /// Bytes of `before`.
@@ -37,7 +43,7 @@ struct RecentChanges {
     ///   - before: the object before the change, and its bytes as JSON.
     ///   - diffSize: bytes of the diff, as JSON.
     mutating func append(
-        _ action: LaterChange.Action, before: JSONObject, beforeSize: Int, makes version: Version, diffSize: Int
+        _ action: Action, before: JSONObject, beforeSize: Int, makes version: Version, diffSize: Int
     ) {
         if let last: Entry = entries.last, last.version + 1 != version { removeAll() }
         let isAnchor: Bool = entries.isEmpty || sinceAnchor >= Self.anchorDistance
@@ -59,11 +65,17 @@ struct RecentChanges {
             var base: JSONObject = entries[anchor].before
         else { return nil }
         for index: Int in anchor..<first {
-            let change = LaterChange(action: entries[index].action, before: nil)
-            guard let after: JSONObject = try? change.applied(to: base) else { return nil }
+            guard let action: LaterChange.Action = entries[index].action.value,
+                let after: JSONObject = try? LaterChange(action: action, before: nil).applied(to: base)
+            else { return nil }
             base = after
         }
-        let changes: [LaterChange] = entries[first...].map { LaterChange(action: $0.action, before: $0.before) }
+        var changes: [LaterChange] = []
+        changes.reserveCapacity(entries.endIndex - first)
+        for entry: Entry in entries[first...] {
+            guard let action: LaterChange.Action = entry.action.value else { return nil }
+            changes.append(LaterChange(action: action, before: entry.before))
+        }
         return LaterChanges(base: base, changes: changes)
     }
 
@@ -110,5 +122,15 @@ struct RecentChanges {
             size -= entry.diffSize + (entry.before == nil ? 0 : entry.valueSize)
         } while entries.first.map({ !$0.isAnchor }) ?? false
         return true
+    }
+}
+
+extension RecentChanges.Action {
+    /// As a value; nil for a text that is no diff, which none in the log is.
+    fileprivate var value: LaterChange.Action? {
+        switch self {
+        case .value(let action): action
+        case .text(let text): (try? ObjectDiff(JSONDocument(parsing: text).root)).map { .modify($0) }
+        }
     }
 }

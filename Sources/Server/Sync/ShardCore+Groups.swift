@@ -15,7 +15,7 @@ extension ShardCore {
         var outcome = CommitOutcome()
         outcome.buckets.reserveCapacity(group.parts.count)
         for part: ShardGroup.Part in group.parts {
-            let record: BucketRecord? = part.isTouched ? buckets[part.bucket]?.record : nil
+            let record: BucketRecord? = part.isTouched ? part.active?.record : nil
             outcome.buckets.append(
                 BucketOutcome(bucket: part.bucket, row: record?.row, published: record?.head, events: part.events))
         }
@@ -100,6 +100,7 @@ extension ShardCore {
                 continue
             }
             do {
+                group.finish()
                 try store.commit(group.batch)
                 outcome.merge(settle())
             } catch {
@@ -120,8 +121,9 @@ extension ShardCore {
 
     private func close() {
         for bucket: ActiveBucket in group.buckets { bucket.groupIndex = nil }
+        for entity: ActiveEntity in group.entities { entity.isInGroup = false }
         for index: Int in emptyJobs.indices { emptyJobs[index].isReady = true }
-        group = ShardGroup()
+        group = ShardGroup(reserving: min(group.requests.count, settings.groupChangesMax))
         evict()
     }
 }

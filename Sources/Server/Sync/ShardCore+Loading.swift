@@ -24,6 +24,7 @@ extension ShardCore {
     /// The object in memory, loaded when it is not there; nil when the key never existed.
     func activeEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
         if let known: ActiveEntity = bucket.entities[key] {
+            known.makeValue()
             entityRecency.use(known, bytes: known.memory)
             return known
         }

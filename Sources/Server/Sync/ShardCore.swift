@@ -93,6 +93,7 @@ public final class ShardCore {
         }
         guard !group.batch.isEmpty else { return settle() }
         do {
+            group.finish()
             try store.commit(group.batch)
         } catch {
             return recover(from: error)
@@ -201,17 +202,17 @@ public final class ShardCore {
         }
         nextGlobalID = gid + 1
         if group.batch.isEmpty { group.firstGlobalID = gid }
-        let diff: [UInt8] = encoded(decision)
+        let diff: [UInt8] = decision.diffText
         let body: [UInt8]? = keyframe(after: decision, of: entity, diffBytes: diff.count)
         let row = ChangeRecord(
             gid: gid, bucket: record.row, key: entity.key, kind: decision.isRemoval ? .remove : .modify,
             sourceVersion: decision.source, endVersion: decision.state.version, previousOfEntity: entity.gid,
             previousKeyframe: entity.keyframe, previousOfBucket: record.head, clientID: author.clientID,
             changeID: changeID, timestamp: author.now, diff: diff, keyframe: body)
+        let element: [UInt8] = ChangeElement.encode(row, codec, tag: bucket.tag)
         entity.take(decision, gid: gid, diffBytes: diff.count, isKeyframe: body != nil)
         bucket.record?.head = gid
         bucket.noteChangeID(hash: hash, gid: gid)
-        let element: [UInt8] = ChangeElement.encode(row, changeVersion: codec.encode(gid, tag: bucket.tag))
         if let sent: Version = author.request.sv, let source: Version = decision.source, sent != source {
             group.rebasedCount += 1
         }
@@ -220,14 +221,6 @@ public final class ShardCore {
             AppliedOutcome(
                 gid: gid, origin: author.origin, key: entity.key, isRemoval: decision.isRemoval, element: element))
         group.add(row: row, entity: entity, event: event)
-    }
-
-    private func encoded(_ decision: Decision) -> [UInt8] {
-        if decision.isRemoval { return [] }
-        // Most diffs fit; a buffer that has to grow is copied each time.
-        var writer = JSONWriter(reservingBytes: 512)
-        decision.diff.write(to: &writer)
-        return writer.bytes
     }
 
     private func keyframe(after decision: Decision, of entity: ActiveEntity, diffBytes: Int) -> [UInt8]? {

@@ -5,13 +5,15 @@ struct ShardGroup {
     /// One bucket's answers.
     struct Part {
         let bucket: BucketID
+        /// The bucket, when it is in memory.
+        var active: ActiveBucket?
         var events: [ChangeOutcome] = []
         /// True when a row of this group belongs to the bucket: its other answers may rest on it.
         var isTouched: Bool = false
     }
 
-    /// Rows and heads.
-    var batch = WriteBatch()
+    /// Rows; and, once it is `finished`, heads.
+    private(set) var batch = WriteBatch()
     /// Position of the first row; positions are given without gaps.
     var firstGlobalID: GlobalID = 0
     /// Changes that were made on an older version.
@@ -24,42 +26,73 @@ struct ShardGroup {
     var parts: [Part] = []
     /// The buckets of `parts` that are in memory.
     var buckets: [ActiveBucket] = []
-    /// Objects changed; an object that changed twice stands twice.
-    var entities: [ActiveEntity] = []
+    /// Objects changed, each once.
+    private(set) var entities: [ActiveEntity] = []
     /// What was asked, in order: for the second try one by one.
     var requests: [SubmittedChange] = []
+    /// Of buckets that are not in memory.
     private var partIndexes: [BucketID: Int] = [:]
+
+    /// Answers of one bucket that have room at once.
+    private static let eventsReserved: Int = 8
+
+    /// - Parameter changes: how many are expected, about.
+    init(reserving changes: Int = 0) {
+        batch.reserve(changes: changes)
+        requests.reserveCapacity(changes)
+        entities.reserveCapacity(changes)
+    }
 
     /// Adds an answer; `active` saves a look-up.
     mutating func add(_ event: ChangeOutcome, of bucket: BucketID, active: ActiveBucket?) {
-        parts[partIndex(of: bucket, active)].events.append(event)
+        let index: Int = partIndex(of: bucket, active)
+        parts[index].events.append(event)
     }
 
     /// Adds a row with its answer.
-    mutating func add(row: ChangeRecord, entity: ActiveEntity, event: ChangeOutcome) {
+    mutating func add(row: consuming ChangeRecord, entity: ActiveEntity, event: consuming ChangeOutcome) {
         let bucket: ActiveBucket = entity.bucket
-        guard let record: BucketRecord = bucket.record else { return }
-        batch.append(row, entity: entity.record, bucket: record, isNewBucket: bucket.isNew)
         bytes += 256 + row.diff.count + (row.keyframe?.count ?? 0)
-        entities.append(entity)
+        batch.append(row)
+        if !entity.isInGroup {
+            entity.isInGroup = true
+            entities.append(entity)
+        }
         let index: Int = partIndex(of: bucket.id, bucket)
         parts[index].isTouched = true
         parts[index].events.append(event)
     }
 
+    /// Adds the heads that the rows lead to: the group can be written.
+    mutating func finish() {
+        batch.setHeads(
+            entities: entities.lazy.compactMap { entity in
+                entity.bucket.record.map { WriteBatch.EntityWrite(bucket: $0.row, record: entity.record) }
+            },
+            buckets: parts.lazy.compactMap { part in
+                part.isTouched ? part.active?.record.map { ($0, isNew: part.active?.isNew ?? false) } : nil
+            })
+    }
+
     private mutating func partIndex(of bucket: BucketID, _ active: ActiveBucket?) -> Int {
-        if let index: Int = active?.groupIndex ?? partIndexes[bucket] {
-            if let active, active.groupIndex == nil { join(active, index) }
-            return index
+        if let index: Int = active?.groupIndex { return index }
+        let known: Int? = partIndexes.isEmpty && active != nil ? nil : partIndexes[bucket]
+        let index: Int = known ?? parts.count
+        if known == nil {
+            parts.append(Part(bucket: bucket))
+            if active == nil {
+                partIndexes[bucket] = index
+            } else {
+                parts[index].events.reserveCapacity(Self.eventsReserved)
+            }
         }
-        parts.append(Part(bucket: bucket))
-        partIndexes[bucket] = parts.count - 1
-        if let active { join(active, parts.count - 1) }
-        return parts.count - 1
+        if let active { join(active, index) }
+        return index
     }
 
     private mutating func join(_ active: ActiveBucket, _ index: Int) {
         active.groupIndex = index
+        parts[index].active = active
         buckets.append(active)
     }
 }

@@ -42,30 +42,32 @@ public enum AuthorLibrary: Sendable, Hashable {
 }
 
 /// One change as the loop hands it to the shard: the request, and what the channel knows about its author.
-public struct SubmittedChange: Sendable {
+///
+/// An object, because it waits in queues and goes from thread to thread: one reference is passed on, not a dozen.
+public final class SubmittedChange: Sendable {
     /// The channel that sent it; gets the refusal.
-    public var origin: ChangeOrigin
+    public let origin: ChangeOrigin
     /// The bucket of that channel.
-    public var bucket: BucketID
+    public let bucket: BucketID
     /// `clientid` of the channel's `init`, echoed exactly (wire contract, 1.12).
-    public var clientID: ClientID
+    public let clientID: ClientID
     /// The author's library; decides by which rule the change is rebased.
-    public var library: AuthorLibrary
+    public let library: AuthorLibrary
     /// False for read-only tokens: every change is refused with 401.
-    public var canWrite: Bool
+    public let canWrite: Bool
     /// True when this is a removal without `sv` of an object whose removal this channel was just sent, the channel
     /// having sent no change for the key since. For `node-simperium` it is an echo, answered 412 (wire contract, 1.10).
-    public var echoesRemoval: Bool
+    public let echoesRemoval: Bool
     /// The change itself. Its fields are still unchecked text.
-    public var request: ChangeRequest
+    public let request: ChangeRequest
     /// When it arrived, milliseconds since 1970.
-    public var now: Int64
+    public let now: Int64
     /// What the hub counts it with; comes back in `CommitOutcome.settled`.
-    public var ticket: ChangeTicket = .init()
+    public let ticket: ChangeTicket
 
     public init(
         origin: ChangeOrigin, bucket: BucketID, clientID: ClientID, library: AuthorLibrary, canWrite: Bool,
-        echoesRemoval: Bool = false, request: ChangeRequest, now: Int64
+        echoesRemoval: Bool = false, request: ChangeRequest, now: Int64, ticket: ChangeTicket = ChangeTicket()
     ) {
         self.origin = origin
         self.bucket = bucket
@@ -75,6 +77,7 @@ public struct SubmittedChange: Sendable {
         self.echoesRemoval = echoesRemoval
         self.request = request
         self.now = now
+        self.ticket = ticket
     }
 }
 
@@ -119,7 +122,8 @@ public struct RefusedOutcome: Sendable, Equatable {
 /// What became of one change.
 public enum ChangeOutcome: Sendable {
     case applied(AppliedOutcome)
-    case refused(RefusedOutcome)
+    // Rare and large: in its own box, so that the others stay small.
+    indirect case refused(RefusedOutcome)
 }
 
 /// The part of a group that belongs to one bucket.

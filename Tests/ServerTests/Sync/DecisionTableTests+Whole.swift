@@ -159,6 +159,6 @@ extension DecisionTableTests {
         let cv: String = try #require(element["cv"]?.stringValue)
         #expect(codec.decode(cv, tag: codec.tag(of: shard.bucket)) == applied.gid)
         let row: ChangeRecord = try #require(try shard.log().last)
-        #expect(ChangeElement.encode(row, changeVersion: Array(cv.utf8)) == applied.element)
+        #expect(ChangeElement.encode(row, codec, tag: codec.tag(of: shard.bucket)) == applied.element)
     }
 }

@@ -22,8 +22,12 @@ struct DecisionTableTests {
         #expect(try shard.send("k", d: [1]) == .error(400))
         #expect(try shard.send("k", sv: -1, v: edit) == .error(400))
         #expect(try shard.send("k", .empty) == .error(400))
-        var broken: SubmittedChange = try shard.submission("k", v: edit)
-        broken.request.problems = ["sv is not a number"]
+        let sound: SubmittedChange = try shard.submission("k", v: edit)
+        var request: ChangeRequest = sound.request
+        request.problems = ["sv is not a number"]
+        let broken: SubmittedChange = .init(
+            origin: sound.origin, bucket: sound.bucket, clientID: sound.clientID, library: sound.library,
+            canWrite: true, request: request, now: sound.now)
         #expect(try shard.group([broken]) == [.error(400)])
         #expect(try shard.log().isEmpty)
     }

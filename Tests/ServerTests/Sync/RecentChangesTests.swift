@@ -19,7 +19,7 @@ struct RecentChangesTests {
                 before.isEmpty || Int.random(in: 0..<10, using: &random) > 0
                 ? .modify(ObjectDiff([(key: "n", operation: .replace(.number(JSONNumber(version))))])) : .remove
             let after: JSONObject = try LaterChange(action: action, before: nil).applied(to: before)
-            recent.append(action, before: before, beforeSize: 20, makes: version, diffSize: 10)
+            recent.append(.value(action), before: before, beforeSize: 20, makes: version, diffSize: 10)
             values.append(after)
             if Bool.random(using: &random) {
                 recent.trim(countMax: countMax, bytesMax: bytesMax)
@@ -47,8 +47,8 @@ struct RecentChangesTests {
     @Test("a gap in the versions forgets what came before it")
     func gap() {
         var recent = RecentChanges()
-        recent.append(.remove, before: ["n": 1], beforeSize: 7, makes: 5, diffSize: 0)
-        recent.append(.modify(ObjectDiff()), before: [:], beforeSize: 2, makes: 9, diffSize: 2)
+        recent.append(.value(.remove), before: ["n": 1], beforeSize: 7, makes: 5, diffSize: 0)
+        recent.append(.value(.modify(ObjectDiff())), before: [:], beforeSize: 2, makes: 9, diffSize: 2)
         #expect(recent.changes(after: 4) == nil)
         #expect(recent.changes(after: 8)?.changes.count == 1)
     }

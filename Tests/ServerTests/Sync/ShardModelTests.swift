@@ -243,7 +243,7 @@ private struct ShardWorld {
         #expect(log.count >= broadcast.count, "seed \(seed): what was announced is durable")
         for (row, known) in zip(log, broadcast) { #expect(row.gid == known.gid, "seed \(seed)") }
         broadcast = try log.map {
-            let element: [UInt8] = ChangeElement.encode($0, changeVersion: codec.encode($0.gid, tag: tag))
+            let element: [UInt8] = ChangeElement.encode($0, codec, tag: tag)
             return ($0.gid, try JSONValue(parsing: element))
         }
     }

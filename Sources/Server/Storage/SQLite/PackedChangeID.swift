@@ -8,20 +8,37 @@ enum PackedChangeID: Hashable {
 
     /// Follows the 16 bytes of a UUID.
     private static let dashed: UInt8 = 1
-    private static let dashes: Set<Int> = [8, 13, 18, 23]
 
     init(_ changeID: ChangeID) {
-        let text: [UInt8] = Array(changeID.text.utf8)
-        if text.count == 32, let bytes: [UInt8] = Self.unhex(text[...]) {
-            self = .bytes(bytes)
-        } else if text.count == 36, Self.dashes.allSatisfy({ text[$0] == 0x2D }),
-            let bytes: [UInt8] = Self.unhex(
-                text.enumerated().filter { !Self.dashes.contains($0.offset) }.map(\.element)[...])
-        {
-            self = .bytes(bytes + [Self.dashed])
-        } else {
-            self = .text(changeID.text)
+        self = changeID.text.withBytes { text in
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.packedBytesMax) { place in
+                guard let base: UnsafeMutablePointer<UInt8> = place.baseAddress else { return .text(changeID.text) }
+                let count: Int = Self.pack(text, to: base)
+                return count == 0 ? .text(changeID.text) : .bytes(Array(place.prefix(count)))
+            }
         }
+    }
+
+    /// Bytes of a packed ccid, at most.
+    static let packedBytesMax: Int = 17
+
+    /// Packs a ccid to memory with room for `packedBytesMax`.
+    /// - Returns: how many bytes it has; 0 for one that is kept as its text.
+    static func pack(_ text: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>) -> Int {
+        guard text.count == 32 || text.count == 36, let base: UnsafePointer<UInt8> = text.baseAddress else { return 0 }
+        var (at, written): (Int, Int) = (0, 0)
+        while at < text.count {
+            if text.count == 36, at == 8 || at == 13 || at == 18 || at == 23 {
+                guard base[at] == UInt8(ascii: "-") else { return 0 }
+                at += 1
+            }
+            guard let high: UInt8 = value(base[at]), let low: UInt8 = value(base[at + 1]) else { return 0 }
+            place[written] = high << 4 | low
+            (at, written) = (at + 2, written + 1)
+        }
+        guard text.count == 36 else { return written }
+        place[written] = dashed
+        return written + 1
     }
 
     /// The ccid as it was written; nil for bytes of another length.
@@ -43,23 +60,12 @@ enum PackedChangeID: Hashable {
 
     private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
 
+    @inline(__always)
     private static func value(_ digit: UInt8) -> UInt8? {
         switch digit {
         case 0x30...0x39: digit - 0x30
         case 0x61...0x66: digit - 0x57
         default: nil
         }
-    }
-
-    private static func unhex(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count / 2)
-        var place: Int = text.startIndex
-        while place + 1 < text.endIndex {
-            guard let high: UInt8 = value(text[place]), let low: UInt8 = value(text[place + 1]) else { return nil }
-            bytes.append(high << 4 | low)
-            place += 2
-        }
-        return bytes
     }
 }

@@ -52,9 +52,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                 news[change.bucket, default: News()].add(change)
             }
             for entity: WriteBatch.EntityWrite in batch.entities {
-                try inserts.entity.bind(1, entity.bucket).bind(2, entity.record.key.text)
-                    .bind(3, entity.record.version).bind(4, entity.record.gid).bind(5, entity.record.keyframe)
-                    .bind(6, entity.record.isDeleted ? 1 : 0).run()
+                try write(entity)
             }
             for bucket: BucketRecord in batch.buckets {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news[bucket.row] ?? News())
@@ -102,24 +100,66 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     private func insert(_ change: ChangeRecord) throws(SQLiteError) {
         let row: Statement = inserts.change
-        row.bind(1, change.gid).bind(2, change.bucket).bind(3, change.key.text).bind(4, change.kind.rawValue)
-            .bind(5, change.sourceVersion).bind(6, change.endVersion).bind(7, change.previousOfEntity)
-            .bind(8, change.previousKeyframe).bind(9, change.previousOfBucket)
-            .bind(10, try clientRow(change.clientID)).bind(12, change.timestamp)
-        switch PackedChangeID(change.changeID) {
-        case .bytes(let bytes): row.bind(11, bytes)
-        case .text(let text): row.bind(11, text)
-        }
-        try change.diff.withUnsafeBufferPointer { (diff) throws(SQLiteError) in
-            row.bind(13, inPlace: UnsafeRawBufferPointer(diff))
-            guard let keyframe: [UInt8] = change.keyframe else {
-                try row.bind(14, nil as Int64?).run()
-                return
+        row.bind(1, change.gid)
+        row.bind(2, change.bucket)
+        row.bind(4, change.kind.rawValue)
+        row.bind(5, change.sourceVersion)
+        row.bind(6, change.endVersion)
+        row.bind(7, change.previousOfEntity)
+        row.bind(8, change.previousKeyframe)
+        row.bind(9, change.previousOfBucket)
+        row.bind(10, try clientRow(change.clientID))
+        row.bind(12, change.timestamp)
+        // What is long is lent to SQLite where it stands, until the row is written.
+        let failure: SQLiteError? = change.key.text.withBytes { key in
+            row.bind(3, textInPlace: key)
+            return Self.lend(change.changeID, to: row, at: 11) {
+                change.diff.withUnsafeBytes { diff in
+                    row.bind(13, inPlace: diff)
+                    guard let keyframe: [UInt8] = change.keyframe else {
+                        row.bind(14, nil as Int64?)
+                        return row.runLent()
+                    }
+                    return keyframe.withUnsafeBytes { body in
+                        row.bind(14, inPlace: body)
+                        return row.runLent()
+                    }
+                }
             }
-            try keyframe.withUnsafeBufferPointer { (body) throws(SQLiteError) in
-                try row.bind(14, inPlace: UnsafeRawBufferPointer(body)).run()
+        }
+        if let failure { throw failure }
+    }
+
+    /// Binds a ccid as its column holds it while `body` runs.
+    private static func lend(
+        _ changeID: ChangeID, to row: Statement, at place: Int32, _ body: () -> SQLiteError?
+    ) -> SQLiteError? {
+        changeID.text.withBytes { text in
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: PackedChangeID.packedBytesMax) { packed in
+                guard let base: UnsafeMutablePointer<UInt8> = packed.baseAddress else { return .refused("no memory") }
+                let count: Int = PackedChangeID.pack(text, to: base)
+                if count > 0 {
+                    row.bind(place, inPlace: UnsafeRawBufferPointer(start: base, count: count))
+                } else {
+                    row.bind(place, textInPlace: text)
+                }
+                return body()
             }
         }
+    }
+
+    private func write(_ entity: WriteBatch.EntityWrite) throws(SQLiteError) {
+        let row: Statement = inserts.entity
+        row.bind(1, entity.bucket)
+        row.bind(3, entity.record.version)
+        row.bind(4, entity.record.gid)
+        row.bind(5, entity.record.keyframe)
+        row.bind(6, entity.record.isDeleted ? 1 : 0)
+        let failure: SQLiteError? = entity.record.key.text.withBytes { key in
+            row.bind(2, textInPlace: key)
+            return row.runLent()
+        }
+        if let failure { throw failure }
     }
 
     private func clientRow(_ name: ClientID) throws(SQLiteError) -> Int64 {

@@ -1,0 +1,140 @@
+/// A diff that does nothing but set keys (`+` and `r`) and is written as our own writer writes it: the usual creation.
+///
+/// Whoever takes it need not make values of it: its bytes can be stored and passed on as they came, and the size of the
+/// object that it makes of `{}` follows from them.
+public struct SettingDiff: Sendable, Equatable {
+    /// Bytes, as compact JSON, of the object that the diff makes of `{}`.
+    public let objectSize: Int
+    /// That object is not nested deeper, itself counting one.
+    public let depthMax: Int
+
+    /// Bytes of `{"o":"+","v":` and `}`.
+    private static let frameBytes: Int = 14
+
+    /// - Parameter node: a change's `v`.
+    /// - Returns: nil for any other diff, and for an empty one; also when a byte of the text is not as
+    ///   `ObjectDiff.write(to:)` writes it: white space, other members, escapes that are not needed.
+    public init?(_ node: JSONNode) {
+        let found: (size: Int, depth: Int)? = node.storage.bytes.withUnsafeBufferPointer { bytes in
+            bytes.baseAddress.flatMap { Self.measure($0, node.storage.tape, node.index) }
+        }
+        guard let found else { return nil }
+        (objectSize, depthMax) = found
+    }
+
+    /// The object that the diff makes of `{}`.
+    /// - Parameter text: the bytes of a `SettingDiff`; of anything else, what it would set.
+    public static func object(_ text: [UInt8]) -> JSONObject {
+        guard let root: JSONNode = try? JSONDocument(parsing: text, maxDepth: JSONDocument.depthCeiling).root else {
+            return JSONObject()
+        }
+        var object: JSONObject = .init(reserving: root.count)
+        for (key, operation) in root.pairs { object[key] = operation["v"]?.value }
+        return object
+    }
+
+    private static func measure(
+        _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, _ root: Int
+    ) -> (size: Int, depth: Int)? {
+        guard JSONTape.kind(tape[root]) == JSONTape.Kind.object else { return nil }
+        let (count, end): (Int, Int) = (JSONTape.count(tape[root + 1]), JSONTape.end(tape[root + 1]))
+        guard count > 0 else { return nil }
+        var (size, text, containers): (Int, Int, Int) = (count + 1, count + 1, 0)
+        var key: Int = root + 2
+        while key < end {
+            let value: Int = key + 6
+            guard isWritten(base, tape[key]), sets(base, tape, key + 1),
+                let inside: Int = containersIfWritten(base, tape, value)
+            else { return nil }
+            let pair: Int = JSONTape.length(tape[key]) + 1 + JSONTape.length(tape[value])
+            size += pair
+            text += pair + frameBytes
+            containers = max(containers, inside)
+            key = JSONTape.next(tape, value)
+        }
+        return text == JSONTape.length(tape[root]) ? (size, containers + 1) : nil
+    }
+
+    /// Whether the value at `operation` is `{"o":"+","v":…}`, or `r` in place of `+`.
+    @inline(__always)
+    private static func sets(_ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, _ operation: Int) -> Bool {
+        guard JSONTape.kind(tape[operation]) == JSONTape.Kind.object, JSONTape.count(tape[operation + 1]) == 2,
+            letter(base, tape[operation + 2]) == UInt8(ascii: "o"),
+            letter(base, tape[operation + 4]) == UInt8(ascii: "v")
+        else { return false }
+        let name: UInt8 = letter(base, tape[operation + 3])
+        return name == UInt8(ascii: "+") || name == UInt8(ascii: "r")
+    }
+
+    /// The only byte of a string, 0 for every other value.
+    @inline(__always)
+    private static func letter(_ base: UnsafePointer<UInt8>, _ word: UInt64) -> UInt8 {
+        guard JSONTape.kind(word) == JSONTape.Kind.string, JSONTape.length(word) == 3 else { return 0 }
+        return base[JSONTape.offset(word) + 1]
+    }
+
+    /// Arrays and objects in a value, itself included; nil when its text is not as the writer writes it.
+    @inline(__always)
+    private static func containersIfWritten(
+        _ base: UnsafePointer<UInt8>, _ tape: UnsafePointer<UInt64>, _ value: Int
+    ) -> Int? {
+        let end: Int = JSONTape.next(tape, value)
+        var (text, containers): (Int, Int) = (0, 0)
+        var at: Int = value
+        while at < end {
+            let word: UInt64 = tape[at]
+            if JSONTape.kind(word) >= JSONTape.Kind.array {
+                // Brackets, commas, colons.
+                let count: Int = JSONTape.count(tape[at + 1])
+                text += max(count + 1, 2) + (JSONTape.kind(word) == JSONTape.Kind.object ? count : 0)
+                containers += 1
+                at += 2
+            } else {
+                guard isWritten(base, word) else { return nil }
+                text += JSONTape.length(word)
+                at += 1
+            }
+        }
+        // What is missing is white space.
+        return text == JSONTape.length(tape[value]) ? containers : nil
+    }
+
+    /// Whether a scalar's text is as the writer writes it: anything but strings with escapes it would not use.
+    @inline(__always)
+    private static func isWritten(_ base: UnsafePointer<UInt8>, _ word: UInt64) -> Bool {
+        guard JSONTape.kind(word) == JSONTape.Kind.escapedString else { return true }
+        return areEscapesWritten(base + JSONTape.offset(word), JSONTape.length(word))
+    }
+
+    private static func areEscapesWritten(_ string: UnsafePointer<UInt8>, _ count: Int) -> Bool {
+        var at: Int = 0
+        while at < count {
+            guard string[at] == UInt8(ascii: "\\") else {
+                at += 1
+                continue
+            }
+            switch string[at + 1] {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
+                UInt8(ascii: "r"), UInt8(ascii: "t"):
+                at += 2
+            case UInt8(ascii: "u"):
+                guard isControlWritten(string + at) else { return false }
+                at += 6
+            default:
+                return false
+            }
+        }
+        return true
+    }
+
+    /// Whether the `\u` escape is that of a control character that has no shorter one, in lower case.
+    private static func isControlWritten(_ escape: UnsafePointer<UInt8>) -> Bool {
+        let (high, low): (UInt8, UInt8) = (escape[4], escape[5])
+        guard escape[2] == 0x30, escape[3] == 0x30, high == 0x30 || high == 0x31 else { return false }
+        guard (0x30...0x39).contains(low) || (0x61...0x66).contains(low) else { return false }
+        guard high == 0x30 else { return true }
+        // \b, \t, \n, \f, \r.
+        return ![UInt8(ascii: "8"), UInt8(ascii: "9"), UInt8(ascii: "a"), UInt8(ascii: "c"), UInt8(ascii: "d")]
+            .contains(low)
+    }
+}
