@@ -55,6 +55,10 @@ public struct AppID: Identifier {
         }
         self.text = name.lowercased()
     }
+    public static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }
+    public func hash(into hasher: inout Hasher) {
+        text.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
 }
 
 /// Names a user inside one app: an e-mail address or any printable name. 1–256 bytes, no control characters.
@@ -65,8 +69,7 @@ public struct UserID: Identifier {
     }
     public static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }
     public func hash(into hasher: inout Hasher) {
-        var text: String = text
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        text.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 }
 
@@ -78,6 +81,10 @@ public struct BucketName: Identifier {
             isLetterOrDigit($0) || isNamePunctuation($0) || $0 == 0x25
         }
     }
+    public static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }
+    public func hash(into hasher: inout Hasher) {
+        text.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
 }
 
 /// Names an object in its bucket. 1–256 of `[A-Za-z0-9._%@-]` (wire contract, section 2).
@@ -88,6 +95,10 @@ public struct EntityKey: Identifier {
             isLetterOrDigit($0) || isNamePunctuation($0) || $0 == 0x25 || $0 == 0x40
         }
     }
+    public static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }
+    public func hash(into hasher: inout Hasher) {
+        text.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
 }
 
 /// Identity of one change, made by its author; the server takes each once. 1–256 bytes, printable ASCII.
@@ -95,6 +106,10 @@ public struct ChangeID: Identifier {
     public let text: String
     public init(_ text: String) throws(IdentifierError) {
         self.text = try checked(text, kind: "ccid", maxBytes: Limits.changeIDBytesMax) { $0 > 0x20 && $0 < 0x7F }
+    }
+    public static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }
+    public func hash(into hasher: inout Hasher) {
+        text.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 }
 
@@ -104,10 +119,9 @@ public struct ClientID: Identifier {
     public init(_ text: String) throws(IdentifierError) {
         self.text = try checked(text, kind: "clientid", maxBytes: Limits.clientIDBytesMax) { $0 >= 0x20 && $0 != 0x7F }
     }
-    public static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+    public static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }
     public func hash(into hasher: inout Hasher) {
-        var text: String = text
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        text.withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 }
 

@@ -51,6 +51,7 @@ public final class Database {
         case .readWrite: flags |= SQLITE_OPEN_READWRITE
         case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
         }
+        Self.prepareLibrary()
         var opened: OpaquePointer?
         let result: Int32 = sqlite3_open_v2(path, &opened, flags, vfs)
         guard result == SQLITE_OK, let opened: OpaquePointer else {
@@ -61,6 +62,12 @@ public final class Database {
         connection = Connection(opened)
         sqlite3_busy_timeout(opened, busyTimeoutMilliseconds)
     }
+
+    /// Sets what must be set before SQLite is first used in the process. Where it was used before, nothing changes.
+    static func prepareLibrary() { _ = isPrepared }
+
+    /// Nobody asks SQLite how much memory it has: counting it takes a lock at every call of the heap.
+    private static let isPrepared: Bool = thicket_sqlite_forget_memory() == SQLITE_OK
 
     /// How long the next statements wait for other connections' locks.
     public func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }

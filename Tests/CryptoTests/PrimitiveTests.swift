@@ -29,6 +29,8 @@ struct PrimitiveTests {
         let sealed: [UInt8] = cipher.encrypt(clear)
         #expect(Hex.encode(sealed) == "69c4e0d86a7b0430d8cdb78070b4c55a")
         #expect(cipher.decrypt(sealed) == clear)
+        let numbers: (high: UInt64, low: UInt64) = cipher.encrypt(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff)
+        #expect(numbers == (0x69c4_e0d8_6a7b_0430, 0xd8cd_b780_70b4_c55a))
     }
 
     @Test("hex refuses odd lengths and other letters")

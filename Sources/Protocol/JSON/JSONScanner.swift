@@ -2,14 +2,19 @@
 /// open, its second tape word names the container around it.
 ///
 /// Works on raw pointers, for the speed of the debug builds too. Every read is preceded by a comparison with `count`.
-/// Every write has room: a value takes at most one word more than it has bytes, and only while it is open.
+/// Every write is preceded by one with `capacity`. A value takes at most one word more than it has bytes, and only while it
+/// is open: so many are always enough (`tapeCapacity`).
 struct JSONScanner {
     let base: UnsafePointer<UInt8>
     let count: Int
     let tape: UnsafeMutablePointer<UInt64>
+    /// Words that `tape` has room for; a text that needs more is given up with `isOutOfTape`.
+    let capacity: Int
     let maxDepth: Int
     /// Elements of the outermost array.
     let elementsMax: Int
+    /// Nothing else was wrong when the scan was given up.
+    private(set) var isOutOfTape: Bool = false
 
     var position: Int = 0
     /// Words written so far.
@@ -19,11 +24,13 @@ struct JSONScanner {
     private var depth: Int = 0
 
     init(
-        base: UnsafePointer<UInt8>, count: Int, tape: UnsafeMutablePointer<UInt64>, maxDepth: Int, elementsMax: Int
+        base: UnsafePointer<UInt8>, count: Int, tape: UnsafeMutablePointer<UInt64>, capacity: Int, maxDepth: Int,
+        elementsMax: Int
     ) {
         self.base = base
         self.count = count
         self.tape = tape
+        self.capacity = capacity
         self.maxDepth = maxDepth
         self.elementsMax = elementsMax
     }
@@ -46,7 +53,7 @@ struct JSONScanner {
             guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
             switch base[position] {
             case UInt8(ascii: "\""):
-                put(try scanString())
+                try put(scanString())
                 return
             case UInt8(ascii: "{"):
                 try open(JSONTape.Kind.object)
@@ -57,7 +64,7 @@ struct JSONScanner {
                 guard try isFilled(closedBy: UInt8(ascii: "]")) else { return }
             case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
                 let end: Int = try Self.numberEnd(base, from: position, count: count)
-                put(JSONTape.word(JSONTape.Kind.number, offset: position, length: end - position))
+                try put(JSONTape.word(JSONTape.Kind.number, offset: position, length: end - position))
                 position = end
                 return
             case UInt8(ascii: "t"):
@@ -109,7 +116,11 @@ struct JSONScanner {
     }
 
     @inline(__always)
-    private mutating func put(_ word: UInt64) {
+    private mutating func put(_ word: UInt64) throws(JSONError) {
+        guard tapeCount < capacity else {
+            isOutOfTape = true
+            throw JSONError(.tooLarge, at: position)
+        }
         tape[tapeCount] = word
         tapeCount += 1
     }
@@ -117,8 +128,8 @@ struct JSONScanner {
     private mutating func open(_ kind: UInt64) throws(JSONError) {
         guard depth < maxDepth else { throw JSONError(.tooDeep, at: position) }
         depth += 1
-        put(JSONTape.word(kind, offset: position, length: 0))
-        put(UInt64(container + 1))
+        try put(JSONTape.word(kind, offset: position, length: 0))
+        try put(UInt64(container + 1))
         container = tapeCount - 2
         position += 1
     }
@@ -147,7 +158,7 @@ struct JSONScanner {
     private mutating func scanKey() throws(JSONError) {
         guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
         guard base[position] == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: position) }
-        put(try scanString())
+        try put(scanString())
         skipSpace()
         guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
         guard base[position] == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: position) }
@@ -171,7 +182,7 @@ struct JSONScanner {
             guard base[position] == literal.utf8Start[place] else { throw JSONError(.unexpectedByte, at: position) }
             position += 1
         }
-        put(JSONTape.word(kind, offset: start, length: position - start))
+        try put(JSONTape.word(kind, offset: start, length: position - start))
     }
 }
 

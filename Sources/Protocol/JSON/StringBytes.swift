@@ -6,7 +6,7 @@
 
 extension String {
     /// Runs `body` on the UTF-8 bytes without copying them (native strings are contiguous).
-    @inline(__always)
+    @inlinable @inline(__always)
     package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         if let result: Result = utf8.withContiguousStorageIfAvailable(body) { return result }
         var copy: String = self
@@ -14,7 +14,7 @@ extension String {
     }
 
     /// True when both hold the same bytes. Swift's own `==` also holds "é" and "e" + accent equal.
-    @inline(__always)
+    @inlinable @inline(__always)
     package func hasSameBytes(as other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
         return withBytes { (left: UnsafeBufferPointer<UInt8>) -> Bool in
@@ -32,8 +32,8 @@ extension String {
 }
 
 /// Compares two runs of bytes.
-@inline(__always)
-func sameBytes(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool {
+@inlinable @inline(__always)
+package func sameBytes(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool {
     guard left.count == right.count else { return false }
     guard let leftBase = left.baseAddress, let rightBase = right.baseAddress else { return true }
     return memcmp(leftBase, rightBase, left.count) == 0

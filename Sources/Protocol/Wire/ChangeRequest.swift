@@ -95,21 +95,27 @@ extension ChangeRequest {
         }
     }
 
+    /// What stood in the argument of `c`, or in the body of a `changes` request.
+    public enum Sent: Sendable, Equatable {
+        case one(ChangeRequest)
+        /// An array of changes; may be empty.
+        case many([ChangeRequest])
+    }
+
     /// Reads the argument of `c`, or the body of a `changes` request: one change object, or an array of them.
     ///
     /// JSON that does not parse still gives a request, with the names that could be found. An array of more than
     /// `Limits.changesPerMessageMax` gives one request, which says so, for all; it is not read further than that.
-    /// - Returns: the changes, and whether they stood in an array.
-    public static func parse(_ json: ArraySlice<UInt8>) -> (changes: [ChangeRequest], isArray: Bool) {
+    public static func parse(_ json: ArraySlice<UInt8>) -> Sent {
         let root: JSONNode
         do throws(JSONError) {
             root = try JSONDocument(parsing: json, elementsMax: Limits.changesPerMessageMax).root
         } catch {
-            if error.kind == .tooManyElements { return ([Self.tooMany], true) }
-            return ([ChangeSalvage.request(from: json, error: error)], false)
+            if error.kind == .tooManyElements { return .many([Self.tooMany]) }
+            return .one(ChangeSalvage.request(from: json, error: error))
         }
-        guard root.kind == .array else { return ([ChangeRequest(root)], false) }
-        return (root.elements.map { ChangeRequest($0) }, true)
+        guard root.kind == .array else { return .one(ChangeRequest(root)) }
+        return .many(root.elements.map { ChangeRequest($0) })
     }
 
     /// Stands for all changes of an array that is too long.

@@ -65,12 +65,17 @@ public struct UnreadRequest: Sendable {
         argument = []
     }
 
+    /// Reads the argument of a `c`, as `read` does.
+    public func readChanges() -> ChangeRequest.Sent { ChangeRequest.parse(argument) }
+
     /// Reads the argument. Never fails: whatever is wrong is in the request.
     public func read() -> ChannelRequest {
         switch command {
         case .change:
-            let (changes, isArray) = ChangeRequest.parse(argument)
-            return isArray ? .changes(changes) : .change(changes[0])
+            switch readChanges() {
+            case .one(let change): return .change(change)
+            case .many(let changes): return .changes(changes)
+            }
         case .entity:
             return WireText.reference(argument).map { .entity(key: $0.key, version: $0.version) }
                 ?? .unreadableEntity(argument: WireText.text(argument))

@@ -26,6 +26,7 @@ enum FaultCalls {
         made.pointee.xOpen = openFile
         made.pointee.xDelete = deleteFile
         made.pointee.xAccess = lookForFile
+        Database.prepareLibrary()
         sqlite3_vfs_register(made, 0)
     }
 

@@ -177,8 +177,15 @@ public final class Hub {
     /// Runs a command of an authorized channel; its argument is read only here, and not at all if nobody asked for it.
     func run(_ request: UnreadRequest, on channel: Channel, bytes: Int, now: HubInstant) {
         guard request.command != .indexState || awaitsState(of: channel) else { return }
+        if request.command == .change {
+            switch request.readChanges() {
+            case .one(let change): submit(change, on: channel, bytes: bytes, now: now)
+            case .many(let changes): submit(changes, on: channel, bytes: bytes, now: now)
+            }
+            return
+        }
         switch request.read() {
-        case .change(let change): submit([change], on: channel, bytes: bytes, now: now)
+        case .change(let change): submit(change, on: channel, bytes: bytes, now: now)
         case .changes(let changes): submit(changes, on: channel, bytes: bytes, now: now)
         case .changesSince(let text): changesSince(text, on: channel, now: now)
         case .entity(let key, let version): entity(key, version, on: channel, now: now)

@@ -5,6 +5,14 @@ extension Hub {
     /// Percent of the high-water mark below which senders are read again.
     private static let lowWaterPercent: Int = 50
 
+    /// Hands the change of a message to the shard.
+    func submit(_ change: ChangeRequest, on channel: Channel, bytes: Int, now: HubInstant) {
+        guard let feed: BucketFeed = channel.feed,
+            let code: ErrorCode = submit(change, on: channel, of: feed, bytes: bytes, now: now)
+        else { return }
+        refuse([(change, code)], on: channel)
+    }
+
     /// Hands the changes of one message to the shard.
     func submit(_ changes: [ChangeRequest], on channel: Channel, bytes: Int, now: HubInstant) {
         guard let feed: BucketFeed = channel.feed else { return }

@@ -11,9 +11,22 @@ public struct WriteBatch: Sendable {
     public private(set) var entities: [EntityWrite] = []
     /// Newest head of every bucket touched; those in `newBuckets` have no row yet.
     public private(set) var buckets: [BucketRecord] = []
+    /// What the changes add to each of `buckets`, besides its head.
+    public private(set) var news: [BucketNews] = []
     public private(set) var newBuckets: Set<BucketRow> = []
     private var entityPlaces: [EntityPlace: Int] = [:]
     private var bucketPlaces: [BucketRow: Int] = [:]
+
+    /// Changes of one bucket, and the bytes of their diffs and bodies.
+    public struct BucketNews: Sendable, Hashable {
+        public var changes: Int = 0
+        public var bytes: Int = 0
+
+        mutating func add(_ change: borrowing ChangeRecord) {
+            changes += 1
+            bytes += change.diff.count + (change.keyframe?.count ?? 0)
+        }
+    }
 
     public struct EntityWrite: Sendable, Hashable {
         public let bucket: BucketRow
@@ -45,29 +58,38 @@ public struct WriteBatch: Sendable {
         }
         if let index: Int = bucketPlaces[bucket.row] {
             buckets[index] = bucket
+            news[index].add(change)
         } else {
             bucketPlaces[bucket.row] = buckets.count
             buckets.append(bucket)
+            news.append(BucketNews())
+            news[news.count - 1].add(change)
         }
         if isNewBucket { newBuckets.insert(bucket.row) }
     }
 
-    /// Adds one change alone. Whoever adds changes so gives the heads too (`setHeads`), before the batch is written.
+    // Who knows which heads changed adds changes and heads apart, and so looks nothing up.
+
+    /// Adds one change alone.
     mutating func append(_ change: consuming ChangeRecord) { changes.append(change) }
 
-    /// Gives the heads after all changes: of each entity and bucket once.
-    mutating func setHeads(
-        entities: some Sequence<EntityWrite>, buckets: some Sequence<(BucketRecord, isNew: Bool)>
-    ) {
-        self.entities.removeAll(keepingCapacity: true)
-        self.entities.reserveCapacity(changes.count)
-        self.entities.append(contentsOf: entities)
-        self.buckets.removeAll(keepingCapacity: true)
+    /// Before the heads are given: those that were given for an earlier try are forgotten.
+    mutating func forgetHeads() {
+        entities.removeAll(keepingCapacity: true)
+        entities.reserveCapacity(changes.count)
+        buckets.removeAll(keepingCapacity: true)
+        news.removeAll(keepingCapacity: true)
         newBuckets.removeAll(keepingCapacity: true)
-        for (bucket, isNew): (BucketRecord, Bool) in buckets {
-            self.buckets.append(bucket)
-            if isNew { newBuckets.insert(bucket.row) }
-        }
+    }
+
+    /// Adds the head of an entity after all changes.
+    mutating func append(_ entity: EntityWrite) { entities.append(entity) }
+
+    /// Adds the head of a bucket after all changes, and what they add to it.
+    mutating func append(_ bucket: BucketRecord, _ news: BucketNews, isNew: Bool) {
+        buckets.append(bucket)
+        self.news.append(news)
+        if isNew { newBuckets.insert(bucket.row) }
     }
 
     /// Makes room.
@@ -77,23 +99,9 @@ public struct WriteBatch: Sendable {
         changes.removeAll(keepingCapacity: keepingCapacity)
         entities.removeAll(keepingCapacity: keepingCapacity)
         buckets.removeAll(keepingCapacity: keepingCapacity)
+        news.removeAll(keepingCapacity: keepingCapacity)
         newBuckets.removeAll(keepingCapacity: keepingCapacity)
         entityPlaces.removeAll(keepingCapacity: keepingCapacity)
         bucketPlaces.removeAll(keepingCapacity: keepingCapacity)
-    }
-
-    /// The same work in one batch per bucket, for a second try after a `constraint`: one bad row then stops only its
-    /// own bucket.
-    public func byBucket() -> [WriteBatch] {
-        var parts: [WriteBatch] = []
-        for bucket: BucketRecord in buckets {
-            var part: WriteBatch = .init()
-            part.changes = changes.filter { $0.bucket == bucket.row }
-            part.entities = entities.filter { $0.bucket == bucket.row }
-            part.buckets = [bucket]
-            if newBuckets.contains(bucket.row) { part.newBuckets = [bucket.row] }
-            parts.append(part)
-        }
-        return parts
     }
 }

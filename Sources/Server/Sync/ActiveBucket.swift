@@ -14,7 +14,10 @@ final class ActiveBucket: RecencyNode {
     /// Ccids of changes up to here the store looks up.
     private var settled: GlobalID = 0
     /// Objects in use.
-    var entities: [EntityKey: ActiveEntity] = [:]
+    private(set) var entities: [EntityKey: ActiveEntity] = [:]
+    /// Every object that the bucket ever had is among `entities`: the bucket began in this memory, and nothing of it was
+    /// dropped. A key that is not there has never been.
+    private(set) var hasAllEntities: Bool
     /// Place among the open group's buckets; nil when the group does not touch it.
     var groupIndex: Int?
 
@@ -22,11 +25,24 @@ final class ActiveBucket: RecencyNode {
         self.id = id
         self.tag = tag
         self.record = record
+        hasAllEntities = record == nil
         super.init()
         guard let changeIDs: ChangeIDTail else { return }
         settled = changeIDs.settled
         self.changeIDs.reserveCapacity(changeIDs.entries.count)
         for entry: ChangeIDEntry in changeIDs.entries { self.changeIDs[entry.hash] = entry.gid }
+    }
+
+    func add(_ entity: ActiveEntity) { entities[entity.key] = entity }
+
+    func drop(_ key: EntityKey) {
+        hasAllEntities = false
+        entities[key] = nil
+    }
+
+    func dropEntities() {
+        hasAllEntities = false
+        entities = [:]
     }
 
     /// Newest change, 0 when there is none.

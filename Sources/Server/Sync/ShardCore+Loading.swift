@@ -28,19 +28,19 @@ extension ShardCore {
             entityRecency.use(known, bytes: known.memory)
             return known
         }
-        guard !bucket.isNew, let row: BucketRow = bucket.record?.row else { return nil }
+        guard !bucket.hasAllEntities, let row: BucketRow = bucket.record?.row else { return nil }
         let stored: EntityHead? = try reading { () throws(StoreError) in try store.head(of: key, in: row) }
         guard let stored: EntityHead else { return nil }
         let state: ObjectState = try objectState(stored)
         let entity = ActiveEntity(key: key, bucket: bucket, state: state, head: stored)
-        bucket.entities[key] = entity
+        bucket.add(entity)
         entityRecency.use(entity, bytes: entity.memory)
         return entity
     }
 
     func newEntity(_ key: EntityKey, in bucket: ActiveBucket) -> ActiveEntity {
         let entity = ActiveEntity(newKey: key, bucket: bucket, versionBase: identity.versionBase)
-        bucket.entities[key] = entity
+        bucket.add(entity)
         entityRecency.use(entity, bytes: entity.memory)
         return entity
     }
@@ -119,7 +119,7 @@ extension ShardCore {
     func evict() {
         while entityRecency.bytes > settings.entityCacheBytes, let entity: ActiveEntity = entityRecency.oldest {
             entityRecency.remove(entity)
-            entity.bucket.entities[entity.key] = nil
+            entity.bucket.drop(entity.key)
         }
         while bucketRecency.bytes > settings.bucketCacheBytes, let bucket: ActiveBucket = bucketRecency.oldest {
             drop(bucket)
@@ -134,7 +134,7 @@ extension ShardCore {
 
     func dropEntities(of bucket: ActiveBucket) {
         for entity: ActiveEntity in bucket.entities.values { entityRecency.remove(entity) }
-        bucket.entities.removeAll()
+        bucket.dropEntities()
     }
 
     func forgetWhatWasAsked() {

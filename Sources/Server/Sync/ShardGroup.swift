@@ -8,6 +8,7 @@ struct ShardGroup {
         /// The bucket, when it is in memory.
         var active: ActiveBucket?
         var events: [ChangeOutcome] = []
+        var news: WriteBatch.BucketNews = .init()
         /// True when a row of this group belongs to the bucket: its other answers may rest on it.
         var isTouched: Bool = false
     }
@@ -52,26 +53,29 @@ struct ShardGroup {
     /// Adds a row with its answer.
     mutating func add(row: consuming ChangeRecord, entity: ActiveEntity, event: consuming ChangeOutcome) {
         let bucket: ActiveBucket = entity.bucket
+        let index: Int = partIndex(of: bucket.id, bucket)
+        parts[index].isTouched = true
+        parts[index].news.add(row)
+        parts[index].events.append(event)
         bytes += 256 + row.diff.count + (row.keyframe?.count ?? 0)
         batch.append(row)
         if !entity.isInGroup {
             entity.isInGroup = true
             entities.append(entity)
         }
-        let index: Int = partIndex(of: bucket.id, bucket)
-        parts[index].isTouched = true
-        parts[index].events.append(event)
     }
 
     /// Adds the heads that the rows lead to: the group can be written.
     mutating func finish() {
-        batch.setHeads(
-            entities: entities.lazy.compactMap { entity in
-                entity.bucket.record.map { WriteBatch.EntityWrite(bucket: $0.row, record: entity.record) }
-            },
-            buckets: parts.lazy.compactMap { part in
-                part.isTouched ? part.active?.record.map { ($0, isNew: part.active?.isNew ?? false) } : nil
-            })
+        batch.forgetHeads()
+        for entity: ActiveEntity in entities {
+            guard let row: BucketRow = entity.bucket.record?.row else { continue }
+            batch.append(WriteBatch.EntityWrite(bucket: row, record: entity.record))
+        }
+        for part: Part in parts where part.isTouched {
+            guard let active: ActiveBucket = part.active, let record: BucketRecord = active.record else { continue }
+            batch.append(record, part.news, isNew: active.isNew)
+        }
     }
 
     private mutating func partIndex(of bucket: BucketID, _ active: ActiveBucket?) -> Int {
@@ -80,11 +84,8 @@ struct ShardGroup {
         let index: Int = known ?? parts.count
         if known == nil {
             parts.append(Part(bucket: bucket))
-            if active == nil {
-                partIndexes[bucket] = index
-            } else {
-                parts[index].events.reserveCapacity(Self.eventsReserved)
-            }
+            if active == nil { partIndexes[bucket] = index }
+            parts[index].events.reserveCapacity(active == nil ? 1 : Self.eventsReserved)
         }
         if let active { join(active, index) }
         return index

@@ -121,7 +121,7 @@ import ThicketProtocol
         #expect(changes.map(\.key) == ["a", "", "b"])
         #expect(changes.map(\.problems.count) == [0, 1, 0])
         #expect(try client("0:c:[]") == .channel(0, .changes([])))
-        #expect(ChangeRequest.parse(Array(#"{"id":"a"}"#.utf8)[...]).isArray == false)
+        #expect(ChangeRequest.parse(Array(#"{"id":"a"}"#.utf8)[...]).many == nil)
         let pair: String = #"0:c:[{"id":"a","o":"-","ccid":"1"},{"id":"b","o":"-","ccid":"2"}]"#
         #expect(try client(pair).text == pair)
     }
@@ -146,12 +146,11 @@ import ThicketProtocol
     func longArraysUnread() {
         let zeros: String = repeatElement("0", count: Limits.changesPerMessageMax).joined(separator: ",")
         // Were the rest read, it would be no JSON, and the answer one for a change that stands alone.
-        let (changes, isArray): ([ChangeRequest], Bool) = ChangeRequest.parse(Array("[\(zeros),0 }{ no JSON".utf8)[...])
-        #expect(isArray)
-        #expect(changes.map(\.problems) == [["too many changes"]])
-        #expect(ChangeRequest.parse(Array("[\(zeros)] }{".utf8)[...]).isArray == false)
+        let tooMany: ChangeRequest.Sent = ChangeRequest.parse(Array("[\(zeros),0 }{ no JSON".utf8)[...])
+        #expect(tooMany.many?.map(\.problems) == [["too many changes"]])
+        #expect(ChangeRequest.parse(Array("[\(zeros)] }{".utf8)[...]).many == nil)
         let nested: String = "[[\(zeros),0],{\"id\":[\(zeros),0]}]"
-        #expect(ChangeRequest.parse(Array(nested.utf8)[...]).changes.count == 2, "only the outermost array counts")
+        #expect(ChangeRequest.parse(Array(nested.utf8)[...]).many?.count == 2, "only the outermost array counts")
     }
 
     @Test("names that are too long however they are escaped are not copied, the rest of the change is read")
@@ -188,4 +187,9 @@ import ThicketProtocol
         }
         #expect(throws: DiffError.self) { try ObjectDiff(JSONFragment.bytes(Array("[".utf8))) }
     }
+}
+
+extension ChangeRequest.Sent {
+    /// The changes of an array; nil when there was none.
+    fileprivate var many: [ChangeRequest]? { if case .many(let changes) = self { changes } else { nil } }
 }

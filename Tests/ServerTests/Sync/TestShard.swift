@@ -100,9 +100,14 @@ final class TestShard {
             origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket ?? self.bucket,
             clientID: try ClientID(client), library: library, canWrite: canWrite, echoesRemoval: echo,
             request: ChangeRequest(
-                key: key, ccid: ccid ?? "ccid-\(ccidCount)", operation: operation, sv: sv, diff: v.map { .value($0) },
-                object: d.map { .value($0) }),
+                key: key, ccid: ccid ?? "ccid-\(ccidCount)", operation: operation, sv: sv, diff: try v.map(Self.sent),
+                object: try d.map(Self.sent)),
             now: 1_000 + Int64(ccidCount))
+    }
+
+    /// A value as it comes in a message.
+    private static func sent(_ value: JSONValue) throws -> JSONFragment {
+        .node(try JSONDocument(parsing: value.serialized(), maxDepth: JSONDocument.depthCeiling).root)
     }
 
     /// Sends changes as one group.

@@ -46,16 +46,12 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if batch.isEmpty { return }
         restartLogIfLong()
         try writing("committing a group") { () throws(SQLiteError) in
-            var news: [BucketRow: News] = [:]
-            for change: ChangeRecord in batch.changes {
-                try insert(change)
-                news[change.bucket, default: News()].add(change)
-            }
+            for change: ChangeRecord in batch.changes { try insert(change) }
             for entity: WriteBatch.EntityWrite in batch.entities {
                 try write(entity)
             }
-            for bucket: BucketRecord in batch.buckets {
-                try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news[bucket.row] ?? News())
+            for (bucket, news): (BucketRecord, WriteBatch.BucketNews) in zip(batch.buckets, batch.news) {
+                try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
             }
         }
     }
@@ -175,9 +171,9 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         return lastClientRow
     }
 
-    private func write(_ bucket: BucketRecord, isNew: Bool, _ news: News) throws(SQLiteError) {
+    private func write(_ bucket: BucketRecord, isNew: Bool, _ news: WriteBatch.BucketNews) throws(SQLiteError) {
         guard isNew else {
-            try inserts.bucketHead.bind(1, bucket.head).bind(2, news.bytes).bind(3, news.changes)
+            try inserts.bucketHead.bind(1, bucket.head).bind(2, Int64(news.bytes)).bind(3, Int64(news.changes))
                 .bind(4, bucket.row).run()
             guard database.changedRows == 1 else {
                 throw SQLiteError.refused("bucket row \(bucket.row) is missing")
@@ -185,8 +181,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             return
         }
         try inserts.bucket.bind(1, bucket.row).bind(2, bucket.id.app.text).bind(3, bucket.id.user.text)
-            .bind(4, bucket.id.name.text).bind(5, bucket.head).bind(6, bucket.floor).bind(7, news.bytes)
-            .bind(8, news.changes).run()
+            .bind(4, bucket.id.name.text).bind(5, bucket.head).bind(6, bucket.floor).bind(7, Int64(news.bytes))
+            .bind(8, Int64(news.changes)).run()
     }
 
     // MARK: The log's length
@@ -216,17 +212,6 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         // What cannot be moved now stays in the log, where it is safe; the commit that follows tells of a bad disk.
         _ = try? database.checkpoint(.restart)
         database.setBusyTimeout(milliseconds: store.settings.busyTimeoutMilliseconds)
-    }
-}
-
-/// What a group adds to one bucket, besides its head.
-private struct News {
-    var bytes: Int64 = 0
-    var changes: Int64 = 0
-
-    mutating func add(_ change: ChangeRecord) {
-        bytes += Int64(change.diff.count + (change.keyframe?.count ?? 0))
-        changes += 1
     }
 }
 

@@ -1,0 +1,91 @@
+import Testing
+import ThicketTestSupport
+
+@testable import ThicketProtocol
+
+@Suite("SettingDiff") struct SettingDiffTests {
+    private func node(_ text: String) throws -> JSONNode { try JSONDocument(parsing: Array(text.utf8)).root }
+
+    /// What the writer makes of the same diff.
+    private func written(_ text: String) throws -> String {
+        var writer: JSONWriter = .init()
+        try ObjectDiff(node(text)).write(to: &writer)
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+
+    @Test(
+        "a diff that sets keys and is written as the writer writes it is known by its text",
+        arguments: [
+            (#"{"s":{"o":"+","v":"text"}}"#, 2), (#"{"s":{"o":"r","v":1.50},"t":{"o":"+","v":null}}"#, 1),
+            (#"{"a":{"o":"+","v":[1,[2,{"k":[]}],"é"]}}"#, 5), (#"{"":{"o":"+","v":{}}}"#, 2),
+            (#"{"a\n\"":{"o":"+","v":"\\ \b\t\f\r\u0000\u001f"}}"#, 1), (#"{"o":{"o":"+","v":true}}"#, 1),
+        ])
+    func known(_ text: String, _ depth: Int) throws {
+        let diff: SettingDiff = try #require(SettingDiff(node(text)))
+        #expect(try written(text) == text)
+        let object: JSONObject = try JSONDiff.apply(ObjectDiff(node(text)), to: JSONObject())
+        #expect(SettingDiff.object(Array(text.utf8)) == object)
+        #expect(diff.objectSize == object.serializedSize)
+        #expect(diff.depthMax >= 1)
+        #expect(diff.depthMax <= max(depth, 2))
+    }
+
+    @Test(
+        "other diffs, and those that the writer would write otherwise, are not taken",
+        arguments: [
+            "{}", "[]", #"{"s":{"o":"-"}}"#, #"{"s":{"o":"I","v":1}}"#, #"{"s":{"o":"+"}}"#, #"{"s":{"v":1,"o":"+"}}"#,
+            #"{"s":{"o":"+","v":1,"x":2}}"#, #"{"s": {"o":"+","v":1}}"#, #"{"s":{"o":"+","v": 1}}"#,
+            #"{"s":{"o":"+","v":[1, 2]}}"#, #"{"s":{"o":"+","v":{"a" :1}}}"#, #"{"s":{"o":"+","v":"\/"}}"#,
+            #"{"s":{"o":"+","v":"\u00e9"}}"#, #"{"s":{"o":"+","v":"\u001F"}}"#, #"{"s":{"o":"+","v":"\u000a"}}"#,
+            #"{"\u0061":{"o":"+","v":1}}"#, #"{"s":{"o":"+","v":1},"t":{"o":"O","v":{}}}"#, #"{"s":1}"#,
+            #"{"s":{"\u006f":"+","v":1}}"#, #"{"s":{"o":["+"],"v":1}}"#, " {\"s\":{\"o\":\"+\",\"v\":1}\n}",
+        ])
+    func refused(_ text: String) throws { #expect(try SettingDiff(node(text)) == nil) }
+
+    @Test(
+        "whatever is taken, its bytes are the writer's, and its object and size those of applying it", arguments: 0..<40
+    )
+    func property(_ seed: UInt64) throws {
+        var random = SeededRandom(seed: seed)
+        var taken: Int = 0
+        for _ in 0..<100 {
+            let text: String = Self.diff(&random)
+            guard let diff: SettingDiff = try SettingDiff(node(text)) else { continue }
+            taken += 1
+            #expect(try written(text) == text, "seed \(seed)")
+            let object: JSONObject = try JSONDiff.apply(ObjectDiff(node(text)), to: JSONObject())
+            #expect(SettingDiff.object(Array(text.utf8)) == object, "seed \(seed)")
+            #expect(diff.objectSize == object.serializedSize, "seed \(seed)")
+        }
+        #expect(taken > 0, "seed \(seed)")
+    }
+
+    /// A diff as some client might write it, now and then with white space and needless escapes.
+    private static func diff(_ random: inout SeededRandom) -> String {
+        let space: String = Int.random(in: 0..<4, using: &random) == 0 ? " " : ""
+        let pairs: [String] = (0..<Int.random(in: 1...3, using: &random)).map { place in
+            let name: String = ["+", "+", "r", "r", "-", "O"][Int.random(in: 0..<6, using: &random)]
+            return "\"k\(place)\":\(space){\"o\":\"\(name)\",\"v\":\(value(&random, depth: 3))}"
+        }
+        return "{" + pairs.joined(separator: ",") + "}"
+    }
+
+    private static func value(_ random: inout SeededRandom, depth: Int) -> String {
+        let texts: [String] = [#""plain""#, #""a\nb\"c\\""#, #""\u0007""#, #""é😀""#, #""\u00e9""#, #""\/""#, #""""#]
+        switch Int.random(in: 0..<(depth > 0 ? 6 : 4), using: &random) {
+        case 0: return ["null", "true", "false"][Int.random(in: 0..<3, using: &random)]
+        case 1: return ["0", "-1.50e3", "12345678901234567890"][Int.random(in: 0..<3, using: &random)]
+        case 2, 3: return texts[Int.random(in: 0..<texts.count, using: &random)]
+        case 4:
+            let elements: [String] = (0..<Int.random(in: 0...3, using: &random)).map { _ in
+                value(&random, depth: depth - 1)
+            }
+            return "[" + elements.joined(separator: ",") + "]"
+        default:
+            let members: [String] = (0..<Int.random(in: 0...3, using: &random)).map {
+                "\"m\($0)\":" + value(&random, depth: depth - 1)
+            }
+            return "{" + members.joined(separator: ",") + "}"
+        }
+    }
+}
