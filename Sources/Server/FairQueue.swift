@@ -1,5 +1,3 @@
-import Glibc
-
 /// Work of many users in the order in which it is done: each user's own is done in the order it came, and the users take
 /// turns. Whoever cost too much rests, and what it sends meanwhile waits behind nobody but itself.
 ///
@@ -75,6 +73,9 @@ struct FairRow<Work> {
         lanes[lane, default: Waiting()].restsUntil = time
     }
 
+    /// Whether the lane must wait at that time.
+    func rests(_ lane: Lane, at now: Int64) -> Bool { lanes[lane]?.restsUntil ?? .min > now }
+
     /// When the first of those who rest and have work may go on; nil when nobody does.
     func wakes(after now: Int64) -> Int64? {
         turns.lazy.compactMap { lanes[$0]?.restsUntil }.filter { $0 > now }.min()
@@ -123,93 +124,109 @@ struct FairRow<Work> {
 ///
 /// It has no bound of its own: the hub counts what is under way, in all and of each user, and stops reading from clients
 /// before it grows further.
+///
+/// Another thread may take the place of the one that waits in `take` for a moment (`claim`), so that what is little is
+/// done where it is, without waking anybody.
 final class FairQueue<Work: Sendable>: @unchecked Sendable {
-    // All mutable state is guarded by `mutex`.
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t> = .allocate(capacity: 1)
-    private let condition: UnsafeMutablePointer<pthread_cond_t> = .allocate(capacity: 1)
+    // All mutable state is touched only inside `monitor`.
+    private let monitor: Monitor = .init()
     private var row: FairRow<Work> = .init()
     private var isClosed: Bool = false
     private var restCount: Int = 0
-
-    init() {
-        pthread_mutex_init(mutex, nil)
-        var attributes: pthread_condattr_t = .init()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(condition, &attributes)
-        pthread_condattr_destroy(&attributes)
-    }
-
-    deinit {
-        pthread_cond_destroy(condition)
-        pthread_mutex_destroy(mutex)
-        condition.deallocate()
-        mutex.deallocate()
-    }
+    /// Somebody sleeps in `take`.
+    private var isAwaited: Bool = false
+    private var isClaimed: Bool = false
+    /// Who sleeps in `take` woke up while the place was taken, and sleeps without end until it is free.
+    private var isHeldBack: Bool = false
+    /// `take` is to come back, with nothing if need be.
+    private var isRoused: Bool = false
 
     /// Adds work; after `close` it is dropped.
     func push(_ work: [(lane: UInt32, work: Work)]) {
         guard !work.isEmpty else { return }
-        pthread_mutex_lock(mutex)
-        if !isClosed { for (lane, piece): (UInt32, Work) in work { row.append(piece, of: lane) } }
-        pthread_mutex_unlock(mutex)
-        if work.count == 1 { pthread_cond_signal(condition) } else { pthread_cond_broadcast(condition) }
+        monitor.locked {
+            if !isClosed { for (lane, piece): (UInt32, Work) in work { row.append(piece, of: lane) } }
+        }
+        if work.count == 1 { monitor.wakeOne() } else { monitor.wakeAll() }
     }
 
     /// No more work comes; what is queued is still handed out.
     func close() {
-        pthread_mutex_lock(mutex)
-        isClosed = true
-        pthread_mutex_unlock(mutex)
-        pthread_cond_broadcast(condition)
+        monitor.locked { isClosed = true }
+        monitor.wakeAll()
     }
 
     /// What is next, a share of each lane, waiting for the first; nil when closed and empty.
     /// - Parameter seconds: longest wait; 0 does not wait. An empty array comes back when it is over.
     func take(most: Int, share: Int, waitingSeconds seconds: Double) -> [Work]? {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        var now: Int64 = SystemClock.monotonic()
-        let end: Int64 = now + Int64(seconds * 1e9)
-        while !isClosed, now < end, !row.hasWork(now) {
-            wait(until: min(end, row.wakes(after: now) ?? end))
-            now = SystemClock.monotonic()
+        monitor.locked {
+            var now: Int64 = SystemClock.monotonic()
+            let end: Int64 = now + Int64(seconds * 1e9)
+            while isClaimed || !isClosed && !isRoused && now < end && !row.hasWork(now) {
+                isAwaited = true
+                isHeldBack = isClaimed
+                monitor.wait(until: isClaimed ? .max : min(end, row.wakes(after: now) ?? end))
+                isAwaited = false
+                now = SystemClock.monotonic()
+            }
+            isRoused = false
+            let taken: [Work] = row.take(most: most, share: share, now: now, rests: !isClosed)
+            return taken.isEmpty && isClosed ? nil : taken
         }
-        let taken: [Work] = row.take(most: most, share: share, now: now, rests: !isClosed)
-        return taken.isEmpty && isClosed ? nil : taken
+    }
+
+    /// Puts the caller in the place of the thread that waits in `take`, until `release`: that one is not at work and
+    /// begins nothing, so the caller may do work of these lanes itself, in their order.
+    /// - Returns: false, and nothing has changed, when something waits or is being done, a lane rests, or all is closed.
+    func claim(_ lanes: some Sequence<UInt32>) -> Bool {
+        monitor.locked {
+            guard isAwaited, !isClaimed, !isClosed, row.count == 0 else { return false }
+            let now: Int64 = SystemClock.monotonic()
+            guard !lanes.contains(where: { row.rests($0, at: now) }) else { return false }
+            isClaimed = true
+            return true
+        }
+    }
+
+    /// Gives the place back.
+    /// - Parameter rousing: whether the thread is to come back from `take` even when nothing has come.
+    func release(rousing: Bool) {
+        let wakes: Bool = monitor.locked {
+            isClaimed = false
+            if rousing { isRoused = true }
+            return isRoused || isClosed || row.count > 0 || isHeldBack
+        }
+        if wakes { monitor.wakeAll() }
     }
 
     /// One piece, waiting for it, of a lane that has fewer than `atOnce` at work; nil when closed and empty. `done` says
     /// when it has been done.
     func next(atOnce: Int) -> (lane: UInt32, work: Work)? {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        while true {
-            if let found: (lane: UInt32, work: Work) = row.takeOne(atOnce: isClosed ? .max : atOnce) { return found }
-            guard !isClosed else { return nil }
-            pthread_cond_wait(condition, mutex)
+        monitor.locked {
+            while true {
+                if let found: (lane: UInt32, work: Work) = row.takeOne(atOnce: isClosed ? .max : atOnce) {
+                    return found
+                }
+                guard !isClosed else { return nil }
+                monitor.wait()
+            }
         }
     }
 
     func done(_ lane: UInt32) {
-        pthread_mutex_lock(mutex)
-        row.done(lane)
-        let wakes: Bool = row.count > 0
-        pthread_mutex_unlock(mutex)
-        if wakes { pthread_cond_signal(condition) }
+        let wakes: Bool = monitor.locked {
+            row.done(lane)
+            return row.count > 0
+        }
+        if wakes { monitor.wakeOne() }
     }
 
     /// Nothing of the lane is taken before that time.
     func rest(_ lane: UInt32, until time: Int64) {
-        pthread_mutex_lock(mutex)
-        row.rest(lane, until: time)
-        restCount += 1
-        if restCount % 256 == 0 { row.forgetRests(before: SystemClock.monotonic()) }
-        pthread_mutex_unlock(mutex)
-    }
-
-    private func wait(until time: Int64) {
-        var deadline: timespec = .init(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
-        pthread_cond_timedwait(condition, mutex, &deadline)
+        monitor.locked {
+            row.rest(lane, until: time)
+            restCount += 1
+            if restCount % 256 == 0 { row.forgetRests(before: SystemClock.monotonic()) }
+        }
     }
 }

@@ -10,8 +10,8 @@ public enum ThicketServer {
 /// The server: event loop, hub, shard, readers and keeper, put together over one store.
 ///
 /// Threads: the one that calls `run` is the loop's and has the network, the sessions and the feeds; `shard` decides and
-/// writes; `reader-N` read; `keeper` plans retention and segments; `checker` now and
-/// then reads the file. Values cross between them, never objects.
+/// writes, unless the loop does so in its place; `reader-N` read; `keeper` plans retention and segments; `checker` now
+/// and then reads the file. Values cross between them, never objects.
 public final class Server {
     private let config: ServerConfig
     private let store: any Store
@@ -67,7 +67,7 @@ public final class Server {
         let shard: ServerShard = .init(
             store: store, settings: ShardSettings(config.limits), limits: config.limits, metrics: metrics,
             health: health, log: log
-        ) { commits.post($0) }
+        ) { commits.post($0, rings: !$1) }
         let readers: ServerReaders = .init(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
         ) { answers.post($0) }
@@ -76,7 +76,7 @@ public final class Server {
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
         let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
-            loop: loop, hub: hub, shard: shard, readers: readers, keeper: keeper,
+            loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper,
             routes: ServerRoutes(metrics: metrics, health: health, showsMetrics: config.metrics), log: log,
             drainTimeout: config.drainTimeout, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])

@@ -1,7 +1,7 @@
 /// The thread that checks the database file now and then while it is served, so that damage is known before the last good
 /// backup is gone.
 final class ServerChecker: Sendable {
-    private let done: WorkQueue<Bool> = .init()
+    private let done: WaitingRow<Never> = .init(bound: 0)
     private let thread: OwnThread
 
     /// Seconds from the start to the first check, when the interval is longer: a start has other things to read.
@@ -9,11 +9,13 @@ final class ServerChecker: Sendable {
 
     /// - Parameter seconds: between two checks; 0 is never.
     init(store: any Store, seconds: Double, metrics: Metrics, log: Log) {
-        let done: WorkQueue<Bool> = self.done
+        let done: WaitingRow<Never> = self.done
         thread = OwnThread("checker", stackBytes: 1 << 20) {
             guard seconds > 0, let store: SQLiteStore = store as? SQLiteStore else { return }
             var rest: Double = min(seconds, Self.firstSeconds)
-            while done.take(most: 1, waitingSeconds: rest) != nil {
+            while true {
+                _ = done.takeAll(until: OwnThread.steadyTime() + .seconds(rest))
+                guard !done.isOver else { return }
                 Self.check(store, metrics, log)
                 rest = seconds
             }

@@ -16,12 +16,13 @@ final class ServerKeeper: Sendable {
         init(_ settings: RetentionSettings) { value = Mutex(settings) }
     }
 
-    private let done: WorkQueue<Bool> = .init()
+    /// Gets one word when the shard has written a batch.
+    private let done: WaitingRow<Bool> = .init(bound: 1)
     private let settings: Settings
     private let thread: OwnThread
 
     init(store: any Store, settings: RetentionSettings, shard: ServerShard, metrics: Metrics, log: Log) {
-        let done: WorkQueue<Bool> = self.done
+        let done: WaitingRow<Bool> = self.done
         let settings: Settings = .init(settings)
         self.settings = settings
         thread = OwnThread("keeper", stackBytes: 8 << 20) {
@@ -38,7 +39,7 @@ final class ServerKeeper: Sendable {
     }
 
     private static func run(
-        store: any Store, settings: Settings, shard: ServerShard, metrics: Metrics, log: Log, done: WorkQueue<Bool>
+        store: any Store, settings: Settings, shard: ServerShard, metrics: Metrics, log: Log, done: WaitingRow<Bool>
     ) {
         OwnThread.yieldToOthers(by: niceness)
         var keeper: (any StoreKeeper)?
@@ -51,8 +52,9 @@ final class ServerKeeper: Sendable {
                 if let keeper: any StoreKeeper { current = keeper } else { current = try store.makeKeeper(known) }
                 keeper = current
                 if let batch: MaintenanceBatch = try current.nextBatch(now: SystemClock.unixMilliseconds()) {
-                    shard.maintain(batch) { done.push([true]) }
-                    guard done.next() != nil else { return }
+                    shard.maintain(batch) { done.add(true) }
+                    _ = done.takeAll()
+                    guard !done.isOver else { return }
                     continue
                 }
             } catch {
@@ -60,7 +62,8 @@ final class ServerKeeper: Sendable {
                 keeper = nil
             }
             measure(store, metrics)
-            guard done.take(most: 1, waitingSeconds: restSeconds) != nil else { return }
+            _ = done.takeAll(until: OwnThread.steadyTime() + .seconds(restSeconds))
+            guard !done.isOver else { return }
         }
     }
 

@@ -12,6 +12,8 @@ final class ServerLoop: LoopDelegate {
     private unowned let loop: EventLoop
     let hub: Hub
     private let shard: ServerShard
+    /// What the shard has committed.
+    private let commits: Mailbox<ServerShard.Report>
     private let readers: ServerReaders
     private let keeper: ServerKeeper
     private var routes: ServerRoutes
@@ -44,12 +46,14 @@ final class ServerLoop: LoopDelegate {
     }
 
     init(
-        loop: EventLoop, hub: Hub, shard: ServerShard, readers: ServerReaders, keeper: ServerKeeper,
+        loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
+        keeper: ServerKeeper,
         routes: ServerRoutes, log: Log, drainTimeout: Duration, reload: @escaping @Sendable () -> ServerConfig?
     ) {
         self.loop = loop
         self.hub = hub
         self.shard = shard
+        self.commits = commits
         self.readers = readers
         self.keeper = keeper
         self.routes = routes
@@ -113,7 +117,8 @@ final class ServerLoop: LoopDelegate {
 
     func turnEnded() {
         if freshReads > 0 { releaseReads(from: waitingReads.count - freshReads) }
-        handOver()
+        handOverReads()
+        if !commitNow() { handOver() }
         scheduleTick()
         meter.begin()
         if case .waiting(let deadline) = drain { continueStop(deadline) }
@@ -124,10 +129,10 @@ final class ServerLoop: LoopDelegate {
 
     // MARK: From the other threads
 
-    func committed(_ reports: [ServerShard.Report]) {
-        for report: ServerShard.Report in reports {
-            hub.committed(report.outcome, now: now())
-        }
+    func committed(_ reports: [ServerShard.Report]) { committed(reports, at: now()) }
+
+    private func committed(_ reports: [ServerShard.Report], at instant: HubInstant) {
+        for report: ServerShard.Report in reports { hub.committed(report.outcome, now: instant) }
         perform()
     }
 
@@ -183,11 +188,25 @@ final class ServerLoop: LoopDelegate {
             shard.push(requests)
             requests = []
         }
+        handOverReads()
+    }
+
+    private func handOverReads() {
         takeReads()
-        if !reads.isEmpty {
-            readers.push(reads)
-            reads.removeAll(keepingCapacity: true)
-        }
+        guard !reads.isEmpty else { return }
+        readers.push(reads)
+        reads.removeAll(keepingCapacity: true)
+    }
+
+    /// Commits the changes of this turn here and now, if that takes no longer than to wake the shard's thread for them.
+    private func commitNow() -> Bool {
+        guard !requests.isEmpty else { return false }
+        // What the turn has for others leaves before: it does not wait for the disk.
+        guard shard.commitNow(requests, beforehand: loop.flushDirty) else { return false }
+        requests = []
+        // The turn began before the disk was waited for.
+        committed(commits.takeAll(), at: SystemClock.now())
+        return true
     }
 
     /// Hands over the reads at `start` and behind whose clients have read what was sent. New ones are looked at in the

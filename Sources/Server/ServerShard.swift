@@ -3,7 +3,8 @@ import ThicketProtocol
 /// The thread that decides changes and writes them: it owns the `ShardCore` and with it the one store writer.
 ///
 /// It takes everything that has queued while the last group was being written, decides it, and commits it as one group:
-/// the slower the disk, the larger the groups.
+/// the slower the disk, the larger the groups. While it waits for work the loop may take its place for a few small changes
+/// (`commitNow`).
 final class ServerShard: Sendable {
     /// What is handed to the thread.
     enum Work: Sendable {
@@ -20,32 +21,48 @@ final class ServerShard: Sendable {
     }
 
     private let queue: FairQueue<Work> = .init()
+    private let runner: ShardRunner
     /// Gets one word when the store was opened, or could not be, for the first time.
-    private let opened: WorkQueue<Bool> = .init()
+    private let opened: WaitingRow<Bool> = .init(bound: 1)
     private let thread: OwnThread
 
-    /// Longest wait for the store at the start, seconds: a file that somebody else locks must not keep health from being asked.
-    private static let openingSeconds: Double = 5
+    /// Longest wait for the store at the start: a file that somebody else locks must not keep health from being asked.
+    private static let openingPatience: Duration = .seconds(5)
 
     /// - Parameters:
     ///   - limits: what one user may have of the thread.
-    ///   - report: called on the shard's thread after each group.
+    ///   - report: called after each group, on the thread that committed it; `isHere` when that is the one of `commitNow`.
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
-        report: @escaping @Sendable (Report) -> Void
+        report: @escaping @Sendable (_ report: Report, _ isHere: Bool) -> Void
     ) {
         let queue: FairQueue<Work> = self.queue
-        let opened: WorkQueue<Bool> = self.opened
-        thread = OwnThread("shard", stackBytes: 16 << 20) {
-            ShardRunner(
-                store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log,
-                report: report
-            ).run(queue) { opened.push([$0]) }
-        }
+        let opened: WaitingRow<Bool> = self.opened
+        let runner: ShardRunner = .init(
+            store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log, report: report
+        )
+        self.runner = runner
+        thread = OwnThread("shard", stackBytes: 16 << 20) { runner.run(queue) { opened.add($0) } }
     }
 
     /// Waits until the store was tried for the first time, so that a server that says it listens takes changes at once.
-    func awaitOpening() { _ = opened.take(most: 1, waitingSeconds: Self.openingSeconds) }
+    func awaitOpening() { _ = opened.takeAll(until: OwnThread.steadyTime() + Self.openingPatience) }
+
+    /// Decides and commits changes on the calling thread, if they are few and small, the shard's has nothing to do, and
+    /// commits have been quick of late. What they came to has then been reported.
+    /// - Parameter beforehand: called once when it is as good as certain that they will be committed here.
+    /// - Returns: false when nothing was done: `push` them.
+    func commitNow(_ requests: [(lane: UInt32, work: Work)], beforehand: () -> Void = {}) -> Bool {
+        guard requests.count <= InlineGate.changesMax else { return false }
+        var changes: [ShardRequest] = []
+        for case (_, .request(let request)) in requests { changes.append(request) }
+        guard changes.count == requests.count, InlineGate.admits(changes), queue.claim(changes.lazy.map(\.lane)) else {
+            return false
+        }
+        let isDone: Bool = runner.commitNow(changes, queue, beforehand)
+        queue.release(rousing: isDone && runner.hasWorkLeft)
+        return isDone
+    }
 
     /// Hands over changes, each in the lane of its user.
     func push(_ requests: [(lane: UInt32, work: Work)]) { queue.push(requests) }
@@ -66,18 +83,24 @@ final class ServerShard: Sendable {
     }
 }
 
-/// The body of the shard's thread.
-private final class ShardRunner {
+/// What the shard's thread does.
+private final class ShardRunner: @unchecked Sendable {
+    // Belongs to the shard's thread; to another one between a `claim` of the queue and its `release`.
     private let store: any Store
     private var settings: ShardSettings
     private var limits: ServerLimits
     private let metrics: Metrics
     private let health: Health
     private let log: Log
-    private let report: @Sendable (ServerShard.Report) -> Void
+    private let report: @Sendable (ServerShard.Report, Bool) -> Void
     private var core: ShardCore?
+    private var gate: InlineGate
     /// Nanoseconds that the last commit took.
     private var commitNanoseconds: Int64 = 0
+    /// When the first decision of the group began.
+    private var groupBegun: Int64 = 0
+    /// The group is that of `commitNow`.
+    private var isHere: Bool = false
 
     /// Changes taken from the queue at once; the core says when a group is full.
     private static let takenAtOnce: Int = 4_096
@@ -88,7 +111,7 @@ private final class ShardRunner {
 
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
-        report: @escaping @Sendable (ServerShard.Report) -> Void
+        report: @escaping @Sendable (ServerShard.Report, Bool) -> Void
     ) {
         self.store = store
         self.settings = settings
@@ -97,6 +120,7 @@ private final class ShardRunner {
         self.health = health
         self.log = log
         self.report = report
+        gate = InlineGate(limits)
     }
 
     /// - Parameter opened: told once, after the first try, whether the store is open.
@@ -110,6 +134,24 @@ private final class ShardRunner {
         while let core: ShardCore, core.hasBacklog, commit(core) {}
     }
 
+    /// The same for changes that the caller has and nobody else waits for, on the caller's thread.
+    /// - Returns: false when that might take long, and nothing was done.
+    func commitNow(
+        _ changes: [ShardRequest], _ queue: FairQueue<ServerShard.Work>, _ beforehand: () -> Void
+    ) -> Bool {
+        guard gate.isOpen, health.isReady, let core: ShardCore else { return false }
+        beforehand()
+        guard core.beginCommit(of: changes) else { return false }
+        isHere = true
+        defer { isHere = false }
+        metrics.commitsInline.add()
+        take(changes.map { .request($0) }, queue)
+        return true
+    }
+
+    /// Whether the thread has to look after something that nobody hands it: a store to try again.
+    var hasWorkLeft: Bool { core?.hasBacklog == true || !health.isReady }
+
     /// Changes of one user in a group. Where the disk takes long, so many that deciding them takes no longer.
     private var share: Int { max(limits.changesPerUserTurn, Int(commitNanoseconds / Self.decisionNanoseconds)) }
 
@@ -117,9 +159,11 @@ private final class ShardRunner {
         for case .settings(let settings, let limits) in batch where core == nil {
             self.settings = settings
             self.limits = limits
+            gate = InlineGate(limits)
         }
         guard let core: ShardCore = core ?? openCore() else { return refuse(batch) }
         var requests: Int = 0
+        groupBegun = SystemClock.monotonic()
         var meter: CostMeter = .init(limits)
         for work: ServerShard.Work in batch {
             switch work {
@@ -146,6 +190,7 @@ private final class ShardRunner {
                 self.settings = settings
                 self.limits = limits
                 core.use(settings)
+                gate = InlineGate(limits)
                 meter = CostMeter(limits)
             }
         }
@@ -173,10 +218,13 @@ private final class ShardRunner {
     private func commit(_ core: ShardCore) -> Bool {
         let begin: Int64 = SystemClock.monotonic()
         let outcome: CommitOutcome = core.commit()
-        commitNanoseconds = SystemClock.monotonic() - begin
+        let end: Int64 = SystemClock.monotonic()
+        commitNanoseconds = end - begin
+        if outcome.appliedCount > 0 { gate.note(changes: outcome.appliedCount, nanoseconds: end - groupBegun) }
+        groupBegun = end
         count(outcome, microseconds: Int(commitNanoseconds / 1_000))
         metrics.bucketsLive.set(core.memory.buckets)
-        report(ServerShard.Report(outcome: outcome))
+        report(ServerShard.Report(outcome: outcome), isHere)
         return outcome.failure == nil
     }
 
@@ -238,7 +286,7 @@ private final class ShardRunner {
             case .settings: break
             }
         }
-        if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome)) }
+        if !outcome.isEmpty { report(ServerShard.Report(outcome: outcome), false) }
     }
 }
 

@@ -140,6 +140,7 @@ final class MutantWriter: MutantReader, StoreWriter {
 
     func beginReads() { inner.beginReads() }
     func endReads() { inner.endReads() }
+    func beginCommit() -> Bool { inner.beginCommit() }
 
     func commit(_ batch: WriteBatch) throws(StoreError) {
         switch mutation.mutant {

@@ -139,6 +139,10 @@ public struct ServerLimits: Sendable, Equatable {
     /// the number: close code 1013.
     public var readsQueuedMax: Int = 100_000
 
+    /// Microseconds, 0...1,000,000: while groups of changes have taken no longer than this on average, the network loop
+    /// commits a lone change itself instead of waking another thread for it (0020). 0 is never.
+    public var inlineCommitMicroseconds: Int = 500
+
     /// Changes of one commit, 1...100,000. More wait for the next.
     public var commitChangesMax: Int = 1_024
 

@@ -145,6 +145,9 @@ public enum ServerSettings {
         .integer(
             "commit-changes-max", \.limits.commitChangesMax, 1...100_000,
             "Changes of one commit; more wait for the next."),
+        .integer(
+            "inline-commit-microseconds", \.limits.inlineCommitMicroseconds, 0...largest,
+            "Mean time of commits up to which the network loop commits lone changes itself; 0 is never."),
         .bytes(
             "object-cache-bytes", \.limits.objectCacheBytes, mib...1_024 * gib,
             "Objects that are being edited, kept parsed in memory. Others are read when their next change comes."),

@@ -38,12 +38,14 @@ public final class Mailbox<Message: Sendable>: Sendable {
     init(bell: Bell) { self.bell = bell }
 
     /// Leaves one message. After the loop has ended nobody reads it any more.
-    public func post(_ message: Message) {
+    ///
+    /// - Parameter rings: false is for the loop's own thread, which empties the box itself in the same turn.
+    public func post(_ message: Message, rings: Bool = true) {
         let wasEmpty: Bool = waiting.withLock { waiting in
             waiting.append(message)
             return waiting.count == 1
         }
-        if wasEmpty { bell.ring() }
+        if wasEmpty && rings { bell.ring() }
     }
 
     /// Leaves several messages that are handled in one batch.

@@ -66,6 +66,9 @@ public final class Metrics: Sendable {
     // MARK: Store
 
     public let commits: Counter = .init("thicket_store_commits_total", "Groups of changes committed.")
+    public let commitsInline: Counter = .init(
+        "thicket_store_commits_inline_total",
+        "Groups that the network loop committed itself, without waking the shard's thread.")
     public let commitFailures: Counter = .init(
         "thicket_store_commit_failures_total", "Groups that could not be committed; their changes were answered 503.")
     public let commitSeconds: Histogram = .seconds(

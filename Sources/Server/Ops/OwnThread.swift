@@ -66,68 +66,46 @@ private func runThread(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawP
 
 /// A bounded row of values from any thread to one that waits for them.
 public final class WaitingRow<Element: Sendable>: @unchecked Sendable {
-    // `waiting` and `isClosed` are touched only with `mutex` held.
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t> = .allocate(capacity: 1)
-    private let filled: UnsafeMutablePointer<pthread_cond_t> = .allocate(capacity: 1)
+    // `waiting` and `isClosed` are touched only inside `monitor`.
+    private let monitor: Monitor = .init()
     private let bound: Int
     private var waiting: [Element] = []
     private var isClosed: Bool = false
 
     /// - Parameter bound: values kept at most; what comes on top is refused.
-    public init(bound: Int) {
-        self.bound = bound
-        pthread_mutex_init(mutex, nil)
-        var attributes: pthread_condattr_t = .init()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(filled, &attributes)
-        pthread_condattr_destroy(&attributes)
-    }
-
-    deinit {
-        pthread_cond_destroy(filled)
-        pthread_mutex_destroy(mutex)
-        filled.deallocate()
-        mutex.deallocate()
-    }
+    public init(bound: Int) { self.bound = bound }
 
     /// Adds one value. Never waits.
     /// - Returns: false when the row is full or closed.
     @discardableResult
     public func add(_ element: Element) -> Bool {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        guard !isClosed, waiting.count < bound else { return false }
-        waiting.append(element)
-        pthread_cond_signal(filled)
-        return true
+        monitor.locked {
+            guard !isClosed, waiting.count < bound else { return false }
+            waiting.append(element)
+            monitor.wakeOne()
+            return true
+        }
     }
 
     /// Nothing more will come; who waits gets what is there and then nothing.
     public func close() {
-        pthread_mutex_lock(mutex)
-        isClosed = true
-        pthread_cond_broadcast(filled)
-        pthread_mutex_unlock(mutex)
+        monitor.locked { isClosed = true }
+        monitor.wakeAll()
     }
+
+    /// Whether nothing is there and nothing will come.
+    public var isOver: Bool { monitor.locked { isClosed && waiting.isEmpty } }
 
     /// All that is there, waiting for the first until `deadline` on the clock that only goes forward (nil: without
     /// end). Empty when the time is over or the row is closed and empty.
     public func takeAll(until deadline: Duration? = nil) -> [Element] {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        while waiting.isEmpty, !isClosed {
-            if let deadline: Duration {
-                var time: timespec = .init(
-                    tv_sec: Int(deadline.components.seconds),
-                    tv_nsec: Int(deadline.components.attoseconds / 1_000_000_000))
-                if pthread_cond_timedwait(filled, mutex, &time) == ETIMEDOUT { break }
-            } else {
-                pthread_cond_wait(filled, mutex)
+        let end: Int64 = deadline?.nanoseconds ?? .max
+        return monitor.locked {
+            while waiting.isEmpty, !isClosed, end == .max || SystemClock.monotonic() < end {
+                monitor.wait(until: end)
             }
+            defer { waiting = [] }
+            return waiting
         }
-        let taken: [Element] = waiting
-        waiting = []
-        return taken
     }
 }

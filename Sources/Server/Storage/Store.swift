@@ -2,10 +2,10 @@ import ThicketProtocol
 
 /// Where a server keeps its buckets.
 ///
-/// Writers and readers belong to the thread that makes them. There is one writer at a time.
+/// Writers and readers belong to one thread at a time. There is one writer at a time.
 public protocol Store: AnyObject, Sendable {
     var identity: StoreIdentity { get }
-    /// The one writer; the thread that calls owns it.
+    /// The one writer.
     func makeWriter() throws(StoreError) -> any StoreWriter
     /// A reader for the calling thread.
     func makeReader() throws(StoreError) -> any StoreReader
@@ -82,8 +82,12 @@ public protocol StoreWriter: StoreReader {
     /// Reads from now on, until `commit` or `endReads`, cost less: they share one state of the store. Optional, and a
     /// reader that cannot do it reads as before.
     func beginReads()
-    /// Ends what `beginReads` began; `commit` does so too.
+    /// Ends what `beginReads` or `beginCommit` began; `commit` does so too.
     func endReads()
+    /// Makes sure that the next `commit` waits for nothing but the disk: takes what it needs now and holds it until
+    /// `commit` or `endReads`.
+    /// - Returns: false, and nothing is held, when it would have to wait for others or has old work to do first.
+    func beginCommit() -> Bool
     /// Writes the group in one transaction and returns when it is durable.
     /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` a
     ///   crash may still bring the batch back; a change sent again is then found by its ccid.)
@@ -97,6 +101,7 @@ public protocol StoreWriter: StoreReader {
 extension StoreWriter {
     public func beginReads() {}
     public func endReads() {}
+    public func beginCommit() -> Bool { true }
 }
 
 /// Plans background work over its own reader; the writer applies it between groups.

@@ -95,6 +95,9 @@ final class StoreDriver {
     }
 
     func commit() throws {
+        // Every other group as the loop commits it, with the lock taken beforehand.
+        if batch.changes.count % 2 == 1 { _ = writer.beginCommit() }
+        defer { writer.endReads() }
         try writer.commit(batch)
         batch.removeAll()
     }

@@ -113,6 +113,8 @@ final class TestShard {
     /// Sends changes as one group.
     @discardableResult
     func group(_ changes: [SubmittedChange]) throws -> [Answer] {
+        // Every other group as the loop commits it.
+        if ccidCount % 2 == 0 { _ = core.beginCommit(of: changes.map { .change($0) }) }
         for change: SubmittedChange in changes { core.receive(.change(change)) }
         lastOutcome = core.commit()
         return try lastOutcome.buckets.flatMap(\.events).map(Answer.init)

@@ -32,6 +32,8 @@ public final class TestServer: Sendable {
         config.listen = ListenAddress(host: "127.0.0.1", port: 0)
         config.readerThreads = 2
         config.drainTimeout = .seconds(5)
+        // However slow the machine: what may be committed by the loop is, so that both ways are tried everywhere.
+        config.limits.inlineCommitMicroseconds = 1_000_000
         configure(&config)
         let settings: ServerConfig = config
         let started: WaitingRow<Result<Started, Failure>> = .init(bound: 1)

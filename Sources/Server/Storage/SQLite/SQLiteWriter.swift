@@ -10,6 +10,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private var lastClientRow: Int64
     /// The log's pages when it was last asked to begin anew: tried again only when it has grown further.
     private var pagesAtRestart: Int = 0
+    /// The transaction that is open may write: `beginCommit` made it.
+    private var holdsWriteLock: Bool = false
     var settledIDs: SettledChangeIDs
 
     private static let clientRowsMax: Int = 20_000
@@ -37,14 +39,24 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     func endReads() {
+        holdsWriteLock = false
         guard database.isInTransaction else { return }
         do { try database.commit() } catch { database.rollback() }
     }
 
+    func beginCommit() -> Bool {
+        guard !database.isInTransaction, !isLogLong else { return false }
+        database.setBusyTimeout(milliseconds: 0)
+        defer { database.setBusyTimeout(milliseconds: store.settings.busyTimeoutMilliseconds) }
+        do { try database.begin(.immediate) } catch { return false }
+        holdsWriteLock = true
+        return true
+    }
+
     func commit(_ batch: WriteBatch) throws(StoreError) {
-        endReads()
+        if batch.isEmpty || !holdsWriteLock { endReads() }
         if batch.isEmpty { return }
-        restartLogIfLong()
+        if !holdsWriteLock { restartLogIfLong() }
         try writing("committing a group") { () throws(SQLiteError) in
             for change: ChangeRecord in batch.changes { try insert(change) }
             for entity: WriteBatch.EntityWrite in batch.entities {
@@ -76,7 +88,9 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     func writing(_ what: StaticString, _ body: () throws(SQLiteError) -> Void) throws(StoreError) {
         let clientRow: Int64 = lastClientRow
         do {
-            try database.begin(.immediate)
+            // A read that failed may have undone the transaction.
+            if !holdsWriteLock || !database.isInTransaction { try database.begin(.immediate) }
+            holdsWriteLock = false
             try body()
             try database.commit()
         } catch {
@@ -192,12 +206,14 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     /// The keeper has moved most pages by then. When readers hold the log (a backup may, for seconds) the writer goes
     /// on after a short wait, and tries again when it has grown by as much as the keeper begins at.
     func restartLogIfLong() {
-        let pages: Int = database.walPages
-        guard pages >= store.settings.restartPages, pages >= pagesAtRestart + store.settings.passivePages else {
-            return
-        }
-        pagesAtRestart = pages
+        guard isLogLong else { return }
+        pagesAtRestart = database.walPages
         restartLog()
+    }
+
+    private var isLogLong: Bool {
+        let pages: Int = database.walPages
+        return pages >= store.settings.restartPages && pages >= pagesAtRestart + store.settings.passivePages
     }
 
     /// After a failed write: a log that cannot grow has room again once its pages stand in the file, which may well have

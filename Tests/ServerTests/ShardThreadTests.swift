@@ -1,0 +1,231 @@
+import Synchronization
+import Testing
+import ThicketProtocol
+import ThicketSQLite
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// The shard's thread, and another one in its place.
+struct ShardThreadTests {
+    private typealias Work = (lane: UInt32, work: ServerShard.Work)
+
+    /// A shard's thread over a store, and what it reports.
+    private final class Shard {
+        let metrics: Metrics = .init()
+        let health: Health = .init()
+        let shard: ServerShard
+        private let seen: SeenReports = .init()
+        private var lastID: Int = 0
+        private var isFinished: Bool = false
+
+        init(_ store: any Store) {
+            var limits: ServerLimits = .init()
+            limits.inlineCommitMicroseconds = 1_000_000
+            let seen: SeenReports = self.seen
+            shard = ServerShard(
+                store: store, settings: ShardSettings(limits), limits: limits, metrics: metrics, health: health,
+                log: .silent
+            ) { report, isHere in seen.reports.withLock { $0.append((report.outcome, isHere)) } }
+            shard.awaitOpening()
+        }
+
+        deinit { finish() }
+
+        func finish() {
+            guard !isFinished else { return }
+            isFinished = true
+            shard.finish()
+        }
+
+        var reports: [(outcome: CommitOutcome, isHere: Bool)] { seen.reports.withLock { $0 } }
+        var settledCount: Int { reports.reduce(0) { $0 + $1.outcome.settled.count } }
+
+        /// A new object of a user, with a number that counts up as its ccid.
+        func change(user: UInt32 = 1) throws -> Work {
+            lastID += 1
+            let bucket: BucketID = try .init(
+                app: AppID("app"), user: UserID("user\(user)@example.com"), name: BucketName("notes"))
+            var submitted: SubmittedChange = .init(
+                origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: try ClientID("client"),
+                library: .other, canWrite: true,
+                request: ChangeRequest(
+                    key: "k\(lastID)", ccid: "\(lastID)", operation: .modify,
+                    diff: .value(["n": ["o": "+", "v": .string("\(lastID)")]])),
+                now: 1)
+            submitted.ticket.tenant = user
+            submitted.ticket.arrival = Int64(lastID)
+            return (user, .request(.change(submitted)))
+        }
+
+        /// Changes until the gate is open, and one that came through it.
+        func warmUp(users: UInt32 = 1) throws {
+            for user: UInt32 in 1...users {
+                for _ in 0..<10 {
+                    commitThere([try change(user: user)])
+                }
+            }
+            try commitHere()
+        }
+
+        /// Tries until the thread has gone to sleep.
+        func commitHere(user: UInt32 = 1) throws {
+            let work: [Work] = [try change(user: user)]
+            waitFor { shard.commitNow(work) ? true : nil }
+        }
+
+        /// Leaves it to the thread.
+        func commitThere(_ work: [Work]) {
+            let before: Int = settledCount
+            shard.push(work)
+            awaitReports(before + work.count)
+        }
+
+        func awaitReports(_ count: Int) { waitFor { settledCount == count ? true : nil } }
+    }
+
+    private final class SeenReports: Sendable {
+        let reports: Mutex<[(outcome: CommitOutcome, isHere: Bool)]> = .init([])
+    }
+
+    @Test("whoever commits, the thread or the caller: reports come in the order of the log, each change once")
+    func order() throws {
+        var random: SeededRandom = .init(seed: 20)
+        let shard: Shard = .init(MemoryStore())
+        try shard.warmUp(users: 3)
+        var sent: Int = shard.settledCount
+        for _ in 0..<300 {
+            let work: [Work] = try (0..<(1 + random.next() % 5)).map { _ in
+                try shard.change(user: 1 + UInt32(random.next() % 3))
+            }
+            sent += work.count
+            if random.next() % 3 == 0 || !shard.shard.commitNow(work) { shard.shard.push(work) }
+            if random.next() % 2 == 0 { shard.awaitReports(sent) }
+        }
+        shard.awaitReports(sent)
+        let reports: [(outcome: CommitOutcome, isHere: Bool)] = shard.reports
+        var last: [UInt32: Int64] = [:]
+        for ticket: ChangeTicket in reports.flatMap(\.outcome.settled) {
+            #expect(last[ticket.tenant] ?? 0 < ticket.arrival, "each user's in the order they came")
+            last[ticket.tenant] = ticket.arrival
+        }
+        let heads: [GlobalID] = reports.map { $0.outcome.buckets.compactMap(\.published).max() ?? 0 }
+        #expect(heads == heads.sorted() && Set(heads).count == heads.count)
+        #expect(heads.last == GlobalID(sent))
+        #expect(shard.metrics.commitsInline.value == reports.count(where: \.isHere))
+        #expect(shard.metrics.commitsInline.value > 1)
+    }
+
+    @Test("nobody takes the place of a thread that is at work, nor of one whose queue is closed")
+    func busy() throws {
+        let (holds, free): (WaitingRow<Bool>, WaitingRow<Bool>) = (.init(bound: 9), .init(bound: 9))
+        let isSlow: Flag = .init(false)
+        let shard: Shard = .init(
+            MemoryStore(faults: { _ in
+                if isSlow.value.load(ordering: .sequentiallyConsistent) {
+                    holds.add(true)
+                    _ = free.takeAll()
+                }
+                return .none
+            }))
+        try shard.warmUp()
+        isSlow.value.store(true, ordering: .sequentiallyConsistent)
+        shard.shard.push([try shard.change()])
+        _ = holds.takeAll()
+        #expect(!shard.shard.commitNow([try shard.change()]), "the thread is in its commit")
+        isSlow.value.store(false, ordering: .sequentiallyConsistent)
+        free.add(true)
+        try shard.commitHere()
+        shard.finish()
+        #expect(!shard.shard.commitNow([try shard.change()]))
+    }
+
+    @Test(
+        "a group that the caller could not commit is refused with 503, and the thread tries the store again by itself")
+    func failure() throws {
+        let fails: Flag = .init(false)
+        let shard: Shard = .init(
+            MemoryStore(faults: { _ in
+                fails.value.load(ordering: .sequentiallyConsistent) ? .fail(StoreError(.io, "sector")) : .none
+            }))
+        try shard.warmUp()
+        fails.value.store(true, ordering: .sequentiallyConsistent)
+        try shard.commitHere()
+        let last = try #require(shard.reports.last)
+        #expect(last.isHere && last.outcome.failure != nil && last.outcome.refusedCount == 1)
+        #expect(!shard.health.isReady && shard.metrics.commitFailures.value == 1)
+        #expect(!shard.shard.commitNow([try shard.change()]), "who waits for a failing store is the thread")
+        fails.value.store(false, ordering: .sequentiallyConsistent)
+        waitFor { shard.health.isReady ? true : nil }
+        // The failure dropped the bucket; the thread loads it again.
+        shard.commitThere([try shard.change()])
+        try shard.commitHere()
+        #expect(shard.reports.last?.outcome.appliedCount == 1)
+    }
+
+    @Test("while another process holds the file nobody but the thread waits for it")
+    func lockedFile() throws {
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let shard: Shard = .init(store)
+        try shard.warmUp()
+        let other: Database = try .init(path: store.path)
+        try other.begin(.immediate)
+        let before: Int = shard.metrics.commitsInline.value
+        for _ in 0..<20 { #expect(!shard.shard.commitNow([try shard.change()])) }
+        try other.commit()
+        try shard.commitHere()
+        #expect(shard.metrics.commitsInline.value == before + 1)
+    }
+
+    @Test("a bucket that is not in memory is loaded by the thread")
+    func coldBucket() throws {
+        let shard: Shard = .init(MemoryStore())
+        try shard.warmUp()
+        let other: Work = try shard.change(user: 2)
+        for _ in 0..<20 { #expect(!shard.shard.commitNow([other])) }
+        shard.commitThere([other])
+        try shard.commitHere(user: 2)
+    }
+
+    private final class Flag: Sendable {
+        let value: Atomic<Bool>
+        init(_ value: Bool) { self.value = .init(value) }
+    }
+}
+
+/// A place in a queue, taken by another thread for a moment.
+struct FairQueueTests {
+    private static func sleeper(_ queue: FairQueue<Int>, _ taken: WaitingRow<[Int]>) -> OwnThread {
+        OwnThread("sleeper") {
+            while let work: [Int] = queue.take(most: 10, share: 10, waitingSeconds: 60) { taken.add(work) }
+        }
+    }
+
+    @Test("it is given only while somebody sleeps there with nothing to do, and what comes meanwhile waits")
+    func claims() {
+        let (queue, taken): (FairQueue<Int>, WaitingRow<[Int]>) = (.init(), .init(bound: 100))
+        #expect(!queue.claim([1]), "nobody sleeps there")
+        let thread: OwnThread = Self.sleeper(queue, taken)
+        waitFor { queue.claim([1]) ? true : nil }
+        #expect(!queue.claim([1]), "it is taken")
+        queue.push([(1, 10)])
+        queue.push([(2, 20)])
+        #expect(taken.takeAll(until: OwnThread.steadyTime()).isEmpty)
+        queue.release(rousing: false)
+        #expect(taken.takeAll() == [[10, 20]])
+        waitFor { queue.claim([1]) ? true : nil }
+        queue.release(rousing: true)
+        #expect(taken.takeAll() == [[]], "roused for nothing")
+        queue.rest(1, until: SystemClock.monotonic() + 3_600_000_000_000)
+        waitFor { queue.claim([2]) ? true : nil }
+        queue.release(rousing: false)
+        #expect(!queue.claim([2, 1]), "one of them rests")
+        waitFor { queue.claim([2]) ? true : nil }
+        queue.close()
+        #expect(taken.takeAll(until: OwnThread.steadyTime()).isEmpty)
+        queue.release(rousing: false)
+        thread.join()
+        #expect(!queue.claim([2]), "it is closed")
+    }
+}
