@@ -46,15 +46,16 @@ struct ShardThreadTests {
             lastID += 1
             let bucket: BucketID = try .init(
                 app: AppID("app"), user: UserID("user\(user)@example.com"), name: BucketName("notes"))
-            var submitted: SubmittedChange = .init(
+            var ticket: ChangeTicket = .init()
+            ticket.tenant = user
+            ticket.arrival = Int64(lastID)
+            let diff: JSONDocument = try .init(parsing: Array(#"{"n":{"o":"+","v":"\#(lastID)"}}"#.utf8))
+            let submitted: SubmittedChange = .init(
                 origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: try ClientID("client"),
                 library: .other, canWrite: true,
                 request: ChangeRequest(
-                    key: "k\(lastID)", ccid: "\(lastID)", operation: .modify,
-                    diff: .value(["n": ["o": "+", "v": .string("\(lastID)")]])),
-                now: 1)
-            submitted.ticket.tenant = user
-            submitted.ticket.arrival = Int64(lastID)
+                    key: "k\(lastID)", ccid: "\(lastID)", operation: .modify, diff: .node(diff.root)),
+                now: 1, ticket: ticket)
             return (user, .request(.change(submitted)))
         }
 
