@@ -2,7 +2,8 @@ import Glibc
 import ThicketReplay
 
 /// From a key press on one machine to the screen of another: a file saved in a folder that `thicket mirror` keeps, until
-/// `thicket watch` has printed it. Three programs: the two and a server, all on this disk.
+/// `thicket watch` has printed it. Three programs: the two and a server, all on this disk. Each save makes the file
+/// another size, as typing does.
 func watchDelay(rounds: Int) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)
     let folder: String = server.process.folder
@@ -15,7 +16,8 @@ func watchDelay(rounds: Int) throws -> [Figure] {
         ["mirror", folder + "/notes", "notes"], environment: account + ["THICKET_HOME=\(folder)/one"])
     let watch: Tool = try Tool(["watch", "notes", "--json"], environment: account + ["THICKET_HOME=\(folder)/two"])
     func press(_ number: Int) throws -> Double {
-        let text: String = "{\"title\":\"A note\",\"pressed\":\(number)}"
+        let typed: String = String(repeating: "a", count: 1 + (number + 1) % 40)
+        let text: String = "{\"title\":\"\(typed)\",\"pressed\":\(number)}"
         let file: Int32 = open(folder + "/notes/page.json", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         guard file >= 0, write(file, text, text.utf8.count) == text.utf8.count else {
             throw BenchError("cannot write the file: errno \(errno)")

@@ -11,6 +11,8 @@ protocol FolderSignal: Sendable {
     /// Blocks until something may have changed, or until it is time to look anyway.
     /// - Returns: false after `stop`.
     func wait() -> Bool
+    /// Whether it is certain that whoever wrote the file of this name is done with it. From any thread.
+    func isWritten(_ name: String) -> Bool
     /// Ends the waiting, from any thread.
     func stop()
 }
@@ -35,17 +37,25 @@ final class PollingSignal: FolderSignal {
         close(pipeEnds.write)
     }
 
-    func wait() -> Bool { wait(besides: -1) }
+    func wait() -> Bool { wait(besides: -1) { true } }
 
-    /// Also until `descriptor` is readable.
-    func wait(besides descriptor: Int32) -> Bool {
+    /// Also until `descriptor` is readable and `look` finds that something happened.
+    func wait(besides descriptor: Int32, _ look: () -> Bool) -> Bool {
         var watched: [pollfd] = [
             pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0),
             pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
         ]
-        _ = poll(&watched, 2, milliseconds)
-        return !isStopped.load(ordering: .sequentiallyConsistent)
+        let end: Int64 = Clock.milliseconds() + Int64(milliseconds)
+        while !isStopped.load(ordering: .sequentiallyConsistent) {
+            let left: Int64 = end - Clock.milliseconds()
+            guard left > 0, poll(&watched, 2, Int32(clamping: left)) != 0 else { return true }
+            if watched[1].revents != 0, look() { return true }
+        }
+        return false
     }
+
+    /// Nobody tells.
+    func isWritten(_ name: String) -> Bool { false }
 
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
@@ -53,43 +63,6 @@ final class PollingSignal: FolderSignal {
         _ = write(pipeEnds.write, &byte, 1)
     }
 }
-
-#if os(Linux)
-    // Linux only: inotify; on Apple platforms: PollingSignal looks at regular times until FSEvents are behind the protocol.
-    /// The kernel tells; a look now and then besides, because network file systems do not tell everything.
-    final class InotifySignal: FolderSignal {
-        private let watch: Int32
-        private let timer: PollingSignal
-
-        /// nil when the kernel has no more watches, or the folder cannot be watched.
-        init?(folder: String, everyMilliseconds milliseconds: Int32) {
-            guard let timer: PollingSignal = PollingSignal(everyMilliseconds: milliseconds) else { return nil }
-            let opened: Int32 = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
-            guard opened >= 0 else { return nil }
-            let events: UInt32 =
-                UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_FROM) | UInt32(IN_MOVED_TO) | UInt32(IN_DELETE)
-                | UInt32(IN_CREATE) | UInt32(IN_DELETE_SELF) | UInt32(IN_MOVE_SELF)
-            guard inotify_add_watch(opened, folder, events) >= 0 else {
-                close(opened)
-                return nil
-            }
-            watch = opened
-            self.timer = timer
-        }
-
-        deinit { close(watch) }
-
-        func wait() -> Bool {
-            let goesOn: Bool = timer.wait(besides: watch)
-            // What happened does not matter: the folder is looked at as a whole.
-            var bytes: [UInt8] = .init(repeating: 0, count: 1 << 14)
-            while read(watch, &bytes, bytes.count) > 0 {}
-            return goesOn
-        }
-
-        func stop() { timer.stop() }
-    }
-#endif
 
 enum FolderSignals {
     /// Milliseconds between looks at a folder of which the kernel tells, and of which it does not.

@@ -9,6 +9,8 @@ actor Mirror {
     private var state: MirrorState
     /// The folder is looked at once and the command ends: nothing is left for later.
     private let isOnce: Bool
+    /// Knows of files that are surely complete; nil: nobody does.
+    private let signal: (any FolderSignal)?
     /// When each file was as its base says; what has the same stamp need not be read.
     private var stamps: [String: Files.Stamp] = [:]
     /// When a file was first seen to be missing, in milliseconds.
@@ -19,16 +21,20 @@ actor Mirror {
 
     /// Milliseconds that a file must be gone before it counts as deleted: editors remove and write again.
     private static let graceMilliseconds: Int64 = 700
-    /// Nanoseconds that a file must be at rest before it is read: it may be half written.
+    /// Nanoseconds that a file must be at rest before it is read, if nobody tells that it is complete: it may be half
+    /// written. An empty one in any case: some programs empty a file first and then open it again.
     private static let restNanoseconds: Int64 = 150_000_000
     /// Steps about one key in one round; more means that somebody writes all the time, and the next round goes on.
     private static let stepsMax: Int = 8
 
-    init(directory: String, open: OpenBucket, state: MirrorState, isOnce: Bool) {
+    init(
+        directory: String, open: OpenBucket, state: MirrorState, isOnce: Bool, signal: (any FolderSignal)? = nil
+    ) {
         self.directory = directory
         self.open = open
         self.state = state
         self.isOnce = isOnce
+        self.signal = signal
     }
 
     var fileCount: Int { state.keys.count }
@@ -140,6 +146,7 @@ actor Mirror {
 
     private func isBeingWritten(_ name: FileName) -> Bool {
         guard !isOnce, let stamp: Files.Stamp = Files.stamp(path(name.name)) else { return false }
+        if stamp.size > 0, signal?.isWritten(name.name) ?? false { return false }
         return (0..<Mirror.restNanoseconds).contains(Clock.fileTime() - stamp.written)
             && state[name.key].map { Int64($0.bytes.count) != stamp.size } ?? true
     }

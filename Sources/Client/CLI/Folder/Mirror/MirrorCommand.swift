@@ -17,7 +17,8 @@ enum MirrorCommand {
         // What the mirror remembers must never be newer than its copy of the bucket, not even after a loss of power.
         let open: OpenBucket = try await self.open(account, name, state)
         let isOnce: Bool = call.flag("once")
-        let mirror: Mirror = Mirror(directory: directory, open: open, state: state, isOnce: isOnce)
+        let signal: (any FolderSignal)? = isOnce ? nil : FolderSignals.best(folder: directory)
+        let mirror: Mirror = Mirror(directory: directory, open: open, state: state, isOnce: isOnce, signal: signal)
         let inbox: MirrorInbox = MirrorInbox()
         let events: AsyncStream<BucketEvent> = await open.bucket.changes
         try await mirror.resume()
@@ -28,7 +29,8 @@ enum MirrorCommand {
         if isOnce {
             try await once(mirror, open, events, inbox, directory)
         } else {
-            try await forever(mirror, open, events, inbox, directory)
+            guard let signal else { throw Failure("the system gives no more pipes: \(Files.reason())") }
+            try await forever(mirror, open, events, inbox, directory, signal)
         }
         await open.close()
         if isOnce, await mirror.problems > 0 { throw Failure("some files were left alone: see above") }
@@ -64,11 +66,8 @@ enum MirrorCommand {
 
     private static func forever(
         _ mirror: Mirror, _ open: OpenBucket, _ events: AsyncStream<BucketEvent>, _ inbox: MirrorInbox,
-        _ directory: String
+        _ directory: String, _ signal: any FolderSignal
     ) async throws(Failure) {
-        guard let signal: any FolderSignal = FolderSignals.best(folder: directory) else {
-            throw Failure("the system gives no more pipes: \(Files.reason())")
-        }
         let changes: AsyncStream<Void> = FolderSignals.changes(signal)
         let interrupts: AsyncStream<Int32> = Interrupts.stream()
         let statuses: AsyncStream<SyncStatus> = await open.session.status

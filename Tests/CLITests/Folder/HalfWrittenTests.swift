@@ -1,0 +1,124 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketProcesses
+import ThicketProtocol
+
+@testable import ThicketCLI
+
+/// Files that are being saved while the mirror looks.
+@Suite("thicket mirror: files that are being written")
+struct HalfWrittenTests {
+    private let folder: TemporaryFolder = .init("half")
+
+    /// Says of every file what it is told to.
+    private final class Teller: FolderSignal {
+        private let knows: Bool
+        init(knows: Bool) { self.knows = knows }
+        func wait() -> Bool { false }
+        func isWritten(_ name: String) -> Bool { knows }
+        func stop() {}
+    }
+
+    private func mirror(_ signal: any FolderSignal) async throws -> (Mirror, Bucket) {
+        var options: SessionOptions = .init()
+        options.startsOnline = false
+        let session: Session = try await Thicket.connect(
+            server: "http://127.0.0.1:9", app: "app", token: "token", options: options)
+        let bucket: Bucket = try await session.bucket("notes")
+        let open: OpenBucket = .init(
+            session: session, bucket: bucket, name: "notes", server: "http://127.0.0.1:9", timeout: .seconds(10),
+            isKept: true)
+        let state: MirrorState = try .init(
+            directory: folder.path, server: open.server, app: "app", bucket: open.name)
+        let mirror: Mirror = .init(
+            directory: folder.path, open: open, state: state, isOnce: false, signal: signal)
+        try await mirror.markComplete()
+        return (mirror, bucket)
+    }
+
+    @Test("a file that was closed is sent at once, whatever its size was before")
+    func closed() async throws {
+        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: true))
+        for text: String in ["a", "ab", "abc", "b"] {
+            try Files.replace(folder.path + "/page.txt", Array(text.utf8), mode: 0o644)
+            let again: Int64? = try await mirror.round(nil).again
+            #expect(again == nil)
+            #expect(try await bucket.get("page.txt")?["text"] == .string(text))
+        }
+    }
+
+    @Test("an empty file waits until it is at rest, closed or not")
+    func emptied() async throws {
+        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: true))
+        try Files.replace(folder.path + "/page.txt", Array("a".utf8), mode: 0o644)
+        _ = try await mirror.round(nil)
+        try Files.replace(folder.path + "/page.txt", [], mode: 0o644)
+        // A slow machine may look late: then the file is at rest, and the look says nothing.
+        let again: Int64? = try await mirror.round(nil).again
+        let text: String? = try await bucket.get("page.txt")?["text"]?.stringValue
+        #expect((again == nil) == (text == ""))
+    }
+
+    #if os(Linux)
+        /// One event as the kernel writes it.
+        private func event(_ mask: Int, _ name: String = "") -> [UInt8] {
+            let length: Int = name.isEmpty ? 0 : (name.utf8.count / 16 + 1) * 16
+            var bytes: [UInt8] = []
+            for word: UInt32 in [1, UInt32(mask), 0, UInt32(length)] {
+                withUnsafeBytes(of: word) { bytes.append(contentsOf: $0) }
+            }
+            return bytes + Array(name.utf8) + Array(repeating: 0, count: length - name.utf8.count)
+        }
+
+        @Test("a file is written when it was closed or moved in, and no more when somebody begins again")
+        func events() {
+            var files: WrittenFiles = .init()
+            let create: Int = Int(IN_CREATE)
+            let modify: Int = Int(IN_MODIFY)
+            let close: Int = Int(IN_CLOSE_WRITE)
+            let cases: [(mask: Int, name: String, isWritten: Bool, isNews: Bool)] = [
+                (create, "a", false, true), (modify, "a", false, false), (close, "a", true, true),
+                (modify, "a", false, false), (close, "a", true, true), (Int(IN_DELETE), "a", false, true),
+                (Int(IN_MOVED_TO), "a name of 16 byt", true, true),
+                (Int(IN_MOVED_FROM), "a name of 16 byt", false, true),
+                (close, "b", true, true), (Int(IN_Q_OVERFLOW), "b", false, true),
+            ]
+            for (number, row): (Int, (mask: Int, name: String, isWritten: Bool, isNews: Bool)) in cases.enumerated() {
+                #expect(files.take(event(row.mask, row.name)[...]) == row.isNews, "\(number)")
+                #expect(files.contains(row.name) == row.isWritten, "\(number)")
+            }
+            // Several at once count together; a piece of one counts for nothing.
+            #expect(files.take((event(modify, "c") + event(close, "c"))[...]) == true)
+            #expect(files.contains("c"))
+            #expect(files.take(event(close, "d").dropLast()) == false)
+            #expect(!files.contains("d"))
+            #expect(!files.contains("e\u{301}"))
+            #expect(files.take(event(close, "\u{e9}")[...]) == true)
+            #expect(!files.contains("e\u{301}"))
+            for number: Int in 0...WrittenFiles.namesMax { _ = files.take(event(close, "n\(number)")[...]) }
+            #expect(!files.contains("n0"))
+            #expect(files.contains("n\(WrittenFiles.namesMax)"))
+        }
+
+        @Test("the kernel tells when a file is closed, and that it is being written until then")
+        func kernel() throws {
+            let signal: InotifySignal = try #require(.init(folder: folder.path, everyMilliseconds: 60_000))
+            let file: Int32 = open(folder.path + "/page.txt", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            #expect(write(file, "half", 4) == 4)
+            #expect(signal.wait())
+            #expect(!signal.isWritten("page.txt"))
+            close(file)
+            // What the kernel has told and nobody has read counts for nothing.
+            #expect(!signal.isWritten("page.txt"))
+            #expect(signal.wait())
+            #expect(signal.isWritten("page.txt"))
+            try Files.replace(folder.path + "/page.txt", Array("whole".utf8), mode: 0o600)
+            #expect(!signal.isWritten("page.txt"))
+            #expect(signal.wait())
+            #expect(signal.isWritten("page.txt"))
+            signal.stop()
+            #expect(!signal.wait())
+        }
+    #endif
+}
