@@ -45,6 +45,13 @@ public final class Statement {
         return self
     }
 
+    /// Binds a blob; the bytes are copied.
+    @discardableResult
+    public func bind(_ place: Int32, _ bytes: ArraySlice<UInt8>) -> Statement {
+        bytes.withUnsafeBytes { note(bindBlob(place, $0, Self.copied)) }
+        return self
+    }
+
     @discardableResult
     public func bind(_ place: Int32, _ bytes: [UInt8]?) -> Statement {
         if let bytes: [UInt8] { return bind(place, bytes) }

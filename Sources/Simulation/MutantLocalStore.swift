@@ -17,6 +17,9 @@ final class MutantLocalStore: LocalStore {
     func setNote(_ name: String, to value: String) throws(ClientError) { try inner.setNote(name, to: value) }
     func buckets() throws(ClientError) -> [BucketRecord] { try inner.buckets() }
     func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord? { try inner.entity(address) }
+    func known(_ bucket: BucketName, among keys: [EntityKey]) throws(ClientError) -> Set<EntityKey> {
+        try inner.known(bucket, among: keys)
+    }
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
         try inner.liveKeys(bucket, after: after, limit: limit)
     }

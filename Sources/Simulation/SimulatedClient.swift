@@ -29,8 +29,13 @@ final class SimulatedClient: Peer {
         options.indexPageObjects = 1 + number % 3
         if number == 2 { options.changesInFlightMax = 1 }
         let kept: any LocalStore = world.scenario.mutant.map { MutantLocalStore(storage.store, $0) } ?? storage.store
-        return try SyncMachine(options: options, store: kept, random: world.random.split())
+        var machine: SyncMachine = try SyncMachine(options: options, store: kept, random: world.random.split())
+        if !follows(number) { machine.heardBuckets = [] }
+        return machine
     }
+
+    /// Some have an editor open that follows the events; of the others' objects nobody is told.
+    private static func follows(_ number: Int) -> Bool { number % 2 == 0 }
 
     func begin() {
         for bucket: BucketName in world.names.buckets {
@@ -159,7 +164,9 @@ final class SimulatedClient: Peer {
         inbox = []
         for text: [UInt8] in texts { link?.heard(text) }
         let now: Int64 = world.milliseconds
-        turn { (machine) in machine.received(texts, now: now) }
+        let batch: ServerBatch = ServerBatch(texts)
+        perform(machine.ahead(of: batch, now: now))
+        turn { (machine) in machine.received(batch, now: now) }
     }
 
     override func linkClosed(code: UInt16?, _ detail: String) {
@@ -206,7 +213,9 @@ final class SimulatedClient: Peer {
     }
 
     /// What an editor shows under a key.
-    func display(_ bucket: BucketName, _ key: EntityKey) -> JSONObject? { shown[bucket]?[key] }
+    func display(_ bucket: BucketName, _ key: EntityKey) -> JSONObject? {
+        Self.follows(number) ? shown[bucket]?[key] : object(bucket, key)
+    }
 
     func object(_ bucket: BucketName, _ key: EntityKey) -> JSONObject? { (try? machine.object(bucket, key)) ?? nil }
 

@@ -55,10 +55,12 @@ package actor SyncEngine {
     ) throws(ClientError) {
         guard core == nil else { return }
         let store: any LocalStore = try makeStore()
-        let machine: SyncMachine
+        var machine: SyncMachine
         do {
             try Self.claim(store, options.app)
             machine = try SyncMachine(options: options, store: store, random: SystemRandomNumberGenerator())
+            // Nobody listens yet.
+            machine.heardBuckets = []
         } catch {
             store.close()
             throw error
@@ -154,7 +156,10 @@ package actor SyncEngine {
         texts = []
         traffic.messagesReceived += Int64(batch.count)
         traffic.bytesReceived += batch.reduce(0) { $0 + Int64($1.count) }
-        feed { machine, now in machine.received(batch, now: now) }
+        let read: ServerBatch = ServerBatch(batch)
+        feed { machine, now in machine.ahead(of: read, now: now) }
+        core?.transport.flush()
+        feed { machine, now in machine.received(read, now: now) }
     }
 
     private func feed(_ body: (inout SyncMachine, Int64) -> [SyncAction]) {
@@ -210,6 +215,7 @@ package actor SyncEngine {
     package func listen(_ bucket: BucketName, _ continuation: AsyncStream<BucketEvent>.Continuation) {
         guard core != nil else { return continuation.finish() }
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
+        core?.machine.heardBuckets?.insert(bucket)
     }
 
     package func listenStatus(_ continuation: AsyncStream<SyncStatus>.Continuation) {

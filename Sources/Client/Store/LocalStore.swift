@@ -32,15 +32,43 @@ package struct EntityWrite: Sendable {
     }
 }
 
+/// An object that a store has no record of, as an index brings it: there, and without edits.
+package struct NewObject: Sendable {
+    package let address: EntityAddress
+    package let version: Version
+    package let walk: Int64
+    /// A JSON object, as it came.
+    package let body: JSONFragment
+
+    package init(_ address: EntityAddress, version: Version, walk: Int64, body: JSONFragment) {
+        self.address = address
+        self.version = version
+        self.walk = walk
+        self.body = body
+    }
+
+    /// The same as a record.
+    ///
+    /// - Throws: `misfit` when the body is no object, against the promise.
+    package func record() throws(ClientError) -> EntityRecord {
+        guard let object: JSONObject = body.object else {
+            throw ClientError(.misfit, "an index lists what is no object")
+        }
+        return EntityRecord(ghost: Ghost(version: version, object: object), isLive: true, walk: walk)
+    }
+}
+
 /// Everything one turn wants kept, as one transaction.
 package struct LocalBatch: Sendable {
+    /// Objects the store has no record of, none of which is in `entities`.
+    package var arrivals: [NewObject] = []
     package var entities: [EntityWrite] = []
     package var buckets: [BucketRecord] = []
     /// It has to be on the disk, and survive a loss of power, when `commit` returns: a change in it is sent next, and
     /// would be made a second time, under another name, if its record were lost.
     package var isOnDisk: Bool = false
     package init() {}
-    package var isEmpty: Bool { entities.isEmpty && buckets.isEmpty }
+    package var isEmpty: Bool { arrivals.isEmpty && entities.isEmpty && buckets.isEmpty }
 }
 
 /// An object with something unconfirmed, in short.
@@ -76,6 +104,8 @@ package protocol LocalStore: AnyObject {
     func buckets() throws(ClientError) -> [BucketRecord]
     /// nil when nothing is kept under that key.
     func entity(_ address: EntityAddress) throws(ClientError) -> EntityRecord?
+    /// Which of these have a record.
+    func known(_ bucket: BucketName, among keys: [EntityKey]) throws(ClientError) -> Set<EntityKey>
     /// Keys of objects the app sees, in byte order, behind `after`, at most `limit`.
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey]
     /// Objects whose `edits` are not empty, in byte order of their keys.

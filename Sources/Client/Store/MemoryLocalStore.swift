@@ -30,6 +30,9 @@ package final class MemoryLocalStore: LocalStore {
 
     package func buckets() -> [BucketRecord] { bucketRecords.values.sorted { $0.name < $1.name } }
     package func entity(_ address: EntityAddress) -> EntityRecord? { entities[address.bucket]?[address.key] }
+    package func known(_ bucket: BucketName, among keys: [EntityKey]) -> Set<EntityKey> {
+        Set(keys.filter { entities[bucket]?[$0] != nil })
+    }
 
     package func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) -> [EntityKey] {
         let keys: [EntityKey] = keys(bucket) { $0.isLive }
@@ -57,6 +60,10 @@ package final class MemoryLocalStore: LocalStore {
         newest = batch.entities
         if batch.isOnDisk { commitsOnDisk += 1 }
         for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
+        for object: NewObject in batch.arrivals {
+            assert(entities[object.address.bucket]?[object.address.key] == nil, "a new object is known")
+            entities[object.address.bucket, default: [:]][object.address.key] = try object.record()
+        }
         for write: EntityWrite in batch.entities {
             var kept: EntityRecord = entities[write.address.bucket]?[write.address.key] ?? EntityRecord()
             let record: EntityRecord = replayed(write, kept) ?? write.record

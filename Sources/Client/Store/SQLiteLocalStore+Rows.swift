@@ -49,6 +49,27 @@ struct EntityRow {
     }
 }
 
+/// Where an object's rows stand; `id` is nil when that must be looked up first.
+struct EntityPlace {
+    let bucket: Int64
+    var id: Int64?
+}
+
+/// Numbers of the rows of objects that were read: what is read is often written next. A row keeps its number for ever.
+struct EntityRows {
+    private var ids: [EntityAddress: Int64] = [:]
+
+    /// Numbers held; forgotten all at once when there are more.
+    private static let idsMax: Int = 2_048
+
+    subscript(address: EntityAddress) -> Int64? { ids[address] }
+
+    mutating func note(_ id: Int64, _ address: EntityAddress) {
+        if ids.count >= Self.idsMax { ids.removeAll(keepingCapacity: true) }
+        ids[address] = id
+    }
+}
+
 /// How records become rows.
 extension SQLiteLocalStore {
     static func write(_ record: BucketRecord, to database: Database) throws(SQLiteError) -> Int64 {
@@ -68,24 +89,48 @@ extension SQLiteLocalStore {
         return id
     }
 
+    /// Writes objects of which there is no record. One that is there after all fails the transaction.
+    static func insert(
+        _ objects: [NewObject], _ rows: [BucketName: Int64], to database: Database
+    ) throws(SQLiteError) {
+        guard !objects.isEmpty else { return }
+        let entity: Statement = try database.statement(
+            "INSERT INTO entity (bucket, key, version, is_there, is_live, walk) VALUES (?1, ?2, ?3, 1, 1, ?4)")
+        let ghost: Statement = try database.statement("INSERT INTO ghost (id, object) VALUES (?1, ?2)")
+        for object: NewObject in objects {
+            guard let bucket: Int64 = rows[object.address.bucket] else { throw SQLiteError.unknownBucket }
+            try entity.bind(1, bucket).bind(2, object.address.key.text).bind(3, object.version).bind(4, object.walk)
+                .run()
+            ghost.bind(1, database.lastInsertRow)
+            if case .node(let node) = object.body {
+                ghost.bind(2, node.rawBytes)
+            } else {
+                ghost.bind(2, object.body.bytes)
+            }
+            try ghost.run()
+        }
+    }
+
     static func write(
-        _ change: EntityWrite, bucket: Int64, to database: Database, _ journal: StoreJournal
+        _ change: EntityWrite, at place: EntityPlace, to database: Database, _ journal: StoreJournal
     ) throws(SQLiteError) {
         let (record, parts): (EntityRecord, EntityParts) = (change.record, change.parts)
         // A step of the ghost carries its version along: the object's own row stays as it is.
         var steps: [GhostStep]? = parts.contains(.ghost) ? change.ghostSteps : nil
-        var id: Int64?
-        if parts == .edits || steps != nil {
-            id = try database.statement("SELECT id FROM entity WHERE bucket = ?1 AND key = ?2")
-                .bind(1, bucket).bind(2, change.address.key.text).first { $0.integer(0) }
+        var place: EntityPlace = place
+        if place.id == nil, parts == .edits || steps != nil {
+            place.id = try database.statement("SELECT id FROM entity WHERE bucket = ?1 AND key = ?2")
+                .bind(1, place.bucket).bind(2, change.address.key.text).first { $0.integer(0) }
         }
-        if let told: [GhostStep] = steps, let id, try !journal.append(told, of: record.ghost, id) { steps = nil }
-        if id == nil { steps = nil }
+        if let told: [GhostStep] = steps, let id: Int64 = place.id, try !journal.append(told, of: record.ghost, id) {
+            steps = nil
+        }
+        if place.id == nil { steps = nil }
         let isWhole: Bool = parts.contains(.ghost) && steps == nil
-        if id == nil || isWhole || parts.contains(.marks) {
-            id = try mark(record, bucket: bucket, key: change.address.key, in: database)
+        if place.id == nil || isWhole || parts.contains(.marks) {
+            place.id = try mark(record, at: place, key: change.address.key, in: database)
         }
-        guard let id else { throw SQLiteError.unknownBucket }
+        guard let id: Int64 = place.id else { throw SQLiteError.unknownBucket }
         if isWhole { try journal.wroteGhost(bytes: try write(record.ghost, id, to: database), id) }
         guard parts.contains(.edits) else { return }
         if let told: [ObjectDiff] = change.laterSteps, try journal.append(told, id) { return }
@@ -94,15 +139,23 @@ extension SQLiteLocalStore {
 
     /// Writes the object's own row; returns its number.
     private static func mark(
-        _ record: EntityRecord, bucket: Int64, key: EntityKey, in database: Database
+        _ record: EntityRecord, at place: EntityPlace, key: EntityKey, in database: Database
     ) throws(SQLiteError) -> Int64? {
+        if let id: Int64 = place.id {
+            try database.statement(
+                "UPDATE entity SET version = ?2, is_there = ?3, is_live = ?4, walk = ?5 WHERE id = ?1"
+            )
+            .bind(1, id).bind(2, record.ghost.version).bind(3, record.ghost.object == nil ? 0 : 1)
+            .bind(4, record.isLive ? 1 : 0).bind(5, record.walk).run()
+            return id
+        }
         let change: String = """
             INSERT INTO entity (bucket, key, version, is_there, is_live, walk) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (bucket, key) DO UPDATE SET version = ?3, is_there = ?4, is_live = ?5, walk = ?6
             RETURNING id
             """
         let statement: Statement = try database.statement(change)
-        statement.bind(1, bucket).bind(2, key.text).bind(3, record.ghost.version)
+        statement.bind(1, place.bucket).bind(2, key.text).bind(3, record.ghost.version)
         statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.walk)
         return try statement.first { $0.integer(0) }
     }

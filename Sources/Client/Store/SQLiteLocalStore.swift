@@ -16,6 +16,7 @@ package final class SQLiteLocalStore: LocalStore {
     private var database: Database?
     private var journal: StoreJournal?
     private var bucketRows: [BucketName: Int64] = [:]
+    private var entityRows: EntityRows = EntityRows()
     private let durability: StoreDurability
 
     /// The layout below. A newer one is refused, never guessed at; an older one is brought up to it.
@@ -27,6 +28,10 @@ package final class SQLiteLocalStore: LocalStore {
     /// would do little else.
     private static let logPagesMax: Int = 4_096
 
+    /// How long a program that looks into the file with SQLite itself is waited for. Sessions keep each other out by the
+    /// lock.
+    private static let strangerMilliseconds: Int32 = 500
+
     /// - Parameter vfs: a file system registered with SQLite, for tests; nil for the usual one.
     /// - Throws: `storeInUse`, `store`.
     package init(path: String, durability: StoreDurability = .program, vfs: String? = nil) throws(ClientError) {
@@ -37,14 +42,18 @@ package final class SQLiteLocalStore: LocalStore {
         guard problem == 0 else {
             throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(problem)))")
         }
-        database = try Self.guarded { () throws(SQLiteError) in
-            let database: Database = try Database(path: path, vfs: vfs)
+        do throws(SQLiteError) {
+            let database: Database = try Database(
+                path: path, busyTimeoutMilliseconds: Self.strangerMilliseconds, vfs: vfs)
             // Nobody else may have the file: its locks need not be taken anew with each statement.
             try database.execute("PRAGMA locking_mode=EXCLUSIVE")
             try database.execute("PRAGMA journal_mode=WAL")
             try database.execute("PRAGMA wal_autocheckpoint=\(Self.logPagesMax)")
             try database.execute("PRAGMA synchronous=\(durability == .power ? "FULL" : "NORMAL")")
-            return database
+            self.database = database
+        } catch {
+            guard error.isBusy else { throw Self.told(error) }
+            throw ClientError(.storeInUse, "another program has this store's file open (\(path))")
         }
         try prepare()
         try sql { (database) throws(SQLiteError) in
@@ -188,7 +197,23 @@ package final class SQLiteLocalStore: LocalStore {
             return try database.statement(query).bind(1, bucket).bind(2, address.key.text).first { EntityRow($0) }
         }
         guard let found, let journal else { return nil }
+        entityRows.note(found.id, address)
         return try journal.read(found.id, over: try found.record())
+    }
+
+    package func known(_ bucket: BucketName, among keys: [EntityKey]) throws(ClientError) -> Set<EntityKey> {
+        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        return try sql { (database) throws(SQLiteError) in
+            var known: Set<EntityKey> = []
+            let statement: Statement = try database.statement("SELECT 1 FROM entity WHERE bucket = ?1 AND key = ?2")
+                .bind(1, row)
+            defer { statement.reset() }
+            for key: EntityKey in keys {
+                if try statement.bind(2, key.text).step() { known.insert(key) }
+                statement.reset()
+            }
+            return known
+        }
     }
 
     package func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
@@ -251,6 +276,7 @@ package final class SQLiteLocalStore: LocalStore {
 
     package func commit(_ batch: LocalBatch) throws(ClientError) {
         var rows: [BucketName: Int64] = bucketRows
+        let known: EntityRows = entityRows
         let isFlushed: Bool = batch.isOnDisk && durability == .program
         // A flush of the log takes everything before it along (https://sqlite.org/pragma.html#pragma_synchronous).
         if isFlushed { try setSynchronous("FULL") }
@@ -262,9 +288,11 @@ package final class SQLiteLocalStore: LocalStore {
                     for record: BucketRecord in batch.buckets {
                         rows[record.name] = try Self.write(record, to: database)
                     }
+                    try Self.insert(batch.arrivals, rows, to: database)
                     for change: EntityWrite in batch.entities {
                         guard let bucket: Int64 = rows[change.address.bucket] else { throw SQLiteError.unknownBucket }
-                        try Self.write(change, bucket: bucket, to: database, journal)
+                        let place: EntityPlace = EntityPlace(bucket: bucket, id: known[change.address])
+                        try Self.write(change, at: place, to: database, journal)
                     }
                 }
             }

@@ -57,6 +57,10 @@ struct Channel {
     var catchUp: CatchUp = CatchUp()
     /// Why the server does not open this bucket.
     var unavailable: ClientError?
+    /// The walk that ended on this connection, until the changes since it began are here.
+    var walked: IndexWalk?
+    /// Where the page begins that was asked for before the one in front of it was kept; nil: none was.
+    var askedAhead: String?
     /// Milliseconds on the machine's clock when an unanswered `init`, `i` or `cv` makes the connection suspect.
     var answerDue: Int64?
     var inFlight: [EntityKey: Flight] = [:]
@@ -103,6 +107,8 @@ struct Channel {
         phase = .closed
         catchUp = CatchUp()
         unavailable = nil
+        walked = nil
+        askedAhead = nil
         answerDue = nil
         inFlight.removeAll(keepingCapacity: true)
         bytesInFlight = 0

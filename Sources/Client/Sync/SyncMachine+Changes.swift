@@ -236,6 +236,7 @@ extension SyncMachine {
         }
         put(number, key, entity, parts, ghostStep: outcome.step)
         queue(number, key, entity.record.edits)
+        guard isHeard(channels[number].record.name) else { return revision += 1 }
         let before: JSONObject? = outcome.before
         guard before != entity.local else { return }
         // What editors follow must lead exactly to what is there.

@@ -1,6 +1,6 @@
 package import ThicketProtocol
 
-/// Opening buckets, reading their index, catching up.
+/// Opening buckets, catching up.
 extension SyncMachine {
     /// Syncs a bucket from now on. Nothing happens when it is open already.
     ///
@@ -80,101 +80,6 @@ extension SyncMachine {
         }
     }
 
-    // MARK: - Index
-
-    /// Starts reading the whole index. Ghosts stay; what the index does not list will be gone at its end.
-    mutating func beginWalk(_ number: Int) {
-        channels[number].record.walksStarted += 1
-        channels[number].record.walk = IndexWalk(id: channels[number].record.walksStarted)
-        channels[number].needsWalk = false
-        touchChannel(number)
-    }
-
-    /// Reads the index anew on this connection: at once, or after a pause when the last reading brought nothing.
-    mutating func walkAgain(_ number: Int) {
-        beginWalk(number)
-        channels[number].phase = .walking
-        channels[number].answerDue = nil
-        channels[number].fruitlessWalks += 1
-        if channels[number].fruitlessWalks > 1 {
-            channels[number].resumeAt = now + channels[number].retry.next(random.next())
-        } else {
-            channels[number].resumeAt = nil
-            requestPage(number)
-        }
-    }
-
-    private mutating func requestPage(_ number: Int) {
-        channels[number].answerDue = now + SyncLimits.answerMilliseconds
-        let mark: String? = channels[number].record.walk?.mark
-        send(Messages.onChannel(number, Messages.index(mark: mark, limit: options.indexPageObjects)))
-    }
-
-    mutating func received(page: IndexedPage, on number: Int) throws(ClientError) {
-        guard channels[number].phase == .walking, var walk: IndexWalk = channels[number].record.walk else { return }
-        channels[number].answerDue = nil
-        if walk.current == nil { walk.current = page.current }
-        walk.objectsRead += Int64(page.objects.count)
-        if let total: Int64 = page.total { walk.objectsTotal = total }
-        let isStuck: Bool = page.mark != nil && page.mark == walk.mark
-        walk.mark = page.mark
-        channels[number].record.walk = walk
-        touchChannel(number)
-        for object: IndexedObject in page.objects { try indexed(object, walk: walk.id, on: number) }
-        if isStuck { return hangUp("the index does not move on") }
-        if page.mark != nil { return requestPage(number) }
-        try finishWalk(number, walk)
-    }
-
-    private mutating func indexed(_ object: IndexedObject, walk: Int64, on number: Int) throws(ClientError) {
-        var entity: Entity = try entity(number, object.key)
-        let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
-        let wasMet: Bool = entity.record.walk == walk
-        entity.record.walk = walk
-        put(number, object.key, entity, .marks)
-        let isConfirmed: Bool = entity.record.edits.pending?.isConfirmed ?? false
-        if object.version == newest.version, newest.object != nil, !isConfirmed { return }
-        // A change that came during the walk is newer than the walk's snapshot.
-        if object.version < newest.version, wasMet { return }
-        guard let value: JSONObject = object.value else {
-            return try want(number, object.key, object.version)
-        }
-        try jump(number, object.key, to: Ghost(version: object.version, object: value))
-    }
-
-    private mutating func finishWalk(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
-        let name: BucketName = channels[number].record.name
-        var gone: Set<EntityKey> = Set(try store.keysUnseen(name, walk: walk.id))
-        // The store knows nothing of this turn yet.
-        for (address, entity): (EntityAddress, Entity) in cache where address.bucket == name {
-            if entity.record.walk == walk.id || entity.record.ghost.object == nil { gone.remove(address.key) }
-        }
-        for key: EntityKey in gone.sorted() {
-            let version: Version = try entity(number, key).record.ghost.version
-            try jump(number, key, to: Ghost(version: version, object: nil))
-        }
-        // Objects that were asked for and that we never had: in no index either, so they are gone.
-        for key: EntityKey in channels[number].stale.sorted() {
-            let record: EntityRecord = try entity(number, key).record
-            guard record.walk != walk.id, record.ghost.object == nil else { continue }
-            try jump(number, key, to: Ghost(version: record.ghost.version, object: nil))
-        }
-        // Changes the server has taken (409) without our seeing where: the index that was asked for since then, and what
-        // came after it, contain them; also when the object is in no index because somebody removed it.
-        for key: EntityKey in channels[number].edited.sorted() {
-            let record: EntityRecord = try entity(number, key).record
-            guard record.edits.pending?.isConfirmed == true, record.edits.wanted == nil else { continue }
-            try settle(number, key, at: record.edits.held ?? record.ghost)
-        }
-        channels[number].record.walk = nil
-        channels[number].record.changeVersion = walk.current
-        touchChannel(number)
-        channels[number].phase = .catchingUp
-        channels[number].catchUp = CatchUp()
-        channels[number].answerDue = now + SyncLimits.answerMilliseconds
-        send(Messages.onChannel(number, "cv:" + (walk.current?.text ?? "")))
-    }
-
     // MARK: - Changes since
 
     /// The server does not know our position: read the index.
@@ -190,6 +95,7 @@ extension SyncMachine {
     mutating func caughtUp(_ number: Int) {
         guard channels[number].phase == .catchingUp else { return }
         channels[number].phase = .live
+        channels[number].walked = nil
         channels[number].answerDue = nil
         if !channels[number].needsWalk { channels[number].fruitlessWalks = 0 }
         actions.append(.event(channels[number].record.name, .caughtUp))
@@ -220,20 +126,4 @@ extension SyncMachine {
         channels[number].inFlight.count < options.changesInFlightMax
             && channels[number].bytesInFlight < SyncLimits.bytesInFlightMax
     }
-}
-
-/// One page of an index.
-struct IndexedPage {
-    var current: ChangeVersion?
-    var objects: [IndexedObject]
-    var mark: String?
-    var total: Int64?
-}
-
-/// One object of an index page.
-struct IndexedObject {
-    let key: EntityKey
-    let version: Version
-    /// nil when the page came without data.
-    let value: JSONObject?
 }

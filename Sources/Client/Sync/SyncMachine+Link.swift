@@ -18,8 +18,13 @@ extension SyncMachine {
 
     /// Text messages arrived, in this order. They are one turn: one transaction.
     package mutating func received(_ messages: [[UInt8]], now: Int64) -> [SyncAction] {
+        received(ServerBatch(messages), now: now)
+    }
+
+    /// As above, of messages that were read already.
+    package mutating func received(_ batch: ServerBatch, now: Int64) -> [SyncAction] {
         quietTurn(now) { machine throws(ClientError) in
-            for message: [UInt8] in messages {
+            for message: ServerBatch.Message in batch.messages {
                 guard machine.link == .open else { return }
                 machine.lastReceived = machine.now
                 machine.heartbeatSentAt = nil

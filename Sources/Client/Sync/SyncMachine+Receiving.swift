@@ -2,13 +2,14 @@ import ThicketProtocol
 
 /// What the server says, by kind.
 extension SyncMachine {
-    mutating func handle(_ bytes: [UInt8]) throws(ClientError) {
-        let message: ServerMessage
-        do {
-            message = try ServerMessage(parsing: bytes)
-        } catch {
-            return unreadable(bytes, error)
+    mutating func handle(_ message: ServerBatch.Message) throws(ClientError) {
+        switch message {
+        case .unreadable(let bytes, let error): unreadable(bytes, error)
+        case .read(let message): try handle(message)
         }
+    }
+
+    private mutating func handle(_ message: ServerMessage) throws(ClientError) {
         switch message {
         case .heartbeat(let count): heartbeat = count &+ 1
         case .log(let level): setLogLevel(level)
@@ -23,7 +24,7 @@ extension SyncMachine {
         case .authorized(let user): try authorized(number, user: user)
         case .authFailed(let code, let message): authorizationFailed(number, code: code, message: message)
         case .authExpired: park(.unauthorized("the token has expired"))
-        case .index(let page): try received(page: try read(page), on: number)
+        case .index(let page): try received(page: page, on: number)
         case .entity(let reply):
             guard let key: EntityKey = try? EntityKey(reply.key) else { return }
             let value: JSONObject? = reply.data?.value.objectValue
@@ -33,13 +34,6 @@ extension SyncMachine {
         case .indexRequest: try reportState(number)
         case .notUnderstood, .options, .unknown: break
         }
-    }
-
-    private func read(_ page: IndexPage) throws(ClientError) -> IndexedPage {
-        let objects: [IndexedObject] = page.entries.map { entry in
-            IndexedObject(key: entry.key, version: entry.version, value: entry.data?.value.objectValue)
-        }
-        return IndexedPage(current: page.current, objects: objects, mark: page.mark, total: page.count)
     }
 
     private mutating func received(_ events: [ChangeEvent], on number: Int) throws(ClientError) {

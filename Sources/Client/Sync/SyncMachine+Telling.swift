@@ -9,6 +9,7 @@ extension SyncMachine {
     ) {
         revision += 1
         let bucket: BucketName = channels[number].record.name
+        guard isHeard(bucket) else { return }
         guard let after else {
             guard before != nil else { return }
             let removal: ObjectRemoval = ObjectRemoval(key: key.text, origin: origin, revision: revision)
@@ -53,10 +54,13 @@ extension SyncMachine {
         var pending: Int = 0
         for channel: Channel in channels {
             switch channel.phase {
-            case .walking:
+            case .walking,
+                .catchingUp where channel.walked != nil:
+                // Between the last page and the changes since the first, nothing is connected anew.
+                let walk: IndexWalk? = channel.record.walk ?? channel.walked
                 isIndexing = true
-                done += channel.record.walk?.objectsRead ?? 0
-                total = channel.record.walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
+                done += walk?.objectsRead ?? 0
+                total = walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
             case .closed, .opening, .catchingUp, .refused: isOpening = true
             case .live: pending += channel.edited.count - channel.refused.count
             }

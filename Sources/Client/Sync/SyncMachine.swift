@@ -52,12 +52,16 @@ package struct SyncMachine {
     /// Counts everything the app sees change; never goes back within one session.
     package internal(set) var revision: Int64 = 0
     package internal(set) var status: SyncStatus
+    /// Buckets whose events somebody wants; nil: all. Of the others nobody is told what happens to their objects.
+    package var heardBuckets: Set<BucketName>?
 
     // The turn being taken.
     var now: Int64 = 0
     var actions: [SyncAction] = []
     var cache: [EntityAddress: Entity] = [:]
     private var touched: [EntityAddress: Touch] = [:]
+    /// Objects of this turn that go to the store as they came. What is read before it ends is taken out of here.
+    private var arrivals: Arrivals = Arrivals()
     private var touchedChannels: Set<Int> = []
     /// The connection as it was when the turn began.
     private var linkBefore: Link = .parked(.requested)
@@ -137,8 +141,9 @@ package struct SyncMachine {
     }
 
     private mutating func keep() throws(ClientError) {
-        guard !touched.isEmpty || !touchedChannels.isEmpty else { return }
+        guard !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty else { return }
         var batch: LocalBatch = LocalBatch()
+        batch.arrivals = arrivals.objects
         for (address, touch): (EntityAddress, Touch) in touched {
             guard let entity: Entity = cache[address] else { continue }
             batch.entities.append(touch.write(address, entity.record))
@@ -149,6 +154,7 @@ package struct SyncMachine {
         storeBackoff.reset()
         touched.removeAll(keepingCapacity: true)
         touchedChannels.removeAll(keepingCapacity: true)
+        arrivals.removeAll()
         if cache.count > SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
     }
 
@@ -156,7 +162,7 @@ package struct SyncMachine {
     private mutating func forgetTurn() {
         overdue = actions
         actions = []
-        guard !touched.isEmpty || !touchedChannels.isEmpty else { return }
+        guard !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty else { return }
         fail(ClientError(.store, "a turn was given up half way"))
     }
 
@@ -164,6 +170,7 @@ package struct SyncMachine {
     private mutating func fail(_ error: ClientError) {
         touched.removeAll()
         touchedChannels.removeAll()
+        arrivals.removeAll()
         cache.removeAll()
         var undone: [SyncAction] = []
         if linkBefore == .open || link == .open || isConnecting { undone.append(.disconnect) }
@@ -229,7 +236,14 @@ package struct SyncMachine {
         if let entity: Entity = cache[address] { return entity }
         // Reading alone must not fill the memory either; within a turn nothing is forgotten.
         if touched.isEmpty, cache.count >= SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
-        let record: EntityRecord = try store.entity(address) ?? EntityRecord()
+        let record: EntityRecord
+        if let arrived: NewObject = arrivals.remove(address) {
+            record = try arrived.record()
+            // Kept as any other object of the turn from now on.
+            touched[address, default: Touch()].add([.ghost, .marks], nil, nil)
+        } else {
+            record = try store.entity(address) ?? EntityRecord()
+        }
         let entity: Entity
         do {
             let base: JSONObject? = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)
@@ -266,6 +280,18 @@ package struct SyncMachine {
     func address(_ number: Int, _ key: EntityKey) -> EntityAddress {
         EntityAddress(bucket: channels[number].record.name, key: key)
     }
+
+    /// Nothing is known here of the object, whatever the store knows.
+    func isUnseen(_ address: EntityAddress) -> Bool { cache[address] == nil && !arrivals.contains(address) }
+
+    /// Takes an object into the turn that neither the store nor anything here knows.
+    mutating func arrive(_ object: NewObject) {
+        arrivals.append(object)
+        revision += 1
+    }
+
+    /// Somebody wants to be told what happens in the bucket.
+    func isHeard(_ bucket: BucketName) -> Bool { heardBuckets?.contains(bucket) ?? true }
 
     mutating func touchChannel(_ number: Int) { touchedChannels.insert(number) }
 

@@ -68,10 +68,14 @@ package final class CurlWebSocketTransport: Transport {
         out.append(WebSocketWriter.frame(.text, text, mask: freshMask()))
     }
 
+    package func flush() {
+        if case .open = state { _ = offer() }
+    }
+
     package func close() {
         if case .open = state {
             out.append(WebSocketWriter.close(.normal, mask: freshMask()))
-            _ = flush()
+            _ = offer()
         }
         dropHandle()
     }
@@ -84,8 +88,8 @@ package final class CurlWebSocketTransport: Transport {
         case .upgrading, .open:
             hasReceived = false
             let isArriving: Bool = isArriving()
-            if flush() { receive(&events, limit: limit) } else { fail("the connection broke", &events) }
-            if handle != nil, !flush() { fail("the connection broke", &events) }
+            if offer() { receive(&events, limit: limit) } else { fail("the connection broke", &events) }
+            if handle != nil, !offer() { fail("the connection broke", &events) }
             unarrived = bytesUnderWay()
             if case .open = state, events.isEmpty, hasReceived || isArriving { events.append(.moved) }
         }
@@ -200,14 +204,14 @@ package final class CurlWebSocketTransport: Transport {
                 case .close(let code, let reason):
                     let text: String = String(decoding: reason.prefix(123), as: UTF8.self)
                     out.append(WebSocketWriter.close(code, mask: freshMask()))
-                    _ = flush()
+                    _ = offer()
                     let said: String = "the server closed the connection" + (text.isEmpty ? "" : ": " + text)
                     fail(said, code: code?.rawValue, &events)
                 }
             }
         } catch {
             out.append(WebSocketWriter.close(error.code, mask: freshMask()))
-            _ = flush()
+            _ = offer()
             fail("\(error)", &events)
         }
     }
@@ -226,7 +230,7 @@ package final class CurlWebSocketTransport: Transport {
     }
 
     /// Gives the socket what it takes. False: the connection is broken.
-    private func flush() -> Bool {
+    private func offer() -> Bool {
         guard let handle else { return true }
         return out.flush { bytes in
             var count: Int = 0

@@ -16,6 +16,8 @@ package protocol Transport: AnyObject {
     func connect()
     /// Queues one text message. What is queued when the connection ends is gone.
     func send(_ text: [UInt8])
+    /// Gives the system what is queued, as far as it takes it now. What goes wrong is told by `events`.
+    func flush()
     /// Ends the connection; no `closed` follows.
     func close()
     /// What happened since the last call, at most about `limit` events; moves bytes both ways.

@@ -14,6 +14,7 @@ struct CloseTests {
         deinit { onEnd() }
         func connect() {}
         func send(_ text: [UInt8]) {}
+        func flush() {}
         func close() {}
         func events(limit: Int) -> [TransportEvent] { [] }
         func wait(wake: Int32, milliseconds: Int32) {

@@ -60,6 +60,68 @@ struct LocalStoreTests {
         return EntityRecord(ghost: Ghost(version: 7, object: value), edits: edits, isLive: true, walk: 3)
     }
 
+    @Test("objects that arrive whole are kept as any others, and are known then", arguments: StoreKind.allCases)
+    func arrivals(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        let keys: [EntityKey] = try ["a", "b", "c"].map { try EntityKey($0) }
+        #expect(try test.store.known(test.bucket, among: keys).isEmpty)
+        let page: JSONDocument = try JSONDocument(parsing: Array(" [{\"z\":1.0,\n \"a\":\"é\"}]".utf8))
+        let bodies: [JSONFragment] = page.root.elements.map(JSONFragment.node) + [.value(["n": 2])]
+        var batch: LocalBatch = LocalBatch()
+        batch.buckets = [BucketRecord(name: test.bucket, walksStarted: 1)]
+        for (key, body): (String, JSONFragment) in zip(["a", "b"], bodies) {
+            batch.arrivals.append(NewObject(try test.address(key), version: 7, walk: 3, body: body))
+        }
+        let other: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["c": 1]), isLive: true, walk: 3)
+        batch.entities = [EntityWrite(try test.address("c"), other, [.ghost, .marks])]
+        try test.store.commit(batch)
+        for _: Int in 0..<2 {
+            for object: NewObject in batch.arrivals {
+                #expect(try test.store.entity(object.address) == object.record())
+            }
+            #expect(try test.store.entity(test.address("c")) == other)
+            #expect(try test.store.known(test.bucket, among: keys + [EntityKey("d")]) == Set(keys))
+            #expect(try test.store.known(BucketName("other"), among: keys).isEmpty)
+            #expect(try test.store.liveKeys(test.bucket, after: nil, limit: 9) == keys)
+            try test.reopen()
+        }
+    }
+
+    @Test("a store that another program has open is told to be in use, and an open store is nobody else's")
+    func strangers() throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let path: String = folder.file("store.db")
+        try SQLiteLocalStore(path: path).close()
+        do {
+            let stranger: Database = try Database(path: path)
+            try stranger.begin(.immediate)
+            let refusal: ClientError? = #expect(throws: ClientError.self) { try SQLiteLocalStore(path: path) }
+            #expect(refusal?.code == .storeInUse)
+            stranger.rollback()
+        }
+        let store: SQLiteLocalStore = try SQLiteLocalStore(path: path)
+        let stranger: Database = try Database(path: path, busyTimeoutMilliseconds: 0)
+        let refusal: SQLiteError? = #expect(throws: SQLiteError.self) {
+            try stranger.integer("SELECT count(*) FROM note")
+        }
+        #expect(refusal?.isBusy == true)
+        store.close()
+    }
+
+    @Test("an object that is not new after all leaves the file as it was")
+    func falseArrival() throws {
+        let test: StoreUnderTest = try StoreUnderTest(.sqlite)
+        let kept: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["n": 1]), isLive: true)
+        try test.commit([("b", kept, [.ghost, .marks])], bucket: BucketRecord(name: test.bucket))
+        var batch: LocalBatch = LocalBatch()
+        for key: String in ["a", "b"] {
+            batch.arrivals.append(NewObject(try test.address(key), version: 7, walk: 3, body: .value([:])))
+        }
+        #expect(throws: ClientError.self) { try test.store.commit(batch) }
+        #expect(try test.store.entity(test.address("a")) == nil)
+        #expect(try test.store.entity(test.address("b")) == kept)
+    }
+
     @Test("everything comes back as it was kept, also after opening again", arguments: StoreKind.allCases)
     func roundTrip(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)

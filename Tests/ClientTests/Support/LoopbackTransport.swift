@@ -74,6 +74,7 @@ final class LoopbackTransport: Transport {
         connection = server.connect()
     }
     func send(_ text: [UInt8]) { if let connection { server.send(text, from: connection) } }
+    func flush() {}
     func close() {
         if let connection { server.disconnect(connection) }
         connection = nil

@@ -7,6 +7,8 @@ struct Simulation {
     struct Client {
         var machine: SyncMachine
         let store: MemoryLocalStore
+        /// An editor follows the events; otherwise nobody is told of objects.
+        let isHeard: Bool
         /// nil: not connected.
         var connection: Int?
         var isConnecting: Bool = false
@@ -35,14 +37,20 @@ struct Simulation {
         bucket = try BucketName("notes")
         for index: Int in 0..<count {
             let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
-            clients.append(Client(machine: try Self.machine(store, seed &* 31 &+ UInt64(index)), store: store))
+            let machine: SyncMachine = try Self.machine(store, seed &* 31 &+ UInt64(index), isHeard: index % 2 == 0)
+            clients.append(Client(machine: machine, store: store, isHeard: index % 2 == 0))
             _ = try clients[index].machine.open(bucket, now: 0)
         }
     }
 
-    private static func machine(_ store: MemoryLocalStore, _ seed: UInt64) throws -> SyncMachine {
+    private static func machine(
+        _ store: MemoryLocalStore, _ seed: UInt64, isHeard: Bool
+    ) throws -> SyncMachine {
         let options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
-        return try SyncMachine(options: options, store: store, random: SeededRandom(seed: seed))
+        var machine: SyncMachine = try SyncMachine(
+            options: options, store: store, random: SeededRandom(seed: seed))
+        machine.heardBuckets = isHeard ? nil : []
+        return machine
     }
 
     mutating func below(_ limit: Int) -> Int { Int(random.next() % UInt64(limit)) }
@@ -123,7 +131,9 @@ struct Simulation {
         let count: Int = 1 + below(min(3, clients[index].down.count))
         let texts: [[UInt8]] = Array(clients[index].down.prefix(count))
         clients[index].down.removeFirst(texts.count)
-        perform(index, clients[index].machine.received(texts, now: now))
+        let batch: ServerBatch = ServerBatch(texts)
+        if chance(80) { perform(index, clients[index].machine.ahead(of: batch, now: now)) }
+        perform(index, clients[index].machine.received(batch, now: now))
     }
 
     // MARK: - Life
@@ -156,7 +166,8 @@ struct Simulation {
     mutating func crash(_ index: Int) throws {
         drop(index)
         clients[index].store.failsNextCommit = false
-        clients[index].machine = try Self.machine(clients[index].store, random.next())
+        clients[index].machine = try Self.machine(
+            clients[index].store, random.next(), isHeard: clients[index].isHeard)
         resync(index)
     }
 

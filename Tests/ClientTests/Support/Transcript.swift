@@ -35,7 +35,8 @@ struct Transcript {
 
     mutating func hear(_ texts: String...) -> [String] { sent(actions(texts)) }
     mutating func actions(_ texts: [String]) -> [SyncAction] {
-        machine.received(texts.map { Array($0.utf8) }, now: now)
+        let batch: ServerBatch = ServerBatch(texts.map { Array($0.utf8) })
+        return machine.ahead(of: batch, now: now) + machine.received(batch, now: now)
     }
     /// Events of the bucket that the texts lead to.
     mutating func events(_ texts: String...) -> [BucketEvent] {

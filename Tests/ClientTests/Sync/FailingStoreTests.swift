@@ -22,6 +22,10 @@ private final class FlakyStore: LocalStore {
         try check()
         return kept.entity(address)
     }
+    func known(_ bucket: BucketName, among keys: [EntityKey]) throws(ClientError) -> Set<EntityKey> {
+        try check()
+        return kept.known(bucket, among: keys)
+    }
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
         kept.liveKeys(bucket, after: after, limit: limit)
     }

@@ -1,0 +1,29 @@
+import ThicketProtocol
+
+/// New objects of one turn, in the order they came, each once.
+struct Arrivals {
+    private var list: [NewObject?] = []
+    private var places: [EntityAddress: Int] = [:]
+
+    var isEmpty: Bool { places.isEmpty }
+    var objects: [NewObject] { list.compactMap(\.self) }
+
+    func contains(_ address: EntityAddress) -> Bool { places[address] != nil }
+
+    mutating func append(_ object: NewObject) {
+        places[object.address] = list.count
+        list.append(object)
+    }
+
+    /// Takes the object out.
+    mutating func remove(_ address: EntityAddress) -> NewObject? {
+        guard !places.isEmpty, let place: Int = places.removeValue(forKey: address) else { return nil }
+        defer { list[place] = nil }
+        return list[place]
+    }
+
+    mutating func removeAll() {
+        list.removeAll(keepingCapacity: true)
+        places.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,148 @@
+import ThicketProtocol
+
+/// Reading a bucket's whole index, page by page.
+extension SyncMachine {
+    /// Starts reading the whole index. Ghosts stay; what the index does not list will be gone at its end.
+    mutating func beginWalk(_ number: Int) {
+        channels[number].record.walksStarted += 1
+        channels[number].record.walk = IndexWalk(id: channels[number].record.walksStarted)
+        channels[number].needsWalk = false
+        touchChannel(number)
+    }
+
+    /// Reads the index anew on this connection: at once, or after a pause when the last reading brought nothing.
+    mutating func walkAgain(_ number: Int) {
+        beginWalk(number)
+        channels[number].phase = .walking
+        channels[number].answerDue = nil
+        channels[number].fruitlessWalks += 1
+        if channels[number].fruitlessWalks > 1 {
+            channels[number].resumeAt = now + channels[number].retry.next(random.next())
+        } else {
+            channels[number].resumeAt = nil
+            requestPage(number)
+        }
+    }
+
+    mutating func requestPage(_ number: Int) {
+        let mark: String? = channels[number].record.walk?.mark
+        send(askForPage(number, mark))
+    }
+
+    private mutating func askForPage(_ number: Int, _ mark: String?) -> [UInt8] {
+        channels[number].answerDue = now + SyncLimits.answerMilliseconds
+        return Messages.onChannel(number, Messages.index(mark: mark, limit: options.indexPageObjects))
+    }
+
+    /// Asks for the pages behind those that came, before these are kept, so that the server makes the next page while
+    /// this side keeps the last. One page of a bucket is ahead at most.
+    ///
+    /// Nothing rests on it: the walk's kept mark moves with the objects of its page, and whatever ends the connection in
+    /// between has the page asked for again.
+    ///
+    /// - Parameter batch: what `received` is given next.
+    package mutating func ahead(of batch: ServerBatch, now: Int64) -> [SyncAction] {
+        guard link == .open else { return [] }
+        self.now = max(self.now, now)
+        var requests: [SyncAction] = []
+        for message: ServerBatch.Message in batch.messages {
+            guard case .read(.channel(let channel, .index(let page))) = message, let mark: String = page.mark,
+                channels.indices.contains(Int(channel)), let walk: IndexWalk = channels[Int(channel)].record.walk,
+                channels[Int(channel)].phase == .walking, channels[Int(channel)].askedAhead == nil,
+                !(walk.mark.map { $0.utf8.elementsEqual(mark.utf8) } ?? false)
+            else { continue }
+            channels[Int(channel)].askedAhead = mark
+            requests.append(.send(askForPage(Int(channel), mark)))
+            lastSent = self.now
+        }
+        return requests
+    }
+
+    mutating func received(page: IndexPage, on number: Int) throws(ClientError) {
+        guard channels[number].phase == .walking, var walk: IndexWalk = channels[number].record.walk else { return }
+        let isAsked: Bool = channels[number].askedAhead != nil && channels[number].askedAhead == page.mark
+        channels[number].askedAhead = nil
+        if !isAsked { channels[number].answerDue = nil }
+        if walk.current == nil { walk.current = page.current }
+        walk.objectsRead += Int64(page.entries.count)
+        if let total: Int64 = page.count { walk.objectsTotal = total }
+        let isStuck: Bool = page.mark != nil && page.mark == walk.mark
+        walk.mark = page.mark
+        channels[number].record.walk = walk
+        touchChannel(number)
+        try take(page.entries, walk: walk.id, on: number)
+        if isStuck { return hangUp("the index does not move on") }
+        guard page.mark == nil else { return isAsked ? () : requestPage(number) }
+        try finishWalk(number, walk)
+    }
+
+    /// Most objects of a first walk were never seen: these go to the store as they came, past the cache and unread. That
+    /// needs nobody who wants to be told about them.
+    private mutating func take(_ entries: [IndexPage.Entry], walk: Int64, on number: Int) throws(ClientError) {
+        let name: BucketName = channels[number].record.name
+        guard !isHeard(name) else {
+            for entry: IndexPage.Entry in entries { try indexed(entry, walk: walk, on: number) }
+            return
+        }
+        let known: Set<EntityKey> = try store.known(name, among: entries.map(\.key))
+        for entry: IndexPage.Entry in entries {
+            let address: EntityAddress = EntityAddress(bucket: name, key: entry.key)
+            guard !known.contains(entry.key), let body: JSONFragment = entry.data, body.isObject, isUnseen(address)
+            else {
+                try indexed(entry, walk: walk, on: number)
+                continue
+            }
+            arrive(NewObject(address, version: entry.version, walk: walk, body: body))
+        }
+    }
+
+    private mutating func indexed(_ object: IndexPage.Entry, walk: Int64, on number: Int) throws(ClientError) {
+        var entity: Entity = try entity(number, object.key)
+        let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
+        let wasMet: Bool = entity.record.walk == walk
+        entity.record.walk = walk
+        put(number, object.key, entity, .marks)
+        let isConfirmed: Bool = entity.record.edits.pending?.isConfirmed ?? false
+        if object.version == newest.version, newest.object != nil, !isConfirmed { return }
+        // A change that came during the walk is newer than the walk's snapshot.
+        if object.version < newest.version, wasMet { return }
+        guard let value: JSONObject = object.data?.object else {
+            return try want(number, object.key, object.version)
+        }
+        try jump(number, object.key, to: Ghost(version: object.version, object: value))
+    }
+
+    private mutating func finishWalk(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
+        let name: BucketName = channels[number].record.name
+        var gone: Set<EntityKey> = Set(try store.keysUnseen(name, walk: walk.id))
+        // The store knows nothing of this turn yet.
+        for (address, entity): (EntityAddress, Entity) in cache where address.bucket == name {
+            if entity.record.walk == walk.id || entity.record.ghost.object == nil { gone.remove(address.key) }
+        }
+        for key: EntityKey in gone.sorted() {
+            let version: Version = try entity(number, key).record.ghost.version
+            try jump(number, key, to: Ghost(version: version, object: nil))
+        }
+        // Objects that were asked for and that we never had: in no index either, so they are gone.
+        for key: EntityKey in channels[number].stale.sorted() {
+            let record: EntityRecord = try entity(number, key).record
+            guard record.walk != walk.id, record.ghost.object == nil else { continue }
+            try jump(number, key, to: Ghost(version: record.ghost.version, object: nil))
+        }
+        // Changes the server has taken (409) without our seeing where: the index that was asked for since then, and what
+        // came after it, contain them; also when the object is in no index because somebody removed it.
+        for key: EntityKey in channels[number].edited.sorted() {
+            let record: EntityRecord = try entity(number, key).record
+            guard record.edits.pending?.isConfirmed == true, record.edits.wanted == nil else { continue }
+            try settle(number, key, at: record.edits.held ?? record.ghost)
+        }
+        channels[number].walked = walk
+        channels[number].record.walk = nil
+        channels[number].record.changeVersion = walk.current
+        touchChannel(number)
+        channels[number].phase = .catchingUp
+        channels[number].catchUp = CatchUp()
+        channels[number].answerDue = now + SyncLimits.answerMilliseconds
+        send(Messages.onChannel(number, "cv:" + (walk.current?.text ?? "")))
+    }
+}
