@@ -17,7 +17,9 @@ private func catchUp(objects: Int, changes: Int) async throws -> [Figure] {
     _ = try fillBucket(server, count: objects)
     let path: String = server.process.folder + "/client.db"
     try await visit(server, path)
-    try change(server, count: changes)
+    try writeChanges(server, count: changes) { number in
+        "{\"id\":\"key\(number)\",\"o\":\"M\",\"sv\":1,\"v\":\(diffOf(number)),\"ccid\":\"d\(number)\"}"
+    }
     let floor: Double = try applyFloor(count: changes, folder: server.process.folder)
     let (cpu, serverCPU): (Double, Double) = (ownCPU(), server.process.cpuSeconds())
     let start: UInt64 = nanoseconds()
@@ -44,27 +46,6 @@ private func visit(_ server: BenchServer, _ path: String) async throws {
 }
 
 private func diffOf(_ number: Int) -> String { "{\"n\":{\"o\":\"r\",\"v\":\(number + 1_000_000)}}" }
-
-private func change(_ server: BenchServer, count: Int) throws {
-    let loop: LoadLoop = LoadLoop()
-    let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
-    loop.add(socket)
-    try authorize([socket], on: loop, server: server, bucket: "b")
-    var (sent, acknowledged): (Int, Int) = (0, 0)
-    func sendMore() {
-        while sent < count, sent - acknowledged < 256 {
-            socket.send("0:c:{\"id\":\"key\(sent)\",\"o\":\"M\",\"sv\":1,\"v\":\(diffOf(sent)),\"ccid\":\"d\(sent)\"}")
-            sent += 1
-        }
-    }
-    sendMore()
-    try loop.run(
-        until: { acknowledged >= count },
-        take: { _, bytes in
-            acknowledged += occurrences(of: "\"ccids\"", in: bytes)
-            sendMore()
-        })
-}
 
 private func applyFloor(count: Int, folder: String) throws -> Double {
     let source: Database = try Database(path: folder + "/diffs.db", mode: .create)

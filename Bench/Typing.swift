@@ -158,7 +158,8 @@ final class TypingDesk {
         cost.acknowledgements.reserveCapacity(edits.count)
         let (cpu, server, written): (Double, Double, Int) = (ownCPU(), server.process.cpuSeconds(), ownWrites())
         let start: UInt64 = nanoseconds()
-        for edit: TypedEdit in edits {
+        for (number, edit): (Int, TypedEdit) in edits.enumerated() {
+            if number % 20_000 == 19_999 { tellProgress(number + 1, of: edits.count, since: start) }
             let pressed: UInt64 = nanoseconds()
             try await bucket.editText(
                 Self.key, path: ["text"], at: edit.position, deleting: edit.deleted, inserting: edit.inserted)
@@ -172,6 +173,13 @@ final class TypingDesk {
         cost.textBytes = try await text().utf8.count
         return cost
     }
+}
+
+/// One line now and then of a run that takes minutes.
+private func tellProgress(_ done: Int, of count: Int, since start: UInt64) {
+    let seconds: Double = Double(nanoseconds() - start) / 1e9
+    let left: Double = seconds / Double(done) * Double(count - done)
+    Bench.fputsError("typing: \(done) of \(count) edits of this part, about \(Int(left)) s left of it")
 }
 
 /// CPU seconds of this process, user and system.

@@ -19,7 +19,15 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
     private struct State {
         var jobs: [UnownedJob] = []
         var isStopped: Bool = false
+        /// The thread sleeps, or is about to, and nobody has woken it yet.
+        var isResting: Bool = false
         var thread: pthread_t?
+
+        /// Ends the rest; true for the one who did, and who has to ring.
+        mutating func takeRest() -> Bool {
+            defer { isResting = false }
+            return isResting
+        }
     }
 
     private let state: Mutex<State> = Mutex(State())
@@ -65,11 +73,11 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job: UnownedJob = UnownedJob(job)
-        let wasEmpty: Bool = state.withLock { state in
+        let isResting: Bool = state.withLock { state in
             state.jobs.append(job)
-            return state.jobs.count == 1
+            return state.takeRest()
         }
-        if wasEmpty { wake() }
+        if isResting { ring() }
     }
 
     package func checkIsolated() {
@@ -94,6 +102,10 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
 
     /// Ends the sleep, from any thread.
     package func wake() {
+        if state.withLock({ $0.takeRest() }) { ring() }
+    }
+
+    private func ring() {
         var byte: UInt8 = 1
         // A full pipe wakes as well as one more byte would.
         _ = write(pipeEnds.write, &byte, 1)
@@ -101,8 +113,11 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
 
     /// The thread ends when its jobs are done. From any thread.
     package func stop() {
-        state.withLock { $0.isStopped = true }
-        wake()
+        let isResting: Bool = state.withLock { state in
+            state.isStopped = true
+            return state.takeRest()
+        }
+        if isResting { ring() }
     }
 
     fileprivate func run() {
@@ -115,7 +130,10 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
             if isStopped, jobs.isEmpty { break }
             for job: UnownedJob in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
             let pause: Int64 = turn?() ?? -1
-            let isIdle: Bool = state.withLock { $0.jobs.isEmpty && !$0.isStopped }
+            let isIdle: Bool = state.withLock { state in
+                state.isResting = state.jobs.isEmpty && !state.isStopped
+                return state.isResting
+            }
             if isIdle { rest(Int32(clamping: pause)) }
         }
         release()
@@ -128,8 +146,14 @@ package final class EngineLoop: SerialExecutor, @unchecked Sendable {
             var watched: pollfd = pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0)
             _ = poll(&watched, 1, milliseconds)
         }
-        var bytes: [UInt8] = .init(repeating: 0, count: 64)
-        while read(pipeEnds.read, &bytes, bytes.count) == bytes.count {}
+        // Whoever ended the rest has put a byte into the pipe, or is about to.
+        let isRung: Bool = state.withLock { !$0.takeRest() }
+        guard isRung else { return }
+        var byte: UInt8 = 0
+        while read(pipeEnds.read, &byte, 1) != 1 {
+            var watched: pollfd = pollfd(fd: pipeEnds.read, events: Int16(POLLIN), revents: 0)
+            _ = poll(&watched, 1, -1)
+        }
     }
 }
 
