@@ -97,7 +97,7 @@ public struct CrashSweep: Sendable {
         let history: DiskHistory = .init()
         let disk: FaultVFS = .init(name: Self.diskName(), history: history, syncsForReal: false)
         let path: String = folder.path + "/" + Self.database
-        var server: SweepServer? = try SweepServer(path, vfs: disk.name)
+        var server: SweepServer? = try SweepServer(path, disk: disk)
         var begun: [Int] = []
         var acknowledged: [Int] = []
         for (number, group) in workload.groups.enumerated() {
@@ -111,10 +111,10 @@ public struct CrashSweep: Sendable {
             if number % 50 == 37 {
                 // A clean stop: the last connection moves the log into the file and removes it.
                 server = nil
-                server = try SweepServer(path, vfs: disk.name)
+                server = try SweepServer(path, disk: disk)
             }
         }
-        let found: StoreFindings = try StoreCheck.run(path, settings: SweepWorkload.storeSettings(disk.name))
+        let found: StoreFindings = try StoreCheck.run(path, settings: SweepWorkload.storeSettings(disk))
         guard found.isClean, settings.changes < 1_000 || (found.segments > 0 && found.keptBodies > 0) else {
             throw SweepError("the workload leaves a store that is not as wanted: \(found)")
         }
@@ -126,10 +126,10 @@ public struct CrashSweep: Sendable {
 
     /// A backup that has come to its end holds all that was acknowledged before.
     private func backUp(_ path: String, to copy: String, _ disk: FaultVFS, after number: Int) throws {
-        _ = try StoreBackup.run(from: path, to: copy, settings: SweepWorkload.storeSettings(disk.name))
+        _ = try StoreBackup.run(from: path, to: copy, settings: SweepWorkload.storeSettings(disk))
         guard try StoreCheck.run(copy).isClean else { throw SweepError("the backup after group \(number) is broken") }
         let wanted: SweepState = workload.states[number + 1]
-        guard try SweepServer(copy, vfs: nil).state(like: wanted) == wanted else {
+        guard try SweepServer(copy, disk: nil).state(like: wanted) == wanted else {
             throw SweepError("the backup after group \(number) holds something else")
         }
     }
@@ -169,7 +169,7 @@ public struct CrashSweep: Sendable {
         let safe: Int = recording.acknowledged.firstIndex { $0 > point } ?? recording.acknowledged.count
         // The group under way, if there is one, is there whole or not at all.
         let isUnderWay: Bool = safe < recording.begun.count && recording.begun[safe] <= point
-        let server: SweepServer = try SweepServer(path, vfs: disk.name)
+        let server: SweepServer = try SweepServer(path, disk: disk)
         try expectClean(path, disk)
         let after: SweepState = workload.states[min(safe + 1, workload.groups.count)]
         let found: SweepState = try server.state(like: after)
@@ -215,7 +215,7 @@ public struct CrashSweep: Sendable {
     }
 
     private func expectClean(_ path: String, _ disk: FaultVFS) throws {
-        let found: StoreFindings = try StoreCheck.run(path, settings: SweepWorkload.storeSettings(disk.name))
+        let found: StoreFindings = try StoreCheck.run(path, settings: SweepWorkload.storeSettings(disk))
         guard found.isClean else { throw SweepError("check: \(found.findings.prefix(3))") }
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import ThicketProcesses
 import ThicketSQLite
@@ -121,7 +122,7 @@ public struct FaultSweep: Sendable {
         let path: String = folder.path + "/" + SQLiteStore.fileName
         var running: SweepServer?
         for (number, group) in workload.groups.enumerated() {
-            let server: SweepServer = try running ?? again { try SweepServer(path, vfs: disk.name) }
+            let server: SweepServer = try running ?? again { try SweepServer(path, disk: disk) }
             running = server
             let now: Int64 = 1_000_000 + Int64(number) * 4_000
             try send(group, number, server, now: now, &result)
@@ -130,12 +131,13 @@ public struct FaultSweep: Sendable {
             try compare(server, workload.states[number + 1], &result)
             if number == workload.groups.count / 2 {
                 try backUp(path, to: folder.path + "/copy", disk)
+                for _ in 0..<2 { try restore(folder.path + "/copy", to: folder.path + "/restored", disk, number) }
                 // Ends, and the next one begins: the last connection moves the log into the file and removes it.
                 running = nil
             }
         }
         let found: StoreFindings = try again {
-            try StoreCheck.run(path, settings: SweepWorkload.storeSettings(disk.name))
+            try StoreCheck.run(path, settings: SweepWorkload.storeSettings(disk))
         }
         // The failing call may have been one of the check's own.
         if found.isClean { return }
@@ -174,8 +176,36 @@ public struct FaultSweep: Sendable {
     }
 
     private func backUp(_ path: String, to copy: String, _ disk: FaultVFS) throws {
-        _ = try again { try StoreBackup.run(from: path, to: copy, settings: SweepWorkload.storeSettings(disk.name)) }
+        _ = try again { try StoreBackup.run(from: path, to: copy, settings: SweepWorkload.storeSettings(disk)) }
         guard try StoreCheck.run(copy).isClean else { throw SweepError("a backup that was reported is broken") }
+    }
+
+    /// The first time there is no store yet, the second time it replaces one. What a failure leaves is a sound store, old
+    /// or new, or what the next start makes one of.
+    private func restore(_ copy: String, to path: String, _ disk: FaultVFS, _ number: Int) throws {
+        let settings: StoreSettings = SweepWorkload.storeSettings(disk)
+        let wasThere: Bool = access(path, F_OK) == 0
+        do {
+            _ = try StoreRestore.run(from: copy, to: path, settings: settings)
+        } catch {
+            // The failing call is behind us.
+            let next: StoreRestore.Interrupted? = try StoreRestore.finishInterrupted(path, settings: settings)
+            if case .finished? = next { try expect(workload.states[number + 1], in: path) }
+            if wasThere { try expect(workload.states[number + 1], in: path) }
+            _ = try StoreRestore.run(from: copy, to: path, settings: settings)
+        }
+        try expect(workload.states[number + 1], in: path)
+    }
+
+    /// The same objects; versions are higher after a restore.
+    private func expect(_ wanted: SweepState, in path: String) throws {
+        guard try StoreCheck.run(path).isClean else { throw SweepError("a restored store is broken") }
+        let found: SweepState = try SweepServer(path, disk: nil).state(like: wanted)
+        for (mine, other) in zip(wanted.buckets, found.buckets) {
+            guard mine.mapValues(\.members) == other.mapValues(\.members) else {
+                throw SweepError("a restored store holds something else")
+            }
+        }
     }
 
     /// One call fails once: the second try works.

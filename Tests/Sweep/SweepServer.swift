@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketSQLite
 import ThicketServer
 
 /// A server without sockets: the shard, its keeper and a reader over one store, in one thread.
@@ -17,8 +18,8 @@ final class SweepServer {
         var refused: [String: Int] = [:]
     }
 
-    init(_ path: String, vfs: String?) throws {
-        store = try SQLiteStore(path: path, settings: SweepWorkload.storeSettings(vfs))
+    init(_ path: String, disk: FaultVFS?) throws {
+        store = try SQLiteStore(path: path, settings: SweepWorkload.storeSettings(disk))
         var settings: ShardSettings = .init()
         settings.keyframes.diffsMin = 5
         // Little memory: most of what is decided was read back.

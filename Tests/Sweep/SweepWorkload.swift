@@ -1,4 +1,6 @@
+import Glibc
 import ThicketProtocol
+import ThicketSQLite
 import ThicketServer
 import ThicketTestSupport
 
@@ -108,13 +110,30 @@ struct SweepWorkload: Sendable {
         return settings
     }
 
-    static func storeSettings(_ vfs: String?) -> StoreSettings {
+    static func storeSettings(_ disk: FaultVFS?) -> StoreSettings {
         var settings: StoreSettings = .init()
-        settings.vfs = vfs
+        if let disk: FaultVFS {
+            settings.vfs = disk.name
+            // What the store does to files past SQLite fails like all else.
+            settings.fileFault = { call, path in disk.isToFail(FaultRule.Operation(call), path) ? EIO : 0 }
+        }
+        // Commits go into reserved room first, then beyond it.
+        settings.logReservedBytes = 192 << 10
         (settings.busyTimeoutMilliseconds, settings.cacheKiB) = (50, 256)
         (settings.passivePages, settings.restartPages, settings.restartWaitMilliseconds) = (40, 110, 0)
         settings.random = { count in (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ count) } }
         return settings
+    }
+}
+
+extension FaultRule.Operation {
+    fileprivate init(_ call: FileCall) {
+        switch call {
+        case .create: self = .open
+        case .sync: self = .sync
+        case .move: self = .move
+        case .remove: self = .delete
+        }
     }
 }
 

@@ -55,6 +55,16 @@ public final class DiskHistory: Sendable {
     /// Begins anew with another disk.
     public func reset(to model: DiskModel) { state.withLock { $0 = .model(model) } }
 
+    /// The file is gone from the model for good.
+    public func forget(_ file: String) {
+        state.withLock { kept in
+            guard case .model(var model) = kept else { return }
+            kept = .steps([])
+            model.forget(file)
+            kept = .model(model)
+        }
+    }
+
     /// From now on every one of so many syncs is a lie; nil: none.
     public func lie(oneIn count: Int?) { lies.withLock { $0 = (count, 0) } }
 

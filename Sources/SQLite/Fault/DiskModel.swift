@@ -30,6 +30,8 @@ public struct DiskModel: Sendable {
         for (name, bytes) in files { self.files[name] = File(synced: bytes, isNamed: true) }
     }
 
+    mutating func forget(_ file: String) { files[file] = nil }
+
     /// Does one step.
     mutating func take(_ step: DiskHistory.Step) {
         switch step.action {

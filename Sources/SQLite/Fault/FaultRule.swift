@@ -9,6 +9,8 @@ public struct FaultRule: Sendable, Hashable {
         case delete
         /// A lock of the file or of the log's shared memory is taken.
         case lock
+        /// A file gets another name. SQLite never does that; see `FaultVFS.isToFail`.
+        case move
         /// The log's shared memory is mapped.
         case map
         /// A look at a file's size, or whether it is there.

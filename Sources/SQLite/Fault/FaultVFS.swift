@@ -107,6 +107,11 @@ public final class FaultVFS: Sendable {
         }
     }
 
+    /// For calls that go past SQLite: counts one, and says whether it is to fail.
+    public func isToFail(_ operation: FaultRule.Operation, _ file: String) -> Bool {
+        verdict(operation, file, SQLITE_IOERR).code != nil
+    }
+
     func opened(_ real: UnsafeMutablePointer<sqlite3_file>, _ name: String) -> Int {
         state.withLock { state in
             state.lastFile += 1

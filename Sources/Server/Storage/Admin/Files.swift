@@ -1,7 +1,20 @@
 import Glibc
 
+/// A call to the disk that the store makes itself, beside SQLite's.
+public enum FileCall: Sendable, Hashable {
+    case create
+    case sync
+    case move
+    case remove
+}
+
 /// Moves and syncs of whole files.
-enum Files {
+struct Files: Sendable {
+    /// Asked before each call, with the file's path: an errno with which it fails; 0: it is done.
+    private let fault: @Sendable (FileCall, String) -> Int32
+
+    init(_ settings: StoreSettings) { fault = settings.fileFault }
+
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
     /// Bytes of a file; 0 when there is none.
@@ -16,27 +29,42 @@ enum Files {
     }
 
     /// Puts a file or a folder's list of names on disk.
-    static func sync(_ path: String) throws(StoreError) {
+    func sync(_ path: String) throws(StoreError) {
+        try ask(.sync, path, "syncing a file")
         let file: Int32 = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw failure("opening a file to sync it") }
+        guard file >= 0 else { throw Self.failure("opening a file to sync it") }
         defer { close(file) }
-        guard fsync(file) == 0 else { throw failure("syncing a file") }
+        guard fsync(file) == 0 else { throw Self.failure("syncing a file") }
     }
 
     /// Gives a synced file its name, in place of what had it, and returns when that is on disk.
-    static func move(_ from: String, to: String) throws(StoreError) {
-        guard rename(from, to) == 0 else { throw failure("renaming a file") }
-        try sync(folder(of: to))
+    func move(_ from: String, to: String) throws(StoreError) {
+        try ask(.move, from, "renaming a file")
+        guard rename(from, to) == 0 else { throw Self.failure("renaming a file") }
+        try sync(Self.folder(of: to))
     }
 
     /// Makes an empty file that only its owner may read, if there is none: stores hold keys and what users wrote.
-    static func createPrivate(_ path: String) throws(StoreError) {
+    func createPrivate(_ path: String) throws(StoreError) {
+        try ask(.create, path, "making a file")
         let file: Int32 = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw failure("making a file") }
+        guard file >= 0 else { throw Self.failure("making a file") }
         close(file)
     }
 
-    static func remove(_ path: String) { unlink(path) }
+    /// Takes a file away, if it is there.
+    func remove(_ path: String) throws(StoreError) {
+        try ask(.remove, path, "removing a file")
+        guard unlink(path) == 0 || errno == ENOENT else { throw Self.failure("removing a file") }
+    }
+
+    /// Takes a file away whose staying harms nobody.
+    func discard(_ path: String) { try? remove(path) }
+
+    private func ask(_ call: FileCall, _ path: String, _ what: String) throws(StoreError) {
+        errno = fault(call, path)
+        guard errno == 0 else { throw Self.failure(what) }
+    }
 
     private static func failure(_ what: String) -> StoreError {
         let number: Int32 = errno

@@ -19,28 +19,29 @@ public enum StoreBackup {
     ) throws(StoreError) -> Report {
         guard !Files.exists(destination) else { throw StoreError(.unavailable, "the backup's name is taken") }
         let partial: String = "\(destination).partial-\(getpid())"
-        Files.remove(partial)
+        let files: Files = Files(settings)
+        try files.remove(partial)
         do {
             let source: Database = try SQLiteStore.connect(path, .readOnly, settings)
             try Schema.check(source)
-            try copy(source, to: partial)
+            try copy(source, to: partial, files)
             let report: Report = try verify(partial, settings)
-            try Files.move(partial, to: destination)
+            try files.move(partial, to: destination)
             return report
         } catch {
-            Files.remove(partial)
+            files.discard(partial)
             throw error
         }
     }
 
     /// `VACUUM INTO` and a sync, which SQLite leaves out.
-    static func copy(_ source: Database, to path: String) throws(StoreError) {
+    static func copy(_ source: Database, to path: String, _ files: Files) throws(StoreError) {
         // Into an empty file, which VACUUM INTO takes as well, for the sake of its rights.
-        try Files.createPrivate(path)
+        try files.createPrivate(path)
         try storing("copying the store") { () throws(SQLiteError) in
             try source.prepare("VACUUM INTO ?1").bind(1, path).run()
         }
-        try Files.sync(path)
+        try files.sync(path)
     }
 
     /// Reads the whole copy once.

@@ -47,31 +47,32 @@ public enum StoreRestore {
     static func run(
         from backup: String, to path: String, settings: StoreSettings, observe: () -> Void
     ) throws(StoreError) -> Report {
-        _ = try finishInterrupted(path)
+        let files: Files = Files(settings)
+        _ = try finishInterrupted(path, settings: settings)
         let (partial, ready): (String, String) = (partial(path), ready(path))
         let epoch: UInt32
         let added: Version
         do {
             let source: Database = try SQLiteStore.connect(backup, .readOnly, settings)
-            try StoreBackup.copy(source, to: partial)
+            try StoreBackup.copy(source, to: partial, files)
             observe()
             (epoch, added) = try renew(partial, replacing: path, settings)
             _ = try StoreBackup.verify(partial, settings)
             observe()
             makePlain(path, settings)
             observe()
-            try Files.sync(partial)
-            try Files.move(partial, to: ready)
+            try files.sync(partial)
+            try files.move(partial, to: ready)
         } catch {
-            removeCopy(partial)
+            removeCopy(partial, files)
             throw error
         }
         observe()
         let kept: String?
         do {
-            kept = try putInPlace(path, observe)
+            kept = try putInPlace(path, files, observe)
         } catch {
-            undo(path)
+            undo(path, files)
             throw error
         }
         observe()
@@ -81,40 +82,46 @@ public enum StoreRestore {
     /// Ends what a restore that was interrupted has left in a folder: before the store is opened, under the folder's
     /// lock.
     /// - Returns: nil when there was nothing to end.
-    public static func finishInterrupted(_ path: String) throws(StoreError) -> Interrupted? {
+    public static func finishInterrupted(
+        _ path: String, settings: StoreSettings = .init()
+    ) throws(StoreError) -> Interrupted? {
+        let files: Files = Files(settings)
         let isHalfMade: Bool = Files.exists(partial(path))
-        removeCopy(partial(path))
+        removeCopy(partial(path), files)
         guard isToBeFinished(path) else { return isHalfMade ? .undone : nil }
-        return .finished(replaced: try putInPlace(path) {})
+        return .finished(replaced: try putInPlace(path, files) {})
     }
 
     /// Keeps the old store under another name and gives the new one its own. May be begun again wherever it stopped.
-    private static func putInPlace(_ path: String, _ observe: () -> Void) throws(StoreError) -> String? {
+    private static func putInPlace(
+        _ path: String, _ files: Files, _ observe: () -> Void
+    ) throws(StoreError) -> String? {
         if Files.exists(path) {
-            try Files.move(path, to: replaced(path, lastNumber(path) + 1))
+            try files.move(path, to: replaced(path, lastNumber(path) + 1))
             observe()
         }
         let number: Int = lastNumber(path)
         // A store that could not be made one plain file is kept as it lies, log and all.
         if number > 0, Files.exists(path + "-wal") {
-            try Files.move(path + "-wal", to: replaced(path, number) + "-wal")
+            try files.move(path + "-wal", to: replaced(path, number) + "-wal")
             observe()
         }
-        for name: String in [path + "-wal", path + "-shm", path + "-journal"] { Files.remove(name) }
-        try Files.move(ready(path), to: path)
+        // A log that stayed would be read into the new store.
+        for name: String in [path + "-wal", path + "-shm", path + "-journal"] { try files.remove(name) }
+        try files.move(ready(path), to: path)
         return number > 0 ? replaced(path, number) : nil
     }
 
     /// After a failed change of names: back to what was, as far as the disk lets us. What cannot be undone is finished
     /// at the next start.
-    private static func undo(_ path: String) {
+    private static func undo(_ path: String, _ files: Files) {
         let number: Int = lastNumber(path)
         if !Files.exists(path), number > 0 {
             let kept: String = replaced(path, number)
-            if Files.exists(kept + "-wal"), (try? Files.move(kept + "-wal", to: path + "-wal")) == nil { return }
-            guard (try? Files.move(kept, to: path)) != nil else { return }
+            if Files.exists(kept + "-wal"), (try? files.move(kept + "-wal", to: path + "-wal")) == nil { return }
+            guard (try? files.move(kept, to: path)) != nil else { return }
         }
-        Files.remove(ready(path))
+        files.discard(ready(path))
     }
 
     private static func replaced(_ path: String, _ number: Int) -> String { "\(path).replaced-\(number)" }
@@ -126,8 +133,10 @@ public enum StoreRestore {
         return number
     }
 
-    private static func removeCopy(_ partial: String) {
-        for name: String in [partial, partial + "-wal", partial + "-shm", partial + "-journal"] { Files.remove(name) }
+    private static func removeCopy(_ partial: String, _ files: Files) {
+        for name: String in [partial, partial + "-wal", partial + "-shm", partial + "-journal"] {
+            files.discard(name)
+        }
     }
 
     /// Brings a sound store into one plain file, without a log beside it.

@@ -59,7 +59,7 @@ public final class SQLiteStore: Store {
     /// Opens a connection with what every connection of ours has set.
     static func connect(_ path: String, _ mode: OpenMode, _ settings: StoreSettings) throws(StoreError) -> Database {
         // SQLite gives its log the rights of the file.
-        if mode == .create { try Files.createPrivate(path) }
+        if mode == .create { try Files(settings).createPrivate(path) }
         return try storing("opening the file") { () throws(SQLiteError) in
             let database: Database = try .init(
                 path: path, mode: mode, busyTimeoutMilliseconds: settings.busyTimeoutMilliseconds, vfs: settings.vfs)

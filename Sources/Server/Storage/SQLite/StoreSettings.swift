@@ -30,6 +30,8 @@ public struct StoreSettings: Sendable {
     public var pagesMax: Int?
     /// A file system registered with SQLite; nil for the usual one.
     public var vfs: String?
+    /// Asked before each call to the disk that is not SQLite's, with the file's path: an errno lets it fail, 0 does not.
+    public var fileFault: @Sendable (FileCall, String) -> Int32 = { _, _ in 0 }
     /// Gives that many bytes nobody can guess: the keys of a new store.
     public var random: @Sendable (Int) -> [UInt8] = { RandomBytes.make($0) }
 
