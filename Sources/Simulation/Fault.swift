@@ -12,6 +12,7 @@ public enum Fault: Int, CaseIterable, Sendable {
     case partition
     case doubledRequest
     case doubledAnswer
+    case serverRestore
 
     /// As in the catalogue and after `--with`.
     public var name: String { "\(self)" }
@@ -36,6 +37,7 @@ public enum Fault: Int, CaseIterable, Sendable {
         case .partition: "nothing passes between a client and the server for 1 to 50 s, then everything at once"
         case .doubledRequest: "a change arrives twice at the server"
         case .doubledAnswer: "an answer to a change arrives twice at the client"
+        case .serverRestore: "the server ends and goes on from a backup that it made some time before; only on disks"
         }
     }
 }

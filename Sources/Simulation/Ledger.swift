@@ -12,6 +12,8 @@ final class Ledger {
         var changeIDs: [String: GlobalID] = [:]
         var rows: [GlobalID: Row] = [:]
         var entities: [EntityKey: Entity] = [:]
+        /// Versions of new objects begin above.
+        var base: Version = 0
     }
 
     /// What is told of a change besides its difference.
@@ -28,24 +30,33 @@ final class Ledger {
         var history: [Version: JSONObject] = [:]
     }
 
-    private(set) var mirrors: [BucketName: Mirror] = [:]
+    private(set) var mirrors: [BucketID: Mirror] = [:]
     private let names: WorldNames
     /// Changes whose authors only inserted into texts: wherever they are carried, nothing may go.
     private var insertions: Set<String> = []
+
+    /// Versions of objects that never existed begin above this.
+    private var base: Version = 0
+
+    /// The server goes on from what it held at that moment, with higher versions.
+    func restore(_ kept: [BucketID: Mirror], adding versions: Version, base: Version) {
+        self.base = base
+        mirrors = kept.mapValues { $0.raised(by: versions, base: base) }
+    }
 
     func noteInsertion(_ changeID: String) { insertions.insert(changeID) }
 
     init(_ names: WorldNames) { self.names = names }
 
-    func mirror(_ bucket: BucketName) -> Mirror { mirrors[bucket] ?? Mirror() }
+    func mirror(_ bucket: BucketID) -> Mirror { mirrors[bucket] ?? Mirror() }
 
     /// Reads what the log has more than when it was last looked at.
     func observe(_ server: SimulatedServer) {
         guard let reader: any StoreReader = server.auditor else { return }
         do {
-            for bucket: BucketName in names.buckets {
-                guard let record: BucketRecord = try reader.bucket(names.id(bucket)) else {
-                    if mirrors[bucket] != nil { server.world.problem("the bucket \(bucket.text) is gone") }
+            for bucket: BucketID in names.ids {
+                guard let record: BucketRecord = try reader.bucket(bucket) else {
+                    if mirrors[bucket] != nil { server.world.problem("the bucket \(bucket.name.text) is gone") }
                     continue
                 }
                 try observe(bucket, record, reader, server.world)
@@ -56,17 +67,17 @@ final class Ledger {
     }
 
     private func observe(
-        _ bucket: BucketName, _ record: BucketRecord, _ reader: any StoreReader, _ world: World
+        _ bucket: BucketID, _ record: BucketRecord, _ reader: any StoreReader, _ world: World
     ) throws(StoreError) {
         guard record.head != mirrors[bucket]?.head else { return }
         // Taken out while it grows, or each row would copy the whole of it.
-        var mirror: Mirror = mirrors.removeValue(forKey: bucket) ?? Mirror()
-        if record.head < mirror.head { world.problem("durable changes of \(bucket.text) are gone") }
+        var mirror: Mirror = mirrors.removeValue(forKey: bucket) ?? Mirror(base: base)
+        if record.head < mirror.head { world.problem("durable changes of \(bucket.name.text) are gone") }
         while mirror.head < record.head {
             let page: ChangePage? = try reader.changes(
                 in: record.row, after: mirror.head, upTo: record.head, limit: 1_000, byteLimit: 1 << 20)
             guard let page: ChangePage, !page.changes.isEmpty else {
-                world.problem("the log of \(bucket.text) ends at \(mirror.head), its head is \(record.head)")
+                world.problem("the log of \(bucket.name.text) ends at \(mirror.head), its head is \(record.head)")
                 break
             }
             for row: ChangeRecord in page.changes {
@@ -82,6 +93,20 @@ final class Ledger {
 }
 
 extension Ledger.Mirror {
+    fileprivate func raised(by versions: Version, base: Version) -> Ledger.Mirror {
+        var raised: Ledger.Mirror = self
+        raised.base = base
+        raised.rows = rows.mapValues { row in
+            Ledger.Row(source: row.source.map { $0 + versions }, version: row.version + versions)
+        }
+        raised.entities = entities.mapValues { entity in
+            var history: [Version: JSONObject] = [:]
+            for (version, object): (Version, JSONObject) in entity.history { history[version + versions] = object }
+            return Ledger.Entity(version: entity.version + versions, object: entity.object, history: history)
+        }
+        return raised
+    }
+
     /// Replays one row.
     /// - Returns: what is wrong with it.
     fileprivate mutating func take(_ row: ChangeRecord, isInsertion: Bool) -> String? {
@@ -94,7 +119,7 @@ extension Ledger.Mirror {
         guard changeIDs.updateValue(row.gid, forKey: row.changeID.text) == nil else {
             return "its ccid was applied before"
         }
-        var entity: Ledger.Entity = entities.removeValue(forKey: row.key) ?? Ledger.Entity()
+        var entity: Ledger.Entity = entities.removeValue(forKey: row.key) ?? Ledger.Entity(version: base)
         guard row.endVersion == entity.version + 1 else {
             return "version \(row.endVersion) of \(row.key.text) after \(entity.version)"
         }

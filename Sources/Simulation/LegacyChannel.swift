@@ -57,8 +57,8 @@ final class LegacyChannel {
         var hello: InitRequest = InitRequest()
         hello.clientID = name
         hello.api = "1.1"
-        hello.token = world.names.token
-        hello.appID = world.names.app.text
+        hello.token = client.account.token
+        hello.appID = client.account.app.text
         hello.name = bucket.text
         hello.library = client.habit == .asksAfterIndex ? "ios" : "other"
         hello.version = "1"

@@ -19,9 +19,9 @@ final class LegacyClient: Peer {
     private var life: Int = 0
     private var attempts: Int = 0
 
-    override init(_ world: World, _ number: Int) {
+    override init(_ world: World, _ number: Int, _ account: Account) {
         habit = Habit(rawValue: number % 2) ?? .goesOn
-        super.init(world, number)
+        super.init(world, number, account)
         channels = world.names.buckets.enumerated().map { LegacyChannel(self, $0.offset, $0.element) }
     }
 
@@ -48,14 +48,14 @@ final class LegacyClient: Peer {
         if isNotes, world.random.chance(500) { return type(channel) }
         guard let key: EntityKey = try? EntityKey(isNotes ? "old" : "thing\(world.random.below(5))") else { return }
         if !isNotes, world.random.chance(100) { return channel.edit(key, to: nil) }
-        channel.edit(key, to: world.model.scribbled(channel.local(key) ?? JSONObject(), &world.random))
+        channel.edit(key, to: model.scribbled(channel.local(key) ?? JSONObject(), &world.random))
     }
 
     /// Types one character into the text that everybody types into.
     private func type(_ channel: LegacyChannel) {
         guard let key: EntityKey = try? EntityKey("mixed"), var object: JSONObject = channel.local(key),
-            let text: String = object["t"]?.stringValue, world.model.hasRoom(key),
-            let marker: Unicode.Scalar = world.model.markers.next()
+            let text: String = object["t"]?.stringValue, model.hasRoom(key),
+            let marker: Unicode.Scalar = model.markers.next()
         else { return }
         var scalars: [Unicode.Scalar] = Array(text.unicodeScalars)
         scalars.insert(marker, at: world.random.below(scalars.count + 1))
@@ -63,7 +63,7 @@ final class LegacyClient: Peer {
         longer.unicodeScalars.append(contentsOf: scalars)
         object["t"] = .string(longer)
         channel.edit(key, to: object)
-        world.model.typed(key, [marker])
+        model.typed(key, [marker])
     }
 
     // MARK: - Connection

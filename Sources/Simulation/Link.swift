@@ -5,14 +5,22 @@ import ThicketServer
 class Peer {
     unowned let world: World
     let number: Int
+    let account: Account
     /// The connection as this side sees it.
     final var link: Link?
     /// Microseconds; until then nothing passes, as if the cable was out.
     final var unreachableUntil: Int64 = 0
 
-    init(_ world: World, _ number: Int) {
+    init(_ world: World, _ number: Int, _ account: Account) {
         self.world = world
         self.number = number
+        self.account = account
+    }
+
+    /// What the people of this account did.
+    final var model: Model {
+        get { world.models[account.number] }
+        _modify { yield &world.models[account.number] }
     }
 
     func linkOpened() {}
@@ -80,7 +88,7 @@ final class Link {
         self.peer = peer
         world.lastConnection += 1
         serial = world.lastConnection
-        watch = Watch(world, serial)
+        watch = Watch(world, serial, peer.account)
     }
 
     /// Both ends hold it for open, and nothing is under way.

@@ -44,9 +44,16 @@ public enum Mutant: String, CaseIterable, Sendable {
     case lostGhost
     /// The server's disk pretends to sync, one in seven times.
     case lyingDisk
+    /// A restore puts the backup in place as it is: positions and versions come again with other content.
+    case plainRestore
+    /// Changes are told in the bucket of the same name of another user, one group in ten.
+    case mixedFeed
+    /// A token admits to the account of another user, one time in five.
+    case wrongGrant
 
     /// What has to be played for it to show.
-    public var kind: Kind { self == .lyingDisk ? .disks : .storm }
+    public var kind: Kind { self == .lyingDisk || self == .plainRestore ? .disks : .storm }
+    var needsAccounts: Bool { self == .mixedFeed || self == .wrongGrant }
 }
 
 /// One mutant at work in one run.
@@ -57,8 +64,13 @@ final class Mutation {
     var late: WriteBatch?
     private var lastVersion: [UInt8] = []
 
-    init(_ mutant: Mutant, _ random: SimulationRandom) {
+    /// All buckets there may be.
+    private let ids: [BucketID]
+    let accounts: [Account]
+
+    init(_ mutant: Mutant, _ names: WorldNames, _ random: SimulationRandom) {
         self.mutant = mutant
+        (ids, accounts) = (names.ids, names.accounts)
         self.random = random
     }
 
@@ -89,6 +101,15 @@ final class Mutation {
                 outcome.buckets[place].events.removeAll { event in
                     if case .applied = event { strikes(oneIn: 20) } else { false }
                 }
+            }
+            return outcome
+        case .mixedFeed:
+            guard ids.count > 2, strikes(oneIn: 10) else { return outcome }
+            var outcome: CommitOutcome = outcome
+            for place: Int in outcome.buckets.indices {
+                let own: BucketID = outcome.buckets[place].bucket
+                guard let other: BucketID = ids.first(where: { $0 != own && $0.name == own.name }) else { continue }
+                outcome.buckets[place].bucket = other
             }
             return outcome
         default: return outcome

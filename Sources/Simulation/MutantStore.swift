@@ -117,7 +117,13 @@ class MutantReader: StoreReader {
     }
 
     final func hasApp(_ app: AppID) throws(StoreError) -> Bool { try inner.hasApp(app) }
-    final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? { try inner.grant(tokenHash: tokenHash) }
+    final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? {
+        let grant: TokenGrant? = try inner.grant(tokenHash: tokenHash)
+        guard mutant == .wrongGrant, let grant: TokenGrant, mutation.strikes(oneIn: 5),
+            let other: Account = mutation.accounts.first(where: { $0.app == grant.app && $0.user != grant.user })
+        else { return grant }
+        return TokenGrant(app: other.app, user: other.user, isReadOnly: grant.isReadOnly)
+    }
 }
 
 /// A writer with a bug in it.

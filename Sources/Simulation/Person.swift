@@ -88,16 +88,16 @@ final class Person {
     }
 
     private func type(_ key: EntityKey) {
-        guard world.model.hasRoom(key), let marker: Unicode.Scalar = world.model.markers.next() else { return }
+        guard client.model.hasRoom(key), let marker: Unicode.Scalar = client.model.markers.next() else { return }
         let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
         guard let text: String = client.object(bucket, key)?["t"]?.stringValue else {
             // Two creations of one object: the later wins. So one makes it, and the others type when they see it.
-            guard client.number == 0 else { return }
+            guard client.isFirst else { return }
             let isDone: Bool = client.turn(on: EntityAddress(bucket: bucket, key: key)) {
                 (machine) throws(ClientError) in
                 try machine.set(bucket, key, to: ["t": .string(String(Character(marker)))], now: now)
             }
-            if isDone { world.model.typed(key, [marker]) }
+            if isDone { client.model.typed(key, [marker]) }
             return
         }
         let isMixed: Bool = Model.isMixed(key)
@@ -110,7 +110,7 @@ final class Person {
             length: text.utf16.count, at: before, deleting: 0, inserting: Array(String(Character(marker)).utf16))
         guard edit(bucket, key, delta) else { return }
         caret[key] = place + 1
-        world.model.typed(key, [marker])
+        client.model.typed(key, [marker])
     }
 
     private func delete(_ key: EntityKey, _ text: String) -> Bool {
@@ -121,7 +121,7 @@ final class Person {
         let before: Int = scalars[..<start].reduce(0) { $0 + UTF16.width($1) }
         let length: Int = scalars[start..<end].reduce(0) { $0 + UTF16.width($1) }
         let delta: TextDelta = Self.delta(length: text.utf16.count, at: before, deleting: length, inserting: [])
-        if edit(world.names.notes, key, delta) { world.model.deleted(key, scalars[start..<end]) }
+        if edit(world.names.notes, key, delta) { client.model.deleted(key, scalars[start..<end]) }
         return true
     }
 
@@ -152,13 +152,13 @@ final class Person {
         guard let key: EntityKey = try? EntityKey("count") else { return }
         let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
         guard client.object(bucket, key) != nil else {
-            guard client.number == 0 else { return }
+            guard client.isFirst else { return }
             client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: ["n": 0], now: now) }
             return
         }
         let step: Int64 = world.random.between(1, 9)
         let diff: ObjectDiff = ObjectDiff([(key: "n", operation: .increment(JSONNumber(step)))])
-        if change(bucket, key, diff) { world.model.sum += step }
+        if change(bucket, key, diff) { client.model.count(step) }
     }
 
     // MARK: - Near the limit of an object's size
@@ -166,7 +166,8 @@ final class Person {
     private func fill() {
         guard let key: EntityKey = try? EntityKey("big") else { return }
         let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
-        let filling: JSONValue = .string(String(repeating: "x", count: 500 + world.random.below(4_000)))
+        let filling: JSONValue = .string(
+            client.model.mark + String(repeating: "x", count: 500 + world.random.below(4_000)))
         var object: JSONObject = client.object(bucket, key) ?? JSONObject()
         object["f\(world.random.below(8))"] = filling
         let full: JSONObject = object
@@ -178,7 +179,10 @@ final class Person {
         guard let key: EntityKey = try? EntityKey("big") else { return }
         let (bucket, now): (BucketName, Int64) = (world.names.notes, world.milliseconds)
         guard client.refusal(bucket, key) != nil else { return }
-        client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: ["f0": "small"], now: now) }
+        let mark: String = client.model.mark
+        client.turn { (machine) throws(ClientError) in
+            try machine.set(bucket, key, to: ["f0": .string(mark + "small")], now: now)
+        }
     }
 
     // MARK: - In calm weather
@@ -200,7 +204,7 @@ final class Person {
             client.turn { (machine) throws(ClientError) in try machine.remove(bucket, key, now: now) }
             return
         }
-        let next: JSONObject = world.model.scribbled(object ?? JSONObject(), &world.random)
+        let next: JSONObject = client.model.scribbled(object ?? JSONObject(), &world.random)
         client.turn { (machine) throws(ClientError) in try machine.set(bucket, key, to: next, now: now) }
     }
 }

@@ -29,7 +29,7 @@ struct Rest {
         probe()
         guard world.problems.isEmpty else { return }
         do {
-            _ = try world.addFreshClient()
+            try world.addFreshClients()
         } catch {
             return world.problem("a new client does not start: \(error)")
         }
@@ -67,7 +67,10 @@ struct Rest {
             var isDone: Bool = false
             while !isDone, world.now < end, world.problems.isEmpty {
                 world.play(until: world.now + 20_000)
-                isDone = world.people.allSatisfy { $0.object(bucket, key) == object && $0.machine.isSynced(bucket) }
+                isDone = world.people.allSatisfy { other in
+                    other.account.number != client.account.number
+                        || (other.object(bucket, key) == object && other.machine.isSynced(bucket))
+                }
             }
             if !isDone { return world.problem("a change of client \(client.number) in calm weather is not everywhere") }
         }
@@ -78,18 +81,23 @@ struct Rest {
     private func compare() {
         guard let reader: any StoreReader = world.server.auditor else { return world.problem("the server is down") }
         do {
-            for bucket: BucketName in world.names.buckets { try compare(bucket, reader) }
+            for account: Account in world.names.accounts {
+                for bucket: BucketName in world.names.buckets { try compare(bucket, of: account, reader) }
+            }
         } catch {
             world.problem("the store cannot be read: \(error)")
         }
-        compareModel()
+        for account: Account in world.names.accounts { compareModel(of: account) }
         world.server.audit()
     }
 
-    private func compare(_ bucket: BucketName, _ reader: any StoreReader) throws(StoreError) {
-        let mirror: Ledger.Mirror = world.ledger.mirror(bucket)
+    private func compare(
+        _ bucket: BucketName, of account: Account, _ reader: any StoreReader
+    ) throws(StoreError) {
+        let id: BucketID = world.names.id(bucket, of: account)
+        let mirror: Ledger.Mirror = world.ledger.mirror(id)
         var objects: [EntityKey: (version: Version, body: [UInt8])] = [:]
-        if let record = try reader.bucket(world.names.id(bucket)) {
+        if let record = try reader.bucket(id) {
             for key: EntityKey in try reader.liveKeys(in: record.row, after: nil, limit: 100_000) {
                 guard let head: EntityHead = try reader.head(of: key, in: record.row), let body: [UInt8] = head.body
                 else { return world.problem("the store has no body of \(key.text)") }
@@ -100,8 +108,12 @@ struct Rest {
             let body: [UInt8]? = entity.object.map { JSONValue.object($0).serialized() }
             if objects[key]?.body != body { world.problem("the store's \(key.text) is not what its log makes") }
         }
-        for client: SimulatedClient in world.people { compare(client, bucket, objects) }
-        for legacy: LegacyClient in world.legacies { legacy.compare(bucket, objects) }
+        for client: SimulatedClient in world.people where client.account.number == account.number {
+            compare(client, bucket, objects)
+        }
+        for legacy: LegacyClient in world.legacies where legacy.account.number == account.number {
+            legacy.compare(bucket, objects)
+        }
     }
 
     private func compare(
@@ -135,15 +147,18 @@ struct Rest {
         }
     }
 
-    private func compareModel() {
-        let mirror: Ledger.Mirror = world.ledger.mirror(world.names.notes)
-        for (key, typed): (EntityKey, TypedText) in world.model.texts.sorted(by: { $0.key < $1.key }) {
+    private func compareModel(of account: Account) {
+        let mirror: Ledger.Mirror = world.ledger.mirror(world.names.id(world.names.notes, of: account))
+        let model: Model = world.models[account.number]
+        for (key, typed): (EntityKey, TypedText) in model.texts.sorted(by: { $0.key < $1.key }) {
             let text: String = mirror.entities[key]?.object?["t"]?.stringValue ?? ""
             if let flaw: String = typed.flaw(in: text, forgivesReturns: world.scenario.retention != nil) {
                 world.problem("\(key.text): \(flaw)")
             }
         }
         let sum: Int64 = mirror.entities.first { $0.key.text == "count" }?.value.object?["n"]?.intValue ?? 0
-        if sum != world.model.sum { world.problem("counted \(world.model.sum), the server holds \(sum)") }
+        if let counted: Int64 = model.sum, sum != counted {
+            world.problem("counted \(counted), the server holds \(sum)")
+        }
     }
 }

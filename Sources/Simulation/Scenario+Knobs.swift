@@ -16,6 +16,9 @@ extension Scenario {
                 name: "seconds", least: 5, get: { Int($0.duration / 1_000_000) },
                 set: { $0.duration = Int64(max(1, $1)) * 1_000_000 }),
             Knob(
+                name: "accounts", least: 1, get: { $0.accounts },
+                set: { $0.accounts = min(max(1, $1), WorldNames.accountsMax) }),
+            Knob(
                 name: "reader", least: 0, get: { $0.reader == nil ? 0 : 1 },
                 set: { if $1 == 0 { $0.reader = nil } }),
             Knob(name: "texts", least: 1, get: { $0.texts }, set: { $0.texts = max(1, $1) }),

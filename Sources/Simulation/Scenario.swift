@@ -5,7 +5,9 @@ struct Scenario: Sendable {
     let seed: UInt64
     let kind: Kind
     /// A bug that is built in, for the check that it is found; nil: none.
-    var mutant: Mutant?
+    private(set) var mutant: Mutant?
+    /// Users and apps that share nothing but the server.
+    var accounts: Int
     /// Clients of ours, and clients that keep the older libraries' rules.
     var clients: Int
     var legacies: Int
@@ -55,6 +57,8 @@ struct Scenario: Sendable {
         clients = isDays ? 2 + random.below(7) : 1 + random.below(4)
         legacies = random.chance(350) ? 1 + random.below(2) : 0
         duration = isDays ? random.between(1, 4) * Self.day : random.between(30, kind == .disks ? 90 : 240) * 1_000_000
+        accounts = random.chance(300) ? 2 + random.below(WorldNames.accountsMax - 1) : 1
+        if accounts > 1 { clients += accounts - 1 }
         pace = isDays ? random.between(3_000, 8_000) * 1_000 : random.between(100, 3_000) * 1_000
         reader = random.chance(150) && clients > 1 ? 1 : nil
         texts = 1 + random.below(3)
@@ -76,11 +80,19 @@ struct Scenario: Sendable {
         faults[.partition] = rate(80, &random)
         faults[.doubledRequest] = rate(40, &random)
         faults[.doubledAnswer] = rate(40, &random)
+        faults[.serverRestore] = kind == .disks ? rate(40, &random) : 0
         readerBytesMax = random.between(2_000, 60_000)
         latency = random.between(2, random.chance(500) ? 40 : 2_000) * 1_000
         limits = Self.limits(&random)
         shard = Self.shard(&random)
         retention = random.chance(400) ? Self.retention(&random) : nil
+    }
+
+    /// Builds a bug in, and what has to be there for it to show.
+    mutating func build(in bug: Mutant?) {
+        mutant = bug
+        if bug?.needsAccounts == true, accounts < 2 { (accounts, clients) = (2, max(2, clients)) }
+        if bug == .plainRestore { faults[.serverRestore] = max(faults[.serverRestore], 40) }
     }
 
     private static func limits(_ random: inout SimulationRandom) -> ServerLimits {

@@ -24,6 +24,10 @@ protocol ServerStorage: AnyObject {
     func heal()
     /// What an audit finds, one line each.
     func findings() -> [String]
+    /// A copy of what is committed; nil where there is no such thing.
+    func backUp() throws -> [UInt8]?
+    /// The process ends, and a copy takes the store's place.
+    func restore(_ copy: [UInt8]) throws
 }
 
 /// A store in memory, whose commits are refused or lost as a whole.
@@ -37,11 +41,11 @@ final class MemoryServerStorage: ServerStorage {
         self.faults = faults
         retention = scenario.retention
         store = MemoryStore(identity: .seeded(scenario.seed), faults: { faults.next($0) })
-        store.addApp(names.app)
-        for (token, isReadOnly): (String, Bool) in [(names.token, false), (names.readToken, true)] {
-            store.addGrant(
-                TokenGrant(app: names.app, user: names.user, isReadOnly: isReadOnly),
-                tokenHash: Hash.sha256(Array(token.utf8)))
+        for account: Account in names.accounts {
+            store.addApp(account.app)
+            for token: ImportedToken in account.tokens {
+                store.addGrant(token.grant, tokenHash: Hash.sha256(Array(token.token.utf8)))
+            }
         }
     }
 
@@ -59,6 +63,8 @@ final class MemoryServerStorage: ServerStorage {
     func endWrite() {}
     func heal() { faults.end() }
     func findings() -> [String] { [] }
+    func backUp() -> [UInt8]? { nil }
+    func restore(_ copy: [UInt8]) {}
 }
 
 /// The real store over a disk that may fail or lose its power at every call.
@@ -70,7 +76,9 @@ final class DiskServerStorage: ServerStorage {
     private var refused: Int
     private var crashes: Int
     private var store: SQLiteStore
-    let identity: StoreIdentity
+    /// Its restores copy the file and do nothing else.
+    private let restoresPlainly: Bool
+    var identity: StoreIdentity { store.identity }
 
     /// Changes of files among which one is chosen: a commit makes about ten to thirty.
     private static let changesMax: Int = 30
@@ -80,17 +88,15 @@ final class DiskServerStorage: ServerStorage {
         disk = try SimulatedDisk(lies: scenario.mutant == .lyingDisk ? 7 : nil)
         settings = Self.settings(disk, &self.random)
         retention = Self.retention(scenario.retention, &self.random)
+        restoresPlainly = scenario.mutant == .plainRestore
         (refused, crashes) = (scenario.faults[.commitRefused], scenario.faults[.commitCrash])
         let path: String = disk.path(SQLiteStore.fileName)
         let admin: StoreAdmin = try StoreAdmin(path: path, settings: settings)
-        try admin.createApp(names.app, now: 0)
-        try admin.importTokens(
-            [(names.token, false), (names.readToken, true)].map { (token, isReadOnly) in
-                ImportedToken(
-                    grant: TokenGrant(app: names.app, user: names.user, isReadOnly: isReadOnly), token: token)
-            }, now: 0)
+        for account: Account in names.accounts {
+            try admin.createApp(account.app, now: 0)
+            try admin.importTokens(account.tokens, now: 0)
+        }
         store = try SQLiteStore(path: path, settings: settings)
-        identity = store.identity
         try disk.settle()
     }
 
@@ -157,11 +163,48 @@ final class DiskServerStorage: ServerStorage {
         endWrite()
     }
 
+    func backUp() throws -> [UInt8]? {
+        let path: String = disk.path("backup")
+        _ = try StoreBackup.run(from: store.path, to: path, settings: settings)
+        defer { disk.remove("backup") }
+        return try SimulatedDisk.read(path)
+    }
+
+    func restore(_ copy: [UInt8]) throws {
+        let name: String = SQLiteStore.fileName
+        // The server ended well or was killed: what it had is there.
+        let old: [String: [UInt8]] = disk.files(after: .nothing, &random)
+        if restoresPlainly {
+            try disk.restart(with: [name: copy])
+        } else {
+            try disk.restart(with: old.merging(["backup": copy]) { $1 })
+            var plain: StoreSettings = settings
+            plain.vfs = nil
+            let report: StoreRestore.Report = try StoreRestore.run(
+                from: disk.path("backup"), to: disk.path(name), settings: plain)
+            disk.remove("backup")
+            if let replaced: String = report.replaced.flatMap({ $0.split(separator: "/").last.map(String.init) }) {
+                for end: String in ["", "-wal"] { disk.remove(replaced + end) }
+            }
+            try disk.settle()
+        }
+        store = try SQLiteStore(path: disk.path(name), settings: settings)
+    }
+
     func findings() -> [String] {
         do {
             return try StoreCheck.run(store.path, settings: settings).findings
         } catch {
             return ["the store cannot be audited: \(error)"]
+        }
+    }
+}
+
+extension Account {
+    /// One that may write, one that may read.
+    fileprivate var tokens: [ImportedToken] {
+        [(token, false), (readToken, true)].map { (token, isReadOnly) in
+            ImportedToken(grant: TokenGrant(app: app, user: user, isReadOnly: isReadOnly), token: token)
         }
     }
 }

@@ -54,7 +54,7 @@ public enum Shrinking {
         seed: UInt64, kind: Kind? = nil, mutant: Mutant? = nil, runsMax: Int = 300, tell: (String) -> Void
     ) -> Outcome? {
         var scenario: Scenario = Scenario(seed: seed, kind: kind)
-        scenario.mutant = mutant
+        scenario.build(in: mutant)
         let found: SimulationResult = Simulation.run(scenario, sink: nil)
         guard let problem: String = found.problems.first else { return nil }
         tell("seed \(seed), \(scenario.kind.rawValue): \(found.events) events: \(short(problem, 120))")
@@ -139,7 +139,7 @@ public enum Shrinking {
             let (start, least): (Scenario, Int) = (scenario, best.events)
             for distance: UInt64 in 1...count {
                 var candidate: Scenario = Scenario(seed: start.seed &+ distance, kind: start.kind)
-                candidate.mutant = start.mutant
+                candidate.build(in: start.mutant)
                 for knob: Scenario.Knob in Scenario.knobs { knob.set(&candidate, knob.get(start)) }
                 if adopts(candidate, onlyIfSmaller: true) {
                     tell("seed \(candidate.seed): \(best.events) events")
@@ -149,7 +149,8 @@ public enum Shrinking {
         }
 
         func outcome(eventsBefore: Int, linesMax: Int) -> Outcome {
-            let whole: Scenario = Scenario(seed: scenario.seed, kind: scenario.kind)
+            var whole: Scenario = Scenario(seed: scenario.seed, kind: scenario.kind)
+            whole.build(in: scenario.mutant)
             var (changes, cast): ([String: Int], [String]) = ([:], [])
             for knob: Scenario.Knob in Scenario.knobs {
                 let value: Int = knob.get(scenario)

@@ -15,17 +15,22 @@ final class SimulatedClient: Peer {
     private var shown: [BucketName: [EntityKey: JSONObject]] = [:]
     private(set) lazy var person: Person = Person(self)
 
-    init(joining world: World, as number: Int) throws {
+    init(joining world: World, as number: Int, of account: Account) throws {
         storage =
             world.scenario.kind == .disks
             ? try DiskClientStorage(world.random.chance(500) ? .power : .program) : MemoryClientStorage()
-        machine = try Self.machine(world, number, storage)
-        super.init(world, number)
+        machine = try Self.machine(world, number, account, storage)
+        super.init(world, number, account)
     }
 
-    private static func machine(_ world: World, _ number: Int, _ storage: any ClientStorage) throws -> SyncMachine {
-        let token: String = number == world.scenario.reader && !world.isCalm ? world.names.readToken : world.names.token
-        var options: SyncOptions = SyncOptions(app: world.names.app, token: token)
+    /// The first of its account: the one that makes what all type into.
+    var isFirst: Bool { number < world.names.accounts.count }
+
+    private static func machine(
+        _ world: World, _ number: Int, _ account: Account, _ storage: any ClientStorage
+    ) throws -> SyncMachine {
+        let token: String = number == world.scenario.reader && !world.isCalm ? account.readToken : account.token
+        var options: SyncOptions = SyncOptions(app: account.app, token: token)
         options.indexPageObjects = 1 + number % 3
         if number == 2 { options.changesInFlightMax = 1 }
         let kept: any LocalStore = world.scenario.mutant.map { MutantLocalStore(storage.store, $0) } ?? storage.store
@@ -131,7 +136,7 @@ final class SimulatedClient: Peer {
         hangUp()
         do {
             try storage.restart(&world.random)
-            machine = try Self.machine(world, number, storage)
+            machine = try Self.machine(world, number, account, storage)
         } catch {
             return world.problem("client \(number) does not start again: \(error)")
         }
@@ -179,7 +184,7 @@ final class SimulatedClient: Peer {
 
     override func heal() {
         super.heal()
-        let (now, token): (Int64, String) = (world.milliseconds, world.names.token)
+        let (now, token): (Int64, String) = (world.milliseconds, account.token)
         if number == world.scenario.reader { turn { (machine) in machine.setToken(token, now: now) } }
         turn { (machine) in machine.goOnline(now: now) }
     }

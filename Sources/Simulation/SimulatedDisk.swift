@@ -79,10 +79,21 @@ final class SimulatedDisk {
     /// Begins the next life.
     /// - Parameter loss: what a crash did to what was not synced.
     func restart(_ loss: DiskModel.Loss, _ random: inout SimulationRandom) throws(SimulatedDiskError) {
+        try restart(with: files(after: loss, &random))
+    }
+
+    /// What a crash would leave, by name.
+    func files(after loss: DiskModel.Loss, _ random: inout SimulationRandom) -> [String: [UInt8]] {
         let left: [String: [UInt8]] = history.model?.crashed(loss, &random) ?? [:]
         var files: [String: [UInt8]] = [:]
         for (path, bytes) in left { files[String(path.split(separator: "/").last ?? "")] = bytes }
-        try restart(with: files)
+        return files
+    }
+
+    /// Takes a file away that is no part of a store.
+    func remove(_ file: String) {
+        unlink(path(file))
+        history.forget(path(file))
     }
 
     /// Begins the next life on a disk that holds these files, by name.

@@ -52,7 +52,7 @@ final class SimulatedServer {
             ? try DiskServerStorage(world.scenario, world.names, random)
             : MemoryServerStorage(world.scenario, world.names, random)
         self.storage = storage
-        mutation = world.scenario.mutant.map { Mutation($0, world.random.split()) }
+        mutation = world.scenario.mutant.map { Mutation($0, world.names, world.random.split()) }
         codec = ChangeVersionCodec(storage.identity)
     }
 
@@ -84,6 +84,7 @@ final class SimulatedServer {
             storage.endWrite()
             self.life = life
             if life.keeper != nil { scheduleKeeper(life) }
+            scheduleBackup(life)
         } catch {
             // A crash while it starts: the next one begins.
             guard storage.isDown else { return world.problem("the store does not open again: \(error)") }
@@ -128,6 +129,89 @@ final class SimulatedServer {
         startLater()
     }
 
+    // MARK: - Backup and restore
+
+    /// A copy of the store, and what was known to be in it.
+    private struct Backup {
+        let copy: [UInt8]
+        let mirrors: [BucketID: Ledger.Mirror]
+        /// `StoreIdentity.versionBase` of the store it was made of.
+        let base: Version
+    }
+
+    private var backups: [Backup] = []
+    /// Backups kept: the older ones are forgotten.
+    private static let backupsMax: Int = 3
+
+    private func scheduleBackup(_ life: Life) {
+        guard world.scenario.faults[.serverRestore] > 0 else { return }
+        world.after(world.random.between(3_000_000, 20_000_000)) { [self] in
+            guard self.life === life, !world.isCalm else { return }
+            do {
+                guard let copy: [UInt8] = try storage.backUp() else { return }
+                backups.append(Backup(copy: copy, mirrors: world.ledger.mirrors, base: storage.identity.versionBase))
+                if backups.count > Self.backupsMax { backups.removeFirst() }
+                world.note("backup", copy.count / 4_096)
+            } catch {
+                return world.problem("the backup fails: \(error)")
+            }
+            scheduleBackup(life)
+        }
+    }
+
+    /// The server is ended, and begins anew from one of its backups.
+    func restore() {
+        guard let life: Life, !backups.isEmpty else { return }
+        let backup: Backup = backups[world.random.below(backups.count)]
+        world.note("server restored", 0)
+        world.tally.faults[.serverRestore] += 1
+        self.life = nil
+        for link: Link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        do {
+            try storage.restore(backup.copy)
+        } catch {
+            return world.problem("the restore fails: \(error)")
+        }
+        codec = ChangeVersionCodec(storage.identity)
+        let base: Version = storage.identity.versionBase
+        for account: Account in world.names.accounts { restoreModel(account, backup) }
+        world.ledger.restore(backup.mirrors, adding: base - backup.base, base: base)
+        startLater()
+    }
+
+    /// What must be there at the end is what the backup holds, and what clients typed and the server had not applied: of
+    /// what it had, the confirmation may be on its way still.
+    private func restoreModel(_ account: Account, _ backup: Backup) {
+        let notes: BucketName = world.names.notes
+        let mirror: Ledger.Mirror? = backup.mirrors[world.names.id(notes, of: account)]
+        let last: Ledger.Mirror = world.ledger.mirror(world.names.id(notes, of: account))
+        var (texts, own): ([EntityKey: String], [EntityKey: Set<UInt32>]) = ([:], [:])
+        var sum: Int64?
+        for (key, entity): (EntityKey, Ledger.Entity) in mirror?.entities ?? [:] {
+            if let text: String = entity.object?["t"]?.stringValue { texts[key] = text }
+            if let count: Int64 = entity.object?["n"]?.intValue, key.text.utf8.elementsEqual("count".utf8) {
+                sum = count
+            }
+        }
+        for client: SimulatedClient in world.people where client.account.number == account.number {
+            for key: EntityKey in (try? client.machine.keys(notes, after: nil, limit: 10_000)) ?? [] {
+                let (local, ghost): (JSONObject?, JSONObject?) = (
+                    client.object(notes, key), client.ghost(notes, key)?.object
+                )
+                let confirmed: Set<UInt32> = Set((ghost?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
+                let typed: Set<UInt32> = Set((local?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
+                let applied: String = last.entities[key]?.object?["t"]?.stringValue ?? ""
+                own[key, default: []].formUnion(
+                    typed.subtracting(confirmed).subtracting(applied.unicodeScalars.map(\.value)))
+                guard key.text.utf8.elementsEqual("count".utf8) else { continue }
+                let open: Int64 = (local?["n"]?.intValue ?? 0) - (ghost?["n"]?.intValue ?? 0)
+                let isBehind: Bool = client.ghost(notes, key)?.version != last.entities[key]?.version
+                sum = open != 0 && isBehind ? nil : sum.map { $0 + open }
+            }
+        }
+        world.models[account.number].restored(to: texts, own: own, sum: sum)
+    }
+
     private func startLater() {
         let pause: Int64 = world.random.delay(50_000, 10_000_000)
         world.after(pause) { [self] in if self.life == nil { start() } }
@@ -150,7 +234,7 @@ final class SimulatedServer {
         let id: ConnectionID = ConnectionID(slot: slot, serial: serial)
         link.id = id
         life.links[id] = link
-        life.hub.opened(id, app: world.names.app.text)
+        life.hub.opened(id, app: link.peer.account.app.text)
         perform(life)
         return true
     }
@@ -235,7 +319,8 @@ final class SimulatedServer {
     func ask() {
         guard let life: Life else { return }
         asks += 1
-        let bucket: BucketID = world.names.id(world.random.chance(500) ? world.names.notes : world.names.scratch)
+        let ids: [BucketID] = world.names.ids
+        let bucket: BucketID = ids[world.random.below(ids.count)]
         life.hub.ask(asks, RemoteQuestion(bucket: bucket, kind: .index, seconds: 5), now: instant)
         perform(life)
     }

@@ -31,7 +31,7 @@ public enum Simulation {
         sink: (@Sendable (String) -> Void)? = nil
     ) -> SimulationResult {
         var scenario: Scenario = Scenario(seed: seed, kind: kind)
-        scenario.mutant = mutant
+        scenario.build(in: mutant)
         for (name, value): (String, Int) in changes.sorted(by: { $0.key < $1.key }) {
             _ = scenario.turn(name, to: value)
         }

@@ -4,13 +4,27 @@ struct TypedText {
     private(set) var kept: Set<UInt32> = []
     /// Deleted by somebody who saw it.
     private(set) var deleted: Set<UInt32> = []
+    /// There once or not at all: a restore of the server undid what became of them.
+    private(set) var doubtful: Set<UInt32> = []
+    /// Nobody can say any more what it must hold.
+    private(set) var isAbandoned: Bool = false
+
+    mutating func abandon() { isAbandoned = true }
+
+    /// - Parameter certain: what of the text the restored server and the clients' unconfirmed edits hold.
+    mutating func restored(to certain: Set<UInt32>) {
+        doubtful.formUnion(deleted)
+        doubtful.formUnion(kept.subtracting(certain))
+        kept.formIntersection(certain)
+        deleted = []
+    }
 
     mutating func type(_ scalars: [Unicode.Scalar]) { kept.formUnion(scalars.map(\.value)) }
 
     mutating func delete(_ scalars: some Sequence<Unicode.Scalar>) {
         for scalar: Unicode.Scalar in scalars {
-            kept.remove(scalar.value)
-            deleted.insert(scalar.value)
+            // What may be gone anyway may also come back.
+            if kept.remove(scalar.value) != nil { deleted.insert(scalar.value) }
         }
     }
 
@@ -18,12 +32,14 @@ struct TypedText {
     /// - Parameter forgivesReturns: whether a deleted character may be there once, because a whole object took the place
     ///   of the change that deleted it.
     func flaw(in text: String, forgivesReturns: Bool) -> String? {
+        if isAbandoned { return nil }
         var counts: [UInt32: Int] = [:]
         for scalar: Unicode.Scalar in text.unicodeScalars { counts[scalar.value, default: 0] += 1 }
         for value: UInt32 in kept.sorted() where counts[value] != 1 {
             return "\(name(value)) was typed and is there \(counts[value] ?? 0) times"
         }
         for (value, count): (UInt32, Int) in counts.sorted(by: { $0.key < $1.key }) where !kept.contains(value) {
+            if doubtful.contains(value), count == 1 { continue }
             if !deleted.contains(value) { return "\(name(value)) is there and nobody typed it" }
             if count > 1 || !forgivesReturns { return "\(name(value)) was deleted and is there \(count) times" }
         }
@@ -35,12 +51,67 @@ struct TypedText {
     }
 }
 
-/// Hands out characters, each once: one unit of UTF-16 mostly, two now and then.
+/// Hands out characters, each once: one unit of UTF-16 mostly, two now and then. Their numbers tell the account.
 struct MarkerSource {
-    private var count: UInt32 = 0
+    /// As many accounts can be told apart.
+    private static let stride: UInt32 = 4
+    private static let (plane, planeEnd): (UInt32, UInt32) = (0x4E00, 0x9E00)
+    private static let (farPlane, farPlaneEnd): (UInt32, UInt32) = (0x2_0000, 0x4_0000)
+    private static let marks: UInt32 = 0x2840
+
+    private var count: UInt32
+
+    init(account: Int) { count = UInt32(account) % Self.stride }
 
     mutating func next() -> Unicode.Scalar? {
-        count += 1
-        return Unicode.Scalar(count % 5 == 0 ? 0x2_0000 + count : 0x4E00 + count % 0x5000)
+        count += Self.stride
+        let isFar: Bool = count / Self.stride % 5 == 0 || count >= Self.planeEnd - Self.plane
+        return Unicode.Scalar((isFar ? Self.farPlane : Self.plane) + count)
+    }
+
+    /// For strings that nobody types.
+    static func mark(of account: Int) -> String {
+        Unicode.Scalar(marks + UInt32(account) % stride).map { String(Character($0)) } ?? ""
+    }
+
+    /// Of a character that only one account has; nil: anybody's.
+    private static func account(of value: UInt32) -> Int? {
+        switch value {
+        case plane..<planeEnd, farPlane..<farPlaneEnd, marks..<(marks + stride): Int(value % stride)
+        default: nil
+        }
+    }
+
+    /// The first account besides `own` whose characters stand in a message, as they are or with percent signs as
+    /// differences have them.
+    static func stranger(in text: [UInt8], besides own: Int) -> Int? {
+        var (value, rest): (UInt32, Int) = (0, 0)
+        var place: Int = 0
+        while place < text.count {
+            var byte: UInt8 = text[place]
+            place += 1
+            if byte == 0x25, place + 1 < text.count, let high = hex(text[place]), let low = hex(text[place + 1]) {
+                byte = high << 4 | low
+                place += 2
+            }
+            switch byte {
+            case 0xE0...0xEF: (value, rest) = (UInt32(byte & 0x0F), 2)
+            case 0xF0...0xF7: (value, rest) = (UInt32(byte & 0x07), 3)
+            case 0x80...0xBF where rest > 0:
+                (value, rest) = (value << 6 | UInt32(byte & 0x3F), rest - 1)
+                if rest == 0, let found: Int = account(of: value), found != own { return found }
+            default: rest = 0
+            }
+        }
+        return nil
+    }
+
+    private static func hex(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x37
+        case 0x61...0x66: byte - 0x57
+        default: nil
+        }
     }
 }

@@ -13,11 +13,13 @@ final class Watch {
 
     private unowned let world: World
     private let link: Int
+    private let account: Account
     private var channels: [ChannelNumber: Channel] = [:]
 
-    init(_ world: World, _ link: Int) {
+    init(_ world: World, _ link: Int, _ account: Account) {
         self.world = world
         self.link = link
+        self.account = account
     }
 
     // MARK: - What the client says
@@ -59,6 +61,9 @@ final class Watch {
 
     func told(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
         if text.first == 0x68 { return }
+        if let stranger: Int = MarkerSource.stranger(in: text, besides: account.number) {
+            return world.problem("link \(link): account \(account.number) was sent what belongs to account \(stranger)")
+        }
         let message: ServerMessage
         do {
             message = try ServerMessage(parsing: text)
@@ -66,7 +71,7 @@ final class Watch {
             return world.problem("link \(link): the server sent what cannot be read: \(error)")
         }
         guard case .channel(let number, let reply) = message, let channel: Channel = channels[number] else { return }
-        let mirror: Ledger.Mirror = ledger.mirror(channel.bucket)
+        let mirror: Ledger.Mirror = ledger.mirror(world.names.id(channel.bucket, of: account))
         switch reply {
         case .changes(let events):
             for event: ChangeEvent in events { told(event, number, mirror, codec) }
@@ -140,7 +145,7 @@ final class Watch {
     }
 
     private func tag(_ bucket: BucketName, _ codec: ChangeVersionCodec) -> UInt32 {
-        codec.tag(of: world.names.id(bucket))
+        codec.tag(of: world.names.id(bucket, of: account))
     }
 }
 

@@ -13,6 +13,7 @@ struct Weather {
 
     private func blow() {
         if world.befalls(.serverKill) { world.server.crash() }
+        if world.isStruck(by: .serverRestore) { world.server.restore() }
         if world.befalls(20) { world.server.ask() }
         for peer: Peer in world.peers {
             if world.befalls(.cut) { peer.link?.cut() }

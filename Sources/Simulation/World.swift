@@ -23,7 +23,8 @@ final class World {
     private(set) var legacies: [LegacyClient] = []
     var lastConnection: Int = 0
     var tally: Tally = Tally()
-    var model: Model = Model()
+    /// By the account's number.
+    var models: [Model]
     /// When a client last sent anything but a heartbeat, microseconds.
     var lastWork: Int64 = 0
 
@@ -31,7 +32,8 @@ final class World {
         self.scenario = scenario
         random = SimulationRandom(seed: scenario.seed)
         trace = Trace(sink: sink)
-        names = try WorldNames()
+        names = try WorldNames(accounts: scenario.accounts)
+        models = names.accounts.map { Model(account: $0.number) }
         ledger = Ledger(names)
     }
 
@@ -63,6 +65,9 @@ final class World {
         return true
     }
 
+    /// As `befalls`, for what counts itself when it happens.
+    func isStruck(by fault: Fault) -> Bool { befalls(scenario.faults[fault]) }
+
     func befalls(_ perMille: Int) -> Bool { !isCalm && perMille > 0 && random.chance(perMille) }
 
     private var eventsMax: Int {
@@ -77,9 +82,12 @@ final class World {
         defer { agenda.clear() }
         madeServer = try SimulatedServer(self)
         server.start()
-        for number: Int in 0..<scenario.clients { people.append(try SimulatedClient(joining: self, as: number)) }
+        for number: Int in 0..<scenario.clients {
+            people.append(try SimulatedClient(joining: self, as: number, of: account(number)))
+        }
         for number: Int in 0..<scenario.legacies {
-            legacies.append(LegacyClient(self, scenario.clients + number))
+            let number: Int = scenario.clients + number
+            legacies.append(LegacyClient(self, number, account(number)))
         }
         for person: SimulatedClient in people { person.begin() }
         for legacy: LegacyClient in legacies { legacy.begin() }
@@ -92,13 +100,18 @@ final class World {
         Rest(self).check()
     }
 
-    /// Adds a client that has never seen anything.
-    func addFreshClient() throws -> SimulatedClient {
-        let fresh: SimulatedClient = try SimulatedClient(joining: self, as: people.count + legacies.count)
-        people.append(fresh)
-        fresh.begin()
-        return fresh
+    /// Adds clients that have never seen anything, one for each account.
+    func addFreshClients() throws {
+        for account: Account in names.accounts {
+            let number: Int = people.count + legacies.count
+            let fresh: SimulatedClient = try SimulatedClient(joining: self, as: number, of: account)
+            people.append(fresh)
+            fresh.begin()
+        }
     }
+
+    /// Whose the client of this number is, of those that are there from the beginning.
+    private func account(_ number: Int) -> Account { names.accounts[number % names.accounts.count] }
 
     /// Lets time pass; stops early at the first problem.
     func play(until limit: Int64) {
@@ -131,25 +144,43 @@ struct Tally: Sendable, Equatable {
     }
 }
 
-/// The names that all runs share.
-struct WorldNames: Sendable {
+/// A user of an app, with whom no other shares anything.
+struct Account: Sendable {
+    let number: Int
     let app: AppID
     let user: UserID
+
+    var token: String { "write-token-\(number)" }
+    var readToken: String { "read-token-\(number)" }
+}
+
+/// The names in a run.
+struct WorldNames: Sendable {
+    let accounts: [Account]
     /// Nothing is removed here, so everything typed must be there at the end.
     let notes: BucketName
     /// Anything may happen here.
     let scratch: BucketName
-    let token: String = "write-token"
-    let readToken: String = "read-token"
 
-    init() throws {
-        app = try AppID("app")
-        user = try UserID("ann@example.com")
+    /// Two users of one app, then the first one's name in another app; all with the same buckets and keys.
+    init(accounts count: Int) throws {
+        let owners: [(app: String, user: String)] = [
+            ("app", "ann@example.com"), ("app", "bob@example.com"), ("other", "ann@example.com"),
+        ]
+        accounts = try owners.prefix(max(1, count)).enumerated().map { (number, owner) in
+            Account(number: number, app: try AppID(owner.app), user: try UserID(owner.user))
+        }
         notes = try BucketName("notes")
         scratch = try BucketName("scratch")
     }
 
-    var buckets: [BucketName] { [notes, scratch] }
+    /// Most accounts that a run may have.
+    static let accountsMax: Int = 3
 
-    func id(_ bucket: BucketName) -> BucketID { BucketID(app: app, user: user, name: bucket) }
+    var buckets: [BucketName] { [notes, scratch] }
+    var ids: [BucketID] { accounts.flatMap { account in buckets.map { id($0, of: account) } } }
+
+    func id(_ bucket: BucketName, of account: Account) -> BucketID {
+        BucketID(app: account.app, user: account.user, name: bucket)
+    }
 }

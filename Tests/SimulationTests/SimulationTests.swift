@@ -56,7 +56,7 @@ struct SimulationTests {
         "a bug that is built in is found",
         arguments: [
             Mutant.groupWithoutAnswer, .silentFeed, .broadcastBeforeCommit, .noDuplicateCheck, .unsavedPending,
-            .lyingDisk,
+            .lyingDisk, .plainRestore, .mixedFeed,
         ])
     func mutants(mutant: Mutant) {
         let found: Bool = (1...200).contains { seed in
