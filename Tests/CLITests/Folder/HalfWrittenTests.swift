@@ -48,6 +48,25 @@ struct HalfWrittenTests {
         }
     }
 
+    @Test("a file of a moment ago waits, also when its time is a moment ahead; one of another time does not")
+    func times() async throws {
+        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: false))
+        let hour: Int64 = 3_600_000_000_000
+        var waited: Int = 0
+        for (number, offset): (Int, Int64) in ([-hour, hour] + Array(repeating: 100_000_000, count: 8)).enumerated() {
+            let (name, path): (String, String) = ("page\(number).txt", "\(folder.path)/page\(number).txt")
+            try Files.replace(path, Array("text".utf8), mode: 0o644)
+            let time: Int64 = Clock.fileTime() + offset
+            let stamp: timespec = .init(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+            #expect(utimensat(AT_FDCWD, path, [stamp, stamp], 0) == 0)
+            let again: Int64? = try await mirror.round(nil).again
+            let isSent: Bool = try await bucket.get(name) != nil
+            if number < 2 { #expect(isSent && again == nil) } else { waited += isSent ? 0 : 1 }
+        }
+        // A machine that sleeps here for a quarter of a second finds the file at rest, but not each time.
+        #expect(waited > 0)
+    }
+
     @Test("an empty file waits until it is at rest, closed or not")
     func emptied() async throws {
         let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: true))

@@ -147,7 +147,8 @@ actor Mirror {
     private func isBeingWritten(_ name: FileName) -> Bool {
         guard !isOnce, let stamp: Files.Stamp = Files.stamp(path(name.name)) else { return false }
         if stamp.size > 0, signal?.isWritten(name.name) ?? false { return false }
-        return (0..<Mirror.restNanoseconds).contains(Clock.fileTime() - stamp.written)
+        // The clock of a file system may run a little ahead of ours; a file from another time is at rest.
+        return (-Mirror.restNanoseconds..<Mirror.restNanoseconds).contains(Clock.fileTime() - stamp.written)
             && state[name.key].map { Int64($0.bytes.count) != stamp.size } ?? true
     }
 
