@@ -11,9 +11,9 @@ public struct StepBudget: Sendable, Equatable {
     /// - Parameter steps: steps, 0 or more.
     public init(steps: Int) { remaining = max(0, steps) }
 
-    /// 40 ms for most texts on one core of a small server in a release build, 65 ms for the worst known, texts of megabytes
+    /// 40 ms for most texts on one core of a small server in a release build, 57 ms for the worst known, texts of megabytes
     /// (`thicket-bench diff`).
-    public static let standard: StepBudget = .init(steps: 20_000_000)
+    public static let standard: StepBudget = .init(steps: 18_000_000)
     /// No bound, for tests.
     public static let unlimited: StepBudget = .init(steps: .max)
 

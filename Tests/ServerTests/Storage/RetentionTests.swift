@@ -1,5 +1,6 @@
 import Testing
 import ThicketProtocol
+import ThicketSQLite
 import ThicketTestSupport
 
 @testable import ThicketServer
@@ -235,6 +236,53 @@ import ThicketTestSupport
         #expect(found.findings == [])
         // About 90 bodies of some 100 bytes each, in segments of 700: not many times that.
         #expect((10...60).contains(found.segments))
+    }
+
+    @Test("a reader that has seen a segment finds what took its place as well as one that has seen none")
+    func segmentsAnew() throws {
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 41)
+        let settings: RetentionSettings = tiny()
+        let keeper: any StoreKeeper = try store.makeKeeper(settings)
+        let id: BucketID = try StoreDriver.id("a")
+        let old: SQLiteReader = try store.makeSQLiteReader()
+        for round: Int in 0..<12 {
+            try driver.run(round == 0 ? 300 : 30, in: [id], keys: 90)
+            driver.now += 3_000
+            _ = try keep(keeper, driver, settings)
+            // Remembers nothing of what the others have read.
+            let stranger: SQLiteStore = try .init(path: store.path, settings: .testing)
+            let fresh: SQLiteReader = try stranger.makeSQLiteReader()
+            let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
+            for (key, version) in driver.listing(id, at: bucket.record.head) {
+                let expected: [UInt8]? = try fresh.segmentBody(version.gid, bucket.record.row)
+                #expect(try old.segmentBody(version.gid, bucket.record.row) == expected, "\(key) in round \(round)")
+            }
+        }
+    }
+
+    @Test("what one reader has read of a segment no other reads again")
+    func segmentsShared() throws {
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
+        let settings: RetentionSettings = tiny()
+        let id: BucketID = try StoreDriver.id("a")
+        try driver.run(300, in: [id], keys: 90)
+        _ = try keep(try store.makeKeeper(settings), driver, settings)
+        let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
+        func bodies(_ store: SQLiteStore) throws -> [[UInt8]] {
+            let reader: SQLiteReader = try store.makeSQLiteReader()
+            return try driver.listing(id, at: bucket.record.head).compactMap { _, version in
+                try reader.segmentBody(version.gid, bucket.record.row)
+            }
+        }
+        let first: [[UInt8]] = try bodies(store)
+        #expect(first.count > 40)
+        try Database(path: store.path, mode: .readWrite).execute("UPDATE seg SET content = zeroblob(8)")
+        #expect(try bodies(store) == first)
+        #expect(try bodies(SQLiteStore(path: store.path, settings: .testing)).isEmpty)
     }
 
     @Test("which versions stay readable: the newest 60, then 100 more whose number is 1 modulo 10")

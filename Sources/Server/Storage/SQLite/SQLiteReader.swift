@@ -11,15 +11,11 @@ class SQLiteReader {
     private var clients: [Int64: ClientID] = [:]
     /// Newest change that any segment of a bucket answers for, within one read.
     final var segmentTop: (bucket: BucketRow, high: GlobalID)?
-    /// Segments read lately, by row.
-    private var segments: RecentlyUsed<Int64, Segment> = .init()
     /// The segment that answered last and what it answers for: index walks go through one after the other.
     private var cursor: (bucket: BucketRow, above: GlobalID, high: GlobalID, segment: Segment)?
 
     /// Client names remembered by one connection.
     private static let clientsMax: Int = 10_000
-    /// Bytes of segments remembered by one connection.
-    private static let segmentBytesMax: Int = 8 << 20
 
     init(_ identity: StoreIdentity, _ walks: WalkCache, _ database: Database) throws(StoreError) {
         self.identity = identity
@@ -65,7 +61,7 @@ class SQLiteReader {
             try queries.segmentFor.bind(1, bucket).bind(2, gid).first { ($0.integer(0), $0.integer(1)) }
         }
         guard let found else { return nil }
-        guard let segment: Segment = try segment(found.row) else { return nil }
+        guard let segment: Segment = try segment(.init(row: found.row, high: found.high)) else { return nil }
         let above: GlobalID = try storing("looking for a segment") { () throws(SQLiteError) in
             try queries.segmentBelow.bind(1, bucket).bind(2, found.high).first { $0.integer(0) } ?? 0
         }
@@ -80,15 +76,14 @@ class SQLiteReader {
         }
     }
 
-    private func segment(_ row: Int64) throws(StoreError) -> Segment? {
-        if let known: Segment = segments[row] { return known }
+    private func segment(_ place: WalkCache.SegmentPlace) throws(StoreError) -> Segment? {
+        if let known: Segment = walks.segment(place) { return known }
         let content: [UInt8] = try storing("reading a segment") { () throws(SQLiteError) in
-            try queries.segmentContent.bind(1, row).first { $0.bytes(0) } ?? []
+            try queries.segmentContent.bind(1, place.row).first { $0.bytes(0) } ?? []
         }
         // A broken segment is only a lost copy: the log has the bodies too. The check reports it.
         guard let segment: Segment = .init(content) else { return nil }
-        segments.set(row, segment, weight: content.count)
-        segments.shrink(toWeight: Self.segmentBytesMax, count: 64)
+        walks.keep(segment, at: place)
         return segment
     }
 }

@@ -12,6 +12,8 @@ struct Segment: Sendable {
 
     private let content: [UInt8]
     let count: Int
+    /// Bytes that it takes in memory.
+    var byteCount: Int { content.count }
 
     /// nil when the blob is not of this layout.
     init?(_ content: [UInt8]) {

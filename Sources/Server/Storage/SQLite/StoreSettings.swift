@@ -24,6 +24,8 @@ public struct StoreSettings: Sendable {
     public var walksMax: Int = 64
     /// Positions in all remembered catch-ups together.
     public var catchUpEntriesMax: Int = 2_000_000
+    /// Bytes of segments that all readers remember together; the newest stays however large it is.
+    public var segmentBytesMax: Int = 16 << 20
     /// Bytes of settled ccids that the writer remembers.
     public var changeIDBytesMax: Int = 64 << 20
     /// Pages the file may grow to; nil leaves SQLite's bound (4 TiB).

@@ -1,6 +1,10 @@
 import Synchronization
 
-/// Index walks and catch-up positions that were made lately, shared by all readers. What falls out is made anew.
+/// Index walks, catch-up positions and segments that were made or read lately, shared by all readers. What falls out is
+/// made or read anew.
+///
+/// The pages of one walk are answered by whichever reader is free: a segment that each of them kept for itself was read
+/// by each of them, in pieces of 4 KiB.
 final class WalkCache: Sendable {
     struct WalkPlace: Hashable {
         let bucket: BucketRow
@@ -14,20 +18,32 @@ final class WalkCache: Sendable {
         let upTo: GlobalID
     }
 
+    /// A row may be used again for the segment that takes its place, which then ends elsewhere.
+    struct SegmentPlace: Hashable {
+        let row: Int64
+        /// The newest change that it answers for.
+        let high: GlobalID
+    }
+
     private struct State: Sendable {
         var walks: RecentlyUsed<WalkPlace, IndexWalk> = .init()
         var catchUps: RecentlyUsed<CatchUpPlace, ArraySlice<GlobalID>> = .init()
+        var segments: RecentlyUsed<SegmentPlace, Segment> = .init()
     }
 
     private let state: Mutex<State> = .init(State())
     private let walkEntriesMax: Int
     private let walksMax: Int
     private let catchUpEntriesMax: Int
+    private let segmentBytesMax: Int
+    /// Segments remembered, besides the bound in bytes.
+    private static let segmentsMax: Int = 256
 
     init(_ settings: StoreSettings) {
         walkEntriesMax = settings.walkEntriesMax
         walksMax = settings.walksMax
         catchUpEntriesMax = settings.catchUpEntriesMax
+        segmentBytesMax = settings.segmentBytesMax
     }
 
     func walk(_ place: WalkPlace) -> IndexWalk? { state.withLock { $0.walks[place] } }
@@ -36,6 +52,15 @@ final class WalkCache: Sendable {
         state.withLock {
             $0.walks.set(place, walk, weight: walk.count)
             $0.walks.shrink(toWeight: walkEntriesMax, count: walksMax)
+        }
+    }
+
+    func segment(_ place: SegmentPlace) -> Segment? { state.withLock { $0.segments[place] } }
+
+    func keep(_ segment: Segment, at place: SegmentPlace) {
+        state.withLock {
+            $0.segments.set(place, segment, weight: segment.byteCount)
+            $0.segments.shrink(toWeight: segmentBytesMax, count: Self.segmentsMax)
         }
     }
 
