@@ -4,9 +4,19 @@ import PackageDescription
 /// Every target of ours: Swift 6 mode, and a warning ends the build.
 let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
 
-func library(_ name: String, _ path: String, _ needs: [Target.Dependency], exclude: [String] = []) -> Target {
-    .target(name: name, dependencies: needs, path: path, exclude: exclude, swiftSettings: strict)
+func library(
+    _ name: String, _ path: String, _ needs: [Target.Dependency], exclude: [String] = [],
+    settings: [SwiftSetting] = []
+) -> Target {
+    .target(name: name, dependencies: needs, path: path, exclude: exclude, swiftSettings: strict + settings)
 }
+
+/// The server's state belongs to one thread each. That nobody changes a property while somebody else is inside of it is
+/// checked at every access in debug builds, which all tests are; in release the checks were a tenth of the loop's work.
+/// No product that others build on holds this target.
+let singleThreaded: [SwiftSetting] = [
+    .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))
+]
 
 func program(_ name: String, _ path: String, _ needs: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: needs, path: path, swiftSettings: strict)
@@ -41,7 +51,7 @@ let package = Package(
         library(
             "ThicketServer", "Sources/Server",
             ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine", "CThicketNet"],
-            exclude: ["Main"]),
+            exclude: ["Main"], settings: singleThreaded),
         program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
         library(
             "ThicketClient", "Sources/Client",

@@ -46,12 +46,14 @@ struct RecentChanges {
         _ action: Action, before: JSONObject, beforeSize: Int, makes version: Version, diffSize: Int
     ) {
         if let last: Entry = entries.last, last.version + 1 != version { removeAll() }
+        if entries.isEmpty { thinnedEnd = 0 }
         let isAnchor: Bool = entries.isEmpty || sinceAnchor >= Self.anchorDistance
         sinceAnchor = isAnchor ? 1 : sinceAnchor + 1
-        entries.append(
-            Entry(
-                version: version, action: action, before: before, valueSize: beforeSize, diffSize: diffSize,
-                isAnchor: isAnchor))
+        let entry: Entry = .init(
+            version: version, action: action, before: before, valueSize: beforeSize, diffSize: diffSize,
+            isAnchor: isAnchor)
+        // Most objects are made and not changed soon: room for one is enough at first.
+        if entries.isEmpty { entries = [entry] } else { entries.append(entry) }
         size += beforeSize + diffSize
     }
 
