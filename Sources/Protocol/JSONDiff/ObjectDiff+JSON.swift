@@ -1,7 +1,20 @@
 extension ObjectDiff {
     /// Reads the JSON form of a change's `v`.
     /// - Throws: `DiffError`.
-    public init(_ node: JSONNode) throws(DiffError) { try self.init(node.value) }
+    public init(_ node: JSONNode) throws(DiffError) { try self.init(node, depth: 0) }
+
+    init(_ node: JSONNode, depth: Int) throws(DiffError) {
+        guard node.kind == .object else { throw DiffError(.malformed) }
+        guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
+        var operations: [(key: String, operation: Operation)] = []
+        operations.reserveCapacity(node.count)
+        for (key, entry) in node.pairs {
+            do throws(DiffError) {
+                operations.append((key: key, operation: try Operation(entry, depth: depth + 1)))
+            } catch { throw error.inside(key) }
+        }
+        self.operations = operations
+    }
 
     /// Reads the JSON form of a change's `v`: key → `{"o":…,"v":…}`; other members are passed over.
     /// - Throws: `DiffError`.
@@ -82,6 +95,25 @@ extension ListDiff {
 }
 
 extension Operation {
+    /// As from a value, without making one of the operation itself.
+    init(_ node: JSONNode, depth: Int) throws(DiffError) {
+        guard node.kind == .object, let name: String = node["o"]?.string else { throw DiffError(.malformed) }
+        guard let kind: Name = .init(rawValue: name) else { throw DiffError(.unknownOperation) }
+        if kind == .remove {
+            self = .remove
+            return
+        }
+        guard let argument: JSONNode = node["v"] else {
+            guard kind == .object else { throw DiffError(.missingValue) }
+            self = .object(ObjectDiff())
+            return
+        }
+        // Diffs inside of diffs are read in the same way.
+        self =
+            kind == .object
+            ? .object(try ObjectDiff(argument, depth: depth)) : try Self.read(kind, argument.value, depth: depth)
+    }
+
     init(_ value: JSONValue, depth: Int) throws(DiffError) {
         guard case .object(let object) = value, case .string(let name)? = object["o"] else {
             throw DiffError(.malformed)

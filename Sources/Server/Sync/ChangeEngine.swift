@@ -78,7 +78,7 @@ struct ChangeEngine: Sendable {
             return create(edit, after: state)
         }
         guard let source: Version = change.source else { return merge(edit, change.rule, into: state) }
-        if source == state.version { return apply(edit, to: state) }
+        if source == state.version { return apply(edit, to: state, sent: sent) }
         guard source < state.version, let later: LaterChanges = try history(source) else {
             return .failure(ChangeRejection(.badVersion, "sv \(source) is not kept, the newest is \(state.version)"))
         }
@@ -177,12 +177,15 @@ struct ChangeEngine: Sendable {
         return apply(late.edit, to: state)
     }
 
-    private func apply(_ edit: ObjectDiff, to state: ObjectState) -> Outcome {
+    /// - Parameter sent: `edit` as it came; nil for one that has been carried over others.
+    private func apply(_ edit: ObjectDiff, to state: ObjectState, sent: ChangeRequest.Diff? = nil) -> Outcome {
         Outcome { () throws(ChangeRejection) in
             let after: ObjectState = try applied(edit, to: state)
             let changes: Bool = edit.operations.contains { key, _ in state.value[key] != after.value[key] }
             guard changes else { throw ChangeRejection(.emptyChange, "nothing changes") }
-            return Decision(isRemoval: false, source: state.version, edit: .value(edit), state: after)
+            var decision = Decision(isRemoval: false, source: state.version, edit: .value(edit), state: after)
+            if case .node(let node)? = sent, SettingDiff(node) != nil { decision.sent = Array(node.rawBytes) }
+            return decision
         }
     }
 

@@ -111,6 +111,8 @@ struct Decision: Sendable {
     let edit: Edit
     /// The object afterwards; its version is the change's `ev`.
     let state: ObjectState
+    /// The diff as it came, when it is as the writer would write it.
+    var sent: [UInt8]?
 
     /// The removal of an object. Asks nobody: `EMPTY` uses it for each object.
     static func removal(of state: ObjectState) -> Decision {
@@ -121,6 +123,7 @@ struct Decision: Sendable {
     /// The diff as it will stand in the log; empty for a removal.
     var diffText: [UInt8] {
         if isRemoval { return [] }
+        if let sent { return sent }
         switch edit {
         case .text(let text): return text
         case .value(let diff):

@@ -89,3 +89,35 @@ import ThicketTestSupport
         }
     }
 }
+
+@Suite("Diffs of messages") struct MessageDiffTests {
+    @Test(
+        "a diff is read alike from a message and from a tree, and refused alike",
+        arguments: [
+            #"{"a":{"o":"+","v":[1,{"b":null}]},"c":{"o":"-"},"d":{"o":"r","v":"x"},"e":{"o":"I","v":2.0}}"#,
+            #"{"a":{"v":{"b":{"o":"d","v":"=1\t+x"}},"o":"O","more":1},"l":{"o":"L","v":{"1":{"o":"-"}}}}"#,
+            #"{"a":{"o":"dL","v":"+x"},"b":{"o":"O"},"c":{"o":"O","v":{"d":{"o":"\u002b","v":"\u00e9"}}}}"#,
+            "{}", "[]", "1", #"{"a":1}"#, #"{"a":{}}"#, #"{"a":{"o":1}}"#, #"{"a":{"o":"x","v":1}}"#,
+            #"{"a":{"o":"+"}}"#, #"{"a":{"o":"I","v":"1"}}"#, #"{"a":{"o":"d","v":1}}"#, #"{"a":{"o":"d","v":"?"}}"#,
+            #"{"a":{"o":"O","v":[]}}"#, #"{"a":{"o":"O","v":{"b":{"o":"L","v":{"01":{"o":"-"}}}}}}"#,
+        ])
+    func alike(_ text: String) throws {
+        let node: JSONNode = try JSONDocument(parsing: Array(text.utf8)).root
+        func read(_ make: () throws(DiffError) -> ObjectDiff) -> Result<[UInt8], DiffError> {
+            do throws(DiffError) {
+                var writer: JSONWriter = .init()
+                try make().write(to: &writer)
+                return .success(writer.bytes)
+            } catch {
+                return .failure(error)
+            }
+        }
+        let left: Result<[UInt8], DiffError> = read { () throws(DiffError) in try ObjectDiff(node) }
+        let right: Result<[UInt8], DiffError> = read { () throws(DiffError) in try ObjectDiff(node.value) }
+        switch (left, right) {
+        case (.success(let left), .success(let right)): #expect(left == right)
+        case (.failure(let left), .failure(let right)): #expect("\(left)" == "\(right)")
+        default: Issue.record("read in one way only: \(left), \(right)")
+        }
+    }
+}
