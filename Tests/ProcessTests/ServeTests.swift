@@ -213,23 +213,7 @@ struct ServeTests {
     }
 
     private func status(_ path: String, _ port: UInt16) throws -> Int? {
-        let connection: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        defer { close(connection) }
-        var address: sockaddr_in = .init()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let result: Int32 = withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_in>) in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafePointer<sockaddr>) in
-                connect(connection, plain, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else { throw ProcessError("no connection") }
-        let request: String = "GET \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        _ = write(connection, request, request.utf8.count)
-        var bytes: [UInt8] = .init(repeating: 0, count: 64)
-        let count: Int = read(connection, &bytes, bytes.count)
-        return Int(
-            String(decoding: bytes[..<max(0, count)], as: UTF8.self).split(separator: " ").dropFirst().first ?? "")
+        let answer: String = try PlainHTTP.get(path, port: port)
+        return answer.split(separator: " ").dropFirst().first.flatMap { Int($0) }
     }
 }
