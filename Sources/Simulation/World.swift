@@ -79,7 +79,11 @@ final class World {
 
     /// Plays the scenario to its end.
     func run() throws {
-        defer { agenda.clear() }
+        // People know the world that knows them: without this it would stay, and its disks with it.
+        defer {
+            agenda.clear()
+            (people, legacies, madeServer) = ([], [], nil)
+        }
         madeServer = try SimulatedServer(self)
         server.start()
         for number: Int in 0..<scenario.clients {
