@@ -143,12 +143,19 @@ enum HostileAttack: String, CaseIterable {
         while nanoseconds() < end {
             let socket: HostileSocket = .init(port: port, number: open.count)
             guard socket.connectPlain() else {
-                usleep(1_000)
+                Self.awaitRoom(open, until: end)
                 continue
             }
             _ = Glibc.send(socket.descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
             if open.count < count { open.append(socket) } else { open[Int.random(in: 0..<count)] = socket }
         }
+    }
+
+    /// Waits until the server has ended one of the connections, which makes room for another, a tenth of a second at most.
+    private static func awaitRoom(_ open: [HostileSocket], until end: UInt64) {
+        let left: UInt64 = end - min(nanoseconds(), end)
+        var polls: [pollfd] = open.filter(\.isOpen).map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+        _ = poll(&polls, nfds_t(polls.count), Int32(min(left / 1_000_000, 100)))
     }
 
     /// Half of the connections stop in the middle of a frame of 8 MB; the others send whole ones.

@@ -62,11 +62,18 @@ private func summary(_ name: String, _ starts: [(ready: Double, acknowledged: Do
     ]
 }
 
+/// Longest wait for a server to say that it is ready.
+private let readySeconds: Double = 30
+
 /// Starts the server; seconds until it says that it is ready, and until a change to the large bucket is acknowledged.
 private func timedStart(_ server: BenchServer, change: String) throws -> (ready: Double, acknowledged: Double) {
     let begin: UInt64 = nanoseconds()
     try server.process.start()
-    while try httpStatus(server.process.port, "/health/ready") != 200 { usleep(500) }
+    let deadline: UInt64 = begin + UInt64(readySeconds * 1e9)
+    while try httpStatus(server.process.port, "/health/ready") != 200 {
+        guard nanoseconds() < deadline else { throw BenchError("the server is not ready after \(readySeconds) s") }
+        usleep(500)
+    }
     let ready: Double = Double(nanoseconds() - begin) / 1e9
     try load(server, changes: 1, prefix: change)
     return (ready, Double(nanoseconds() - begin) / 1e9)

@@ -41,18 +41,42 @@ public final class ServerProcess {
 
     /// Starts the server and waits until it listens.
     public func start() throws(ReplayError) {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else { throw ReplayError("no pipe: errno \(errno)") }
+        defer { for end: Int32 in ends { close(end) } }
+        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         process = try Self.spawn(
-            [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"] + settings)
-        for _ in 0..<10_000 {
-            if Self.accepts(port) { return }
-            var status: Int32 = 0
-            if let process, waitpid(process, &status, WNOHANG) == process {
-                self.process = nil
+            [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"] + settings,
+            output: ends[1])
+        close(ends[1])
+        ends.removeLast()
+        try awaitListening(ends[0])
+    }
+
+    /// Longest wait for the line that says that the server listens, seconds.
+    private static let startSeconds: Int = 30
+
+    /// Waits for the first line on the server's standard output; it writes no other.
+    private func awaitListening(_ output: Int32) throws(ReplayError) {
+        var line: [UInt8] = []
+        let deadline: time_t = time(nil) + Self.startSeconds
+        while !line.contains(UInt8(ascii: "\n")) {
+            var polls: [pollfd] = [pollfd(fd: output, events: Int16(POLLIN), revents: 0)]
+            let left: time_t = max(deadline - time(nil), 0)
+            let ready: Int32 = poll(&polls, 1, Int32(left) * 1_000)
+            if ready < 0, errno == EINTR { continue }
+            guard ready > 0 else {
+                throw ReplayError("thicketd does not listen on port \(port) after \(Self.startSeconds) s")
+            }
+            var chunk: [UInt8] = .init(repeating: 0, count: 512)
+            let count: Int = Glibc.read(output, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                let status: Int32 = end(SIGKILL)
                 throw ReplayError("thicketd ended at once (status \(status)): its message is above")
             }
-            usleep(1_000)
+            line += chunk[..<count]
         }
-        throw ReplayError("thicketd does not listen on port \(port) after 10 s")
     }
 
     /// SIGKILL: no goodbye, no flush.
@@ -181,14 +205,4 @@ public final class ServerProcess {
         return UInt16(bigEndian: address.sin_port)
     }
 
-    private static func accepts(_ port: UInt16) -> Bool {
-        let probe: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(probe) }
-        var address: sockaddr_in = address(port)
-        return withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(probe, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        } == 0
-    }
 }

@@ -52,10 +52,13 @@ final class ServerKeeper: Sendable {
                 if let keeper: any StoreKeeper { current = keeper } else { current = try store.makeKeeper(known) }
                 keeper = current
                 if let batch: MaintenanceBatch = try current.nextBatch(now: SystemClock.unixMilliseconds()) {
-                    shard.maintain(batch) { done.add(true) }
-                    _ = done.takeAll()
+                    shard.maintain(batch) { done.add($0) }
+                    let isWritten: Bool = done.takeAll().first ?? false
                     guard !done.isOver else { return }
-                    continue
+                    if isWritten { continue }
+                    // What was planned rests on what was not written: a later piece would remove what an earlier one
+                    // was to keep.
+                    keeper = nil
                 }
             } catch {
                 log.warning("store.keeper_failed", ["error": .text(error.description)])

@@ -10,7 +10,7 @@ final class ServerShard: Sendable {
     enum Work: Sendable {
         case request(ShardRequest)
         /// Background work of the keeper, between two groups.
-        indirect case maintain(MaintenanceBatch, done: @Sendable () -> Void)
+        indirect case maintain(MaintenanceBatch, done: @Sendable (Bool) -> Void)
         /// Other bounds from here on.
         indirect case settings(ShardSettings, ServerLimits)
     }
@@ -67,7 +67,8 @@ final class ServerShard: Sendable {
     /// Hands over changes, each in the lane of its user.
     func push(_ requests: [(lane: UInt32, work: Work)]) { queue.push(requests) }
 
-    func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable () -> Void) {
+    /// Hands over background work; `done` is told, on the shard's thread, whether it was written.
+    func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable (Bool) -> Void) {
         queue.push([(ShardRequest.houseLane, .maintain(batch, done: done))])
     }
 
@@ -181,8 +182,7 @@ private final class ShardRunner: @unchecked Sendable {
             case .maintain(let maintenance, let done):
                 if requests > 0 { commit(core) }
                 requests = 0
-                maintain(maintenance, core)
-                done()
+                done(maintain(maintenance, core))
                 meter.begin()
             case .settings(let settings, let limits):
                 if requests > 0 { commit(core) }
@@ -252,12 +252,16 @@ private final class ShardRunner: @unchecked Sendable {
         }
     }
 
-    private func maintain(_ batch: MaintenanceBatch, _ core: ShardCore) {
+    private func maintain(_ batch: MaintenanceBatch, _ core: ShardCore) -> Bool {
+        let begin: Int64 = SystemClock.monotonic()
+        defer { metrics.maintenanceSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000)) }
         do {
             _ = try core.apply(batch)
             metrics.versionsCut.add(batch.cuts.reduce(0) { $0 + $1.rows.count })
+            return true
         } catch {
             log.warning("store.maintenance_failed", ["error": .text(error.description)])
+            return false
         }
     }
 
@@ -282,7 +286,7 @@ private final class ShardRunner: @unchecked Sendable {
                 outcome.refuse(submitted, .unavailable)
                 outcome.settled.append(submitted.ticket)
             case .request(.forget): break
-            case .maintain(_, let done): done()
+            case .maintain(_, let done): done(false)
             case .settings: break
             }
         }

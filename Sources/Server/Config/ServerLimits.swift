@@ -116,9 +116,21 @@ public struct ServerLimits: Sendable, Equatable {
     /// Bytes of buckets without their objects (their ccids) kept in memory, roughly, 1 MiB...1 TiB. As above.
     public var bucketCacheBytes: Int = 128 << 20
 
-    /// Bytes of database pages that each of the store's connections keeps, 1 MiB...64 GiB: one a reader, the writer's
-    /// and two of the keeper.
+    /// Bytes of database pages that the store's writer keeps, 1 MiB...64 GiB. Each of its other connections, one a reader
+    /// and two of the keeper, keeps a quarter of it: the system has the pages, too.
     public var pageCacheBytes: Int = 16 << 20
+
+    /// Bytes of old ccids that the writer remembers, 1 MiB...64 GiB. Others are read when they are asked for.
+    public var changeIDCacheBytes: Int = 64 << 20
+
+    /// Bytes of segments that all readers remember together, 1 MiB...64 GiB. As above.
+    public var segmentCacheBytes: Int = 16 << 20
+
+    /// Objects in all index walks that are remembered, 1,000...1,000,000,000: some 60 bytes each. Others are made anew.
+    public var walkObjectsMax: Int = 1_000_000
+
+    /// Changes of all catch-ups from disk that are remembered, 1,000...1,000,000,000: 8 bytes each. As above.
+    public var catchUpPositionsMax: Int = 2_000_000
 
     /// Bytes of index pages kept as they were sent, 0...1 TiB. Others are made anew.
     public var indexCacheBytes: Int = 32 << 20

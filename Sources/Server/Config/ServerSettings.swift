@@ -14,7 +14,9 @@ public enum ServerSettings {
 
     /// Settings that SIGHUP does not change: what they govern is made at the start.
     public static let fixed: Set<String> = [
-        "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "log-reserved-bytes",
+        "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes",
+        "change-id-cache-bytes", "segment-cache-bytes", "walk-objects-max", "catch-up-positions-max",
+        "log-reserved-bytes",
         "check-interval",
     ]
 
@@ -156,7 +158,20 @@ public enum ServerSettings {
             "Buckets that are being written to, kept in memory: 40 bytes for each of their newest changes."),
         .bytes(
             "page-cache-bytes", \.limits.pageCacheBytes, mib...64 * gib,
-            "Pages of the database kept by each of its connections: one a reader and three more."),
+            "Pages of the database kept by the writer; each reader, and twice the background, keeps a quarter of it."),
+        .bytes(
+            "change-id-cache-bytes", \.limits.changeIDCacheBytes, mib...64 * gib,
+            "Old ccids kept in memory, where somebody sent one lately. Others are read when they are asked for."),
+        .bytes(
+            "segment-cache-bytes", \.limits.segmentCacheBytes, mib...64 * gib,
+            "Segments (bodies for index pages) kept in memory for all readers."),
+        .integer(
+            "walk-objects-max", \.limits.walkObjectsMax, 1_000...1_000 * largest,
+            "Objects in all index walks that are kept in memory, 60 bytes each. Others are made anew for the next page."
+        ),
+        .integer(
+            "catch-up-positions-max", \.limits.catchUpPositionsMax, 1_000...1_000 * largest,
+            "Changes of all catch-ups from disk that are kept in memory, 8 bytes each. Others are looked up again."),
         .bytes(
             "index-cache-bytes", \.limits.indexCacheBytes, 0...1_024 * gib,
             "Index pages kept as they were sent, for the next client of a bucket that has not changed since."),

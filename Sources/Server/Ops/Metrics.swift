@@ -75,6 +75,8 @@ public final class Metrics: Sendable {
         "thicket_store_commit_seconds", "Time to commit one group, fsync included.")
     public let commitGroupChanges: Histogram = .counts(
         "thicket_store_commit_group_changes", "Changes in one committed group.")
+    public let maintenanceSeconds: Histogram = .seconds(
+        "thicket_store_maintenance_seconds", "Time one piece of background work held the thread that decides changes.")
     public let storeBytes: Gauge = .init("thicket_store_bytes", "Size of the database file.")
     public let storeWALBytes: Gauge = .init("thicket_store_wal_bytes", "Size of the write-ahead log.")
     public let keyframes: Counter = .init("thicket_store_keyframes_total", "Full bodies written beside a diff.")

@@ -30,15 +30,19 @@ struct IndexMark: Equatable {
 enum IndexMessage {
     /// The page of a bucket without objects.
     static func empty(_ channel: ChannelNumber, current: [UInt8]) -> SharedFrame {
-        page(channel, current: current, entries: [], mark: nil)
+        var starts: [Int] = []
+        return page(channel, current: current, entries: [], mark: nil, starts: &starts)
     }
 
     /// - Parameters:
     ///   - current: cv of the walk.
     ///   - mark: absent on the last page.
-    ///   - total: objects in the whole walk; told beside a mark only, when there is progress to show.
+    ///   - total: objects in the whole walk; told beside a mark only, when there is progress to show; 0: not
+    ///     known.
+    ///   - starts: gets the place of each body in the frame.
     static func page(
-        _ channel: ChannelNumber, current: [UInt8], entries: [IndexEntry], mark: [UInt8]?, total: Int = 0
+        _ channel: ChannelNumber, current: [UInt8], entries: [IndexEntry], mark: [UInt8]?, total: Int = 0,
+        starts: inout [Int]
     ) -> SharedFrame {
         var text: [UInt8] = Reply.head(channel, "i:{\"current\":\"")
         text.reserveCapacity(
@@ -53,6 +57,7 @@ enum IndexMessage {
             text.append(contentsOf: String(entry.version).utf8)
             if let body: [UInt8] = entry.body {
                 text.append(contentsOf: ",\"d\":".utf8)
+                starts.append(text.count)
                 text.append(contentsOf: body)
             }
             text.append(0x7D)
@@ -61,9 +66,13 @@ enum IndexMessage {
         if let mark: [UInt8] {
             text.append(contentsOf: ",\"mark\":\"".utf8)
             text.append(contentsOf: mark)
-            text.append(contentsOf: "\",\"count\":\(total)".utf8)
+            text.append(UInt8(ascii: "\""))
+            if total > 0 { text.append(contentsOf: ",\"count\":\(total)".utf8) }
         }
         text.append(0x7D)
-        return SharedFrame(text: text)
+        let frame: SharedFrame = .init(text: text)
+        let head: Int = frame.bytes.count - text.count
+        for place: Int in starts.indices { starts[place] += head }
+        return frame
     }
 }

@@ -15,6 +15,27 @@ public final class IndexPageCache: Sendable {
     struct Page: Sendable {
         let frame: SharedFrame
         let isLast: Bool
+        /// The changes whose bodies it holds, newest first, and where they stand in the frame.
+        let gids: [GlobalID]
+        fileprivate let places: [(start: UInt32, count: UInt32)]
+
+        init(_ frame: SharedFrame, isLast: Bool, entries: [IndexEntry], starts: [Int]) {
+            (self.frame, self.isLast) = (frame, isLast)
+            guard starts.count == entries.count, frame.bytes.count <= UInt32.max else {
+                (gids, places) = ([], [])
+                return
+            }
+            gids = entries.map(\.gid)
+            places = zip(starts, entries).map { (UInt32($0), UInt32($1.body?.count ?? 0)) }
+        }
+
+        /// Bytes it takes.
+        var weight: Int { frame.bytes.count + 16 * gids.count }
+
+        fileprivate func body(_ place: Int) -> [UInt8] {
+            let start: Int = Int(places[place].start)
+            return Array(frame.bytes[start..<start + Int(places[place].count)])
+        }
     }
 
     /// Smaller pages are made as quickly as they are found.
@@ -31,12 +52,53 @@ public final class IndexPageCache: Sendable {
     func page(_ place: Place) -> Page? { pages.withLock { $0[place] } }
 
     func keep(_ page: Page, at place: Place) {
-        let bytes: Int = page.frame.bytes.count
+        let bytes: Int = page.weight
         // Half, so that no single page throws out all others.
         guard bytes >= Self.pageBytesMin, bytes <= bytesMax / 2 else { return }
         pages.withLock {
             $0.set(place, page, weight: bytes)
             $0.shrink(toWeight: bytesMax, count: Self.pagesMax)
         }
+    }
+
+    /// The bodies that pages of other walks of the bucket hold, for a new page: most objects have not changed since.
+    func bodies(for query: IndexQuery) -> PageBodies? {
+        guard query.withData else { return nil }
+        let found: [Page] = pages.withLock { (pages: inout RecentlyUsed<Place, Page>) in
+            pages.values { $0.query.bucket == query.bucket && $0.query.withData }.filter { !$0.gids.isEmpty }
+        }
+        return found.isEmpty ? nil : PageBodies(found)
+    }
+}
+
+/// Bodies in index pages that were sent before. Belongs to the thread that makes a page.
+final class PageBodies: KnownBodies {
+    private let pages: [IndexPageCache.Page]
+    /// Where the body before was found: the next one most often stands behind it.
+    private var page: Int = 0
+    private var place: Int = -1
+
+    fileprivate init(_ pages: [IndexPageCache.Page]) { self.pages = pages }
+
+    func body(of gid: GlobalID) -> [UInt8]? {
+        let next: Int = place + 1
+        if next < pages[page].gids.count, pages[page].gids[next] == gid {
+            place = next
+            return pages[page].body(next)
+        }
+        for number: Int in pages.indices {
+            let gids: [GlobalID] = pages[number].gids
+            guard let newest: GlobalID = gids.first, let oldest: GlobalID = gids.last, gid <= newest, gid >= oldest
+            else { continue }
+            var (low, high): (Int, Int) = (0, gids.count)
+            while low < high {
+                let middle: Int = (low + high) / 2
+                if gids[middle] > gid { low = middle + 1 } else { high = middle }
+            }
+            guard low < gids.count, gids[low] == gid else { continue }
+            (page, place) = (number, low)
+            return pages[number].body(low)
+        }
+        return nil
     }
 }

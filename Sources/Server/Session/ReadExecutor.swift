@@ -55,14 +55,18 @@ public final class ReadExecutor {
     private func index(_ query: IndexQuery, tag: UInt32, channel: ChannelNumber) throws(StoreError) -> ReadAnswer {
         let place: IndexPageCache.Place = .init(query: query, channel: channel)
         if let known: IndexPageCache.Page = pages.page(place) { return .index(known.frame, isLast: known.isLast) }
-        guard let slice: IndexSlice = try reader.indexPage(query) else { return .indexForgotten }
+        let known: PageBodies? = pages.bodies(for: query)
+        let found: IndexSlice? =
+            if let known: PageBodies { try reader.indexPage(query, known: known) } else { try reader.indexPage(query) }
+        guard let slice: IndexSlice = found else { return .indexForgotten }
         let mark: [UInt8]? = slice.next.map {
             IndexMark(current: query.current, before: $0).text(codec, tag: tag)
         }
+        var starts: [Int] = []
         let frame: SharedFrame = IndexMessage.page(
             channel, current: codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark,
-            total: slice.total)
-        pages.keep(IndexPageCache.Page(frame: frame, isLast: mark == nil), at: place)
+            total: slice.total, starts: &starts)
+        pages.keep(IndexPageCache.Page(frame, isLast: mark == nil, entries: slice.entries, starts: starts), at: place)
         return .index(frame, isLast: mark == nil)
     }
 

@@ -26,7 +26,7 @@ enum BodyReplay {
 
     /// The object that a diff from `{}` makes when all it does is to add values: their text is copied as it stands, since
     /// the log's diffs are written as bodies are. nil for any other diff.
-    private static func created(by diff: [UInt8]) -> [UInt8]? {
+    static func created(by diff: [UInt8]) -> [UInt8]? {
         guard let root: JSONNode = try? JSONDocument(parsing: diff, maxDepth: JSONDocument.depthCeiling).root,
             root.kind == .object
         else { return nil }

@@ -27,6 +27,27 @@ final class IndexWalk: Sendable {
         keyBytes = bytes
     }
 
+    /// The walk of a later moment.
+    ///
+    /// - Parameters:
+    ///   - old: the walk before.
+    ///   - gone: gids of `old` that are no longer listed, descending; others are passed over.
+    ///   - fresh: what is listed instead, newest first, all newer than anything in `old`.
+    init(_ old: IndexWalk, without gone: [GlobalID], fresh: [(key: EntityKey, version: Version, gid: GlobalID)]) {
+        var builder: Builder = .init()
+        for object in fresh { builder.add(key: object.key.text.utf8, version: object.version, gid: object.gid) }
+        builder.reserve(old.gids.count, bytes: old.keyBytes.count)
+        var place: Int = 0
+        for gid: GlobalID in gone {
+            let found: Int = old.firstBelow(gid + 1)
+            guard found >= place, found < old.gids.count, old.gids[found] == gid else { continue }
+            builder.add(old, place..<found)
+            place = found + 1
+        }
+        builder.add(old, place..<old.gids.count)
+        (gids, versions, keyEnds, keyBytes) = (builder.gids, builder.versions, builder.keyEnds, builder.keyBytes)
+    }
+
     var count: Int { gids.count }
     /// Newest first.
     var positions: [GlobalID] { gids }
@@ -63,6 +84,24 @@ final class IndexWalk: Sendable {
         }
 
         func walk() -> IndexWalk { IndexWalk(self) }
+
+        fileprivate mutating func reserve(_ count: Int, bytes: Int) {
+            gids.reserveCapacity(gids.count + count)
+            versions.reserveCapacity(versions.count + count)
+            keyEnds.reserveCapacity(keyEnds.count + count)
+            keyBytes.reserveCapacity(keyBytes.count + bytes)
+        }
+
+        /// Adds a stretch of another walk.
+        fileprivate mutating func add(_ walk: IndexWalk, _ places: Range<Int>) {
+            guard let last: Int = places.last else { return }
+            let start: Int = places.lowerBound == 0 ? 0 : walk.keyEnds[places.lowerBound - 1]
+            let moved: Int = keyBytes.count - start
+            gids.append(contentsOf: walk.gids[places])
+            versions.append(contentsOf: walk.versions[places])
+            keyBytes.append(contentsOf: walk.keyBytes[start..<walk.keyEnds[last]])
+            for end: Int in walk.keyEnds[places] { keyEnds.append(end + moved) }
+        }
 
         fileprivate func keyStart(_ place: Int) -> Int { place == 0 ? 0 : keyEnds[place - 1] }
     }

@@ -5,10 +5,25 @@ protocol LogSource {
     func entityRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord?
     func changeRecord(_ gid: GlobalID) throws(StoreError) -> ChangeRecord?
     func changeLink(_ gid: GlobalID) throws(StoreError) -> ChangeLink?
+    /// Whose change it is, for following a bucket's log back.
+    func logStep(_ gid: GlobalID) throws(StoreError) -> LogStep?
     func replayRow(_ gid: GlobalID) throws(StoreError) -> ReplayRow?
     func keptBody(_ key: EntityKey, _ version: Version, _ bucket: BucketRow) throws(StoreError) -> [UInt8]?
+    /// Reads the bodies of these changes, newest first, at once where that costs less; `aheadBody` has them then.
+    func readAhead(_ gids: ArraySlice<GlobalID>) throws(StoreError)
+    /// A body that `readAhead` has read. Asked for in the order in which they were read.
+    func aheadBody(_ gid: GlobalID) -> [UInt8]?
     /// Body that a segment holds for this change, if any.
     func segmentBody(_ gid: GlobalID, _ bucket: BucketRow) throws(StoreError) -> [UInt8]?
+}
+
+/// One step of a bucket's log, as an index walk sees it.
+struct LogStep {
+    let key: EntityKey
+    let kind: ChangeKind
+    let endVersion: Version
+    let previousOfEntity: GlobalID
+    let previousOfBucket: GlobalID
 }
 
 /// What a replay reads of a log row.
@@ -174,11 +189,26 @@ extension LogSource {
         return ChangePage(changes: changes, hasMore: changes.count < positions.count)
     }
 
-    /// Body of the object that an index walk lists at `gid`.
-    func indexBody(
-        _ key: EntityKey, _ version: Version, _ gid: GlobalID, _ bucket: BucketRow
+    func readAhead(_ gids: ArraySlice<GlobalID>) throws(StoreError) {}
+    func aheadBody(_ gid: GlobalID) -> [UInt8]? { nil }
+
+    /// Bodies read ahead at once.
+    private static var aheadMax: Int { 64 }
+
+    /// Body of the object that the walk lists at `place`: from memory, from a segment, from the log.
+    /// - Parameter ahead: the place up to which the log was read ahead.
+    private func indexBody(
+        _ place: Int, _ walk: IndexWalk, _ bucket: BucketRow, _ known: (any KnownBodies)?, _ ahead: inout Int
     ) throws(StoreError) -> [UInt8] {
+        let gid: GlobalID = walk.positions[place]
+        if let body: [UInt8] = known?.body(of: gid) { return body }
         if let body: [UInt8] = try segmentBody(gid, bucket) { return body }
+        if place >= ahead {
+            ahead = min(place + Self.aheadMax, walk.count)
+            try readAhead(walk.positions[place..<ahead])
+        }
+        if let body: [UInt8] = aheadBody(gid) { return body }
+        let (key, version, _): (EntityKey, Version, GlobalID) = try walk.entry(place)
         guard let body: [UInt8] = try replay(to: gid, version: version, key, bucket)?.body else {
             throw StoreError(.corrupt, "a listed object cannot be replayed from change \(gid)")
         }
@@ -186,15 +216,18 @@ extension LogSource {
     }
 
     /// A page of the walk: entries after `query.before`, ended early by bytes.
-    func page(_ query: IndexQuery, of walk: IndexWalk) throws(StoreError) -> IndexSlice {
+    func page(
+        _ query: IndexQuery, of walk: IndexWalk, known: (any KnownBodies)? = nil
+    ) throws(StoreError) -> IndexSlice {
         var place: Int = query.before.map { walk.firstBelow($0) } ?? 0
+        var ahead: Int = 0
         var entries: [IndexEntry] = []
         var bytes: Int = 0
         while place < walk.count, entries.count < max(query.limit, 1) {
             let (key, version, gid): (EntityKey, Version, GlobalID) = try walk.entry(place)
             var body: [UInt8]?
             if query.withData {
-                let found: [UInt8] = try indexBody(key, version, gid, query.bucket)
+                let found: [UInt8] = try indexBody(place, walk, query.bucket, known, &ahead)
                 if !entries.isEmpty && bytes + found.count > query.byteLimit { break }
                 bytes += found.count
                 body = found

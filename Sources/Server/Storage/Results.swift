@@ -96,7 +96,7 @@ public struct IndexSlice: Hashable, Sendable {
     public let entries: [IndexEntry]
     /// `IndexQuery.before` of the next page; nil when this page is the last.
     public let next: GlobalID?
-    /// Objects in the whole walk.
+    /// Objects in the whole walk; 0 when it took no look at all of them.
     public let total: Int
 
     public init(entries: [IndexEntry], next: GlobalID?, total: Int) {

@@ -59,6 +59,8 @@ public protocol StoreReader: AnyObject {
     ) throws(StoreError) -> ChangePage?
     /// A page of the index; nil when `current` is below the floor or above the head: the walk starts anew.
     func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice?
+    /// The same, where bodies may be taken from memory. Optional: a reader may read all of them itself.
+    func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice?
 
     /// Whether the row `gid` has this ccid: confirms a hit in the set.
     func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool
@@ -66,6 +68,18 @@ public protocol StoreReader: AnyObject {
     func hasApp(_ app: AppID) throws(StoreError) -> Bool
     /// What the token with this SHA-256 admits to; nil when there is none. Sees tokens made by other processes at once.
     func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant?
+}
+
+extension StoreReader {
+    public func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice? {
+        try indexPage(query)
+    }
+}
+
+/// Bodies that are in memory. What a change led to is the same for ever.
+public protocol KnownBodies: AnyObject {
+    /// The body that change `gid` led to, as JSON; nil when it is not at hand.
+    func body(of gid: GlobalID) -> [UInt8]?
 }
 
 /// The one writer. Reads through it see its own commits.

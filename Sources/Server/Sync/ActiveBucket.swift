@@ -69,11 +69,20 @@ final class ActiveBucket: RecencyNode {
     }
 
     /// Background work has moved the bucket's marks.
-    func take(_ move: BucketMove) {
+    /// - Parameter run: the ccids that it settled: of many in memory only those are looked at.
+    func take(_ move: BucketMove, by run: MaintenanceBatch.ChangeIDRun? = nil) {
         record?.floor = move.floor
         guard move.settled > settled else { return }
-        settled = move.settled
-        changeIDs = changeIDs.filter { $0.value > move.settled }
+        defer { settled = move.settled }
+        guard let run, run.settledBefore == settled, run.settled == move.settled,
+            let block: ChangeIDBlock = try? ChangeIDBlock(run.block), Int64(block.count) == run.count
+        else {
+            changeIDs = changeIDs.filter { $0.value > move.settled }
+            return
+        }
+        for entry: ChangeIDEntry in block.entries where changeIDs[entry.hash] ?? .max <= move.settled {
+            changeIDs[entry.hash] = nil
+        }
     }
 
     func noteChangeID(hash: UInt64, gid: GlobalID) { changeIDs[hash] = gid }

@@ -137,6 +137,14 @@ extension ShardCore {
         bucket.dropEntities()
     }
 
+    func dropEntities(of bucket: ActiveBucket, _ keys: Set<EntityKey>) {
+        for key: EntityKey in keys {
+            guard let entity: ActiveEntity = bucket.entities[key] else { continue }
+            entityRecency.remove(entity)
+            bucket.drop(key)
+        }
+    }
+
     func forgetWhatWasAsked() {
         for id: BucketID in forgotten {
             if let bucket: ActiveBucket = buckets[id] { drop(bucket) }

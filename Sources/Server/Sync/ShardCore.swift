@@ -112,9 +112,11 @@ public final class ShardCore {
             guard let bucket: ActiveBucket = buckets.values.first(where: { $0.record?.row == move.bucket }) else {
                 continue
             }
-            // The objects' chains may now end elsewhere.
-            if bucket.record?.floor != move.floor { dropEntities(of: bucket) }
-            bucket.take(move)
+            // The chains of objects whose rows went may now end elsewhere.
+            for cut: MaintenanceBatch.Cut in work.cuts where cut.bucket == move.bucket {
+                if bucket.record?.floor != move.floor { dropEntities(of: bucket, cut.keys) }
+            }
+            bucket.take(move, by: work.changeIDRuns.first { $0.bucket == move.bucket })
             bucketRecency.use(bucket, bytes: bucket.memory)
         }
         return moves

@@ -119,7 +119,8 @@ import ThicketTestSupport
                 query.byteLimit = byteLimit
                 var found: [IndexEntry] = []
                 while let page: IndexSlice = try reader.indexPage(query) {
-                    #expect(page.total == wanted.count)
+                    // Who asks for the newest alone may be answered without a look at all.
+                    #expect(page.total == wanted.count || query.asksForNewest && page.total == 0)
                     #expect(page.entries.count <= limit)
                     #expect(!page.entries.isEmpty || wanted.isEmpty)
                     found += page.entries

@@ -184,10 +184,11 @@ struct ShardCoreTests {
         work.cuts = [
             MaintenanceBatch.Cut(
                 bucket: cutRows[0].bucket, floorBefore: 0, floor: 15, rows: cutRows.map(\.gid),
+                keys: [try EntityKey("k")],
                 changeIDs: cutRows.map {
                     .init(hash: shard.store.identity.hash(of: $0.changeID), timestamp: $0.timestamp)
                 },
-                keptBodies: [kept], droppedBodies: [])
+                keptBodies: [kept], droppedBodies: [], bytes: 0)
         ]
         #expect(try shard.core.apply(work).map(\.floor) == [15])
         #expect(try shard.send("k", sv: 2, v: ["n": ["o": "I", "v": 1]]) == .error(405))

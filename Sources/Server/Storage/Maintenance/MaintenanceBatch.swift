@@ -11,12 +11,16 @@ public struct MaintenanceBatch: Sendable, Hashable {
         public let floor: GlobalID
         /// Rows to delete, oldest first.
         public let rows: [GlobalID]
+        /// The objects whose rows they are.
+        public let keys: Set<EntityKey>
         /// Their ccids' hashes with the rows' times, to be kept on.
         public let changeIDs: [OldChangeID]
         /// Bodies that must stay readable without the rows.
         public let keptBodies: [KeptBody]
         /// Bodies kept earlier that nobody can ask for any more.
         public let droppedBodies: [KeptVersion]
+        /// Bytes of rows and bodies that are written or removed, at most.
+        public let bytes: Int
     }
 
     /// A ccid whose row is cut.
@@ -54,6 +58,9 @@ public struct MaintenanceBatch: Sendable, Hashable {
         /// Existing segments whose `high` lies above this and up to `through` are replaced.
         public let above: GlobalID
         public let through: GlobalID
+        /// Those existing segments: how many, and their bytes.
+        public let replaced: Int
+        public let replacedBytes: Int
         /// Ascending by `high`.
         public let segments: [Segment]
         /// Bytes of log that these segments take in: the bucket's count of fresh bytes falls by as much.
@@ -87,6 +94,9 @@ public struct MaintenanceBatch: Sendable, Hashable {
         public let last: UInt64
         /// Ascending; the first begins at `first`.
         public let blocks: [HashBlock]
+        /// Blocks and runs that go, and their bytes.
+        public let replaced: Int
+        public let replacedBytes: Int
         /// Set by the merge's last stretch: runs up to this change are in the blocks now, and go.
         public let mergedRuns: GlobalID?
     }
@@ -99,6 +109,9 @@ public struct MaintenanceBatch: Sendable, Hashable {
 
     /// Rows of client names that no change names any more.
     public struct UnusedClients: Sendable, Hashable {
+        /// Newer changes that the writer looks at; where there are more, the names stay until the next look.
+        public static let newerRowsMax: Int = 2_000
+
         public let rows: [Int64]
         /// The newest change that was looked at: the writer looks at those after it.
         public let through: GlobalID
@@ -112,6 +125,30 @@ public struct MaintenanceBatch: Sendable, Hashable {
     public var unusedClients: UnusedClients?
 
     public init() {}
+
+    /// Rows that applying it writes or removes, at most: what a group of changes has to wait for
+    /// (`RetentionSettings.rowsPerBatch`).
+    public var rowCount: Int {
+        var count: Int = forgettings.reduce(0) { $0 + $1.hashes.count } + (unusedClients?.rows.count ?? 0)
+        for cut: Cut in cuts {
+            count += cut.rows.count + cut.changeIDs.count + cut.keptBodies.count + cut.droppedBodies.count
+        }
+        for work: SegmentWork in segments { count += work.segments.count + work.replaced }
+        for merge: ChangeIDMerge in changeIDMerges { count += merge.blocks.count + merge.replaced }
+        return count + changeIDRuns.count
+    }
+
+    /// Bytes of those rows, as `rowCount` (`RetentionSettings.bytesPerBatch`).
+    public var byteCount: Int {
+        var count: Int = cuts.reduce(0) { $0 + $1.bytes } + changeIDRuns.reduce(0) { $0 + $1.block.count }
+        for work: SegmentWork in segments {
+            count += work.segments.reduce(work.replacedBytes) { $0 + $1.content.count }
+        }
+        for merge: ChangeIDMerge in changeIDMerges {
+            count += merge.blocks.reduce(merge.replacedBytes) { $0 + $1.block.count }
+        }
+        return count
+    }
 
     public var isEmpty: Bool {
         cuts.isEmpty && segments.isEmpty && forgettings.isEmpty && changeIDRuns.isEmpty && changeIDMerges.isEmpty

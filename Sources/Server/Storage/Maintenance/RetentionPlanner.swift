@@ -6,8 +6,8 @@ protocol RetentionSource: StoreReader {
     func withState<Result>(
         _ body: (any LogSource) throws(StoreError) -> Result
     ) throws(StoreError) -> Result
-    /// Versions of the object whose bodies are kept apart from the log, ascending.
-    func keptVersions(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> [Version]
+    /// Versions of the object whose bodies are kept apart from the log, ascending, with the bytes of each.
+    func keptVersions(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> [(version: Version, bytes: Int)]
     /// Hashes of cut rows' ccids whose changes are older than `before` (milliseconds since 1970), at most `limit`.
     func oldChangeIDs(in bucket: BucketRow, before: Int64, limit: Int) throws(StoreError) -> [UInt64]
 }
@@ -118,9 +118,11 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
             return nil
         }
         let cut: MaintenanceBatch.Cut = try reader.withState { (log) throws(StoreError) in
-            var slice: CutSlice = .init(bucket, settings, reader.identity, log)
+            var slice: CutSlice = .init(bucket, settings, reader.identity, log) { (key) throws(StoreError) in
+                try self.reader.keptVersions(of: key, in: bucket.row)
+            }
             for gid: GlobalID in work.rows.prefix(settings.rowsPerBatch) where !slice.isFull { try slice.take(gid) }
-            return try slice.finish { (key) throws(StoreError) in try reader.keptVersions(of: key, in: bucket.row) }
+            return try slice.finish()
         }
         pending = (work.bucket, cut.floor, work.rows.dropFirst(cut.rows.count))
         var batch: MaintenanceBatch = .init()
@@ -135,6 +137,8 @@ private struct CutSlice {
         let head: EntityRecord
         var state: JSONObject?
         var version: Version
+        /// Versions kept apart before this piece.
+        let keptBefore: [Version]
         var isKept: Bool = false
     }
 
@@ -142,20 +146,28 @@ private struct CutSlice {
     private let settings: RetentionSettings
     private let identity: StoreIdentity
     private let log: any LogSource
+    private let keptVersions: (EntityKey) throws(StoreError) -> [(version: Version, bytes: Int)]
     private var tracks: [EntityKey: Track] = [:]
     private var rows: [GlobalID] = []
     private var changeIDs: [MaintenanceBatch.OldChangeID] = []
     private var kept: [MaintenanceBatch.KeptBody] = []
-    private var keptBytes: Int = 0
+    /// Bodies that are written, or may be dropped: those kept before count when their object is first met.
+    private var bodies: Int = 0
+    /// Their bytes, and those of the rows that go.
+    private var bytes: Int = 0
 
-    init(_ bucket: BucketRecord, _ settings: RetentionSettings, _ identity: StoreIdentity, _ log: any LogSource) {
+    init(
+        _ bucket: BucketRecord, _ settings: RetentionSettings, _ identity: StoreIdentity, _ log: any LogSource,
+        keptVersions: @escaping (EntityKey) throws(StoreError) -> [(version: Version, bytes: Int)]
+    ) {
         self.bucket = bucket
         self.settings = settings
         self.identity = identity
         self.log = log
+        self.keptVersions = keptVersions
     }
 
-    var isFull: Bool { keptBytes >= settings.bytesPerBatch }
+    var isFull: Bool { bytes >= settings.bytesPerBatch || rows.count + bodies >= settings.rowsPerBatch }
 
     mutating func take(_ gid: GlobalID) throws(StoreError) {
         guard let change: ChangeRecord = try log.changeRecord(gid) else {
@@ -181,11 +193,12 @@ private struct CutSlice {
         }
         tracks[change.key] = track
         rows.append(gid)
+        bytes += change.diff.count + (change.keyframe?.count ?? 0)
         changeIDs.append(.init(hash: identity.hash(of: change.changeID), timestamp: change.timestamp))
     }
 
     /// The object as it was before the first of its rows that go.
-    private func begin(_ change: ChangeRecord) throws(StoreError) -> Track {
+    private mutating func begin(_ change: ChangeRecord) throws(StoreError) -> Track {
         guard let head: EntityRecord = try log.entityRecord(change.key, bucket.row) else {
             throw StoreError(.corrupt, "change \(change.gid) belongs to an object that has no head")
         }
@@ -197,29 +210,31 @@ private struct CutSlice {
             }
             state = try BodyReplay.parse(body, change.gid)
         }
-        return Track(head: head, state: state, version: change.endVersion)
+        let known: [(version: Version, bytes: Int)] = try keptVersions(change.key)
+        bodies += known.count
+        bytes += known.reduce(0) { $0 + $1.bytes }
+        return Track(head: head, state: state, version: change.endVersion, keptBefore: known.map(\.version))
     }
 
     private mutating func keep(_ key: EntityKey, _ version: Version, _ state: JSONObject) {
         let body: [UInt8] = state.serialized()
-        keptBytes += body.count
+        bodies += 1
+        bytes += body.count
         kept.append(.init(key: key, version: version, body: body))
     }
 
     /// Keeps each object's body after its last row that goes, and drops what was kept earlier and nobody needs now.
-    mutating func finish(
-        keptVersions: (EntityKey) throws(StoreError) -> [Version]
-    ) throws(StoreError) -> MaintenanceBatch.Cut {
+    mutating func finish() throws(StoreError) -> MaintenanceBatch.Cut {
         var dropped: [MaintenanceBatch.KeptVersion] = []
         for (key, track) in tracks.sorted(by: { $0.key.text < $1.key.text }) {
             if let state: JSONObject = track.state, !track.isKept { keep(key, track.version, state) }
-            for version: Version in try keptVersions(key)
+            for version: Version in track.keptBefore
             where version != track.version && !settings.keeps(version, head: track.head.version) {
                 dropped.append(.init(key: key, version: version))
             }
         }
         return MaintenanceBatch.Cut(
             bucket: bucket.row, floorBefore: bucket.floor, floor: rows.last ?? bucket.floor, rows: rows,
-            changeIDs: changeIDs, keptBodies: kept, droppedBodies: dropped)
+            keys: Set(tracks.keys), changeIDs: changeIDs, keptBodies: kept, droppedBodies: dropped, bytes: bytes)
     }
 }

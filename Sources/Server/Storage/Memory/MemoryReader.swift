@@ -124,8 +124,9 @@ extension MemoryReader: RetentionSource {
 
     final func keptVersions(
         of key: EntityKey, in bucket: BucketRow
-    ) throws(StoreError) -> [Version] {
-        try state().keptBodies.keys.filter { $0.bucket == bucket && $0.key == key }.map(\.version).sorted()
+    ) throws(StoreError) -> [(version: Version, bytes: Int)] {
+        try state().keptBodies.filter { $0.key.bucket == bucket && $0.key.key == key }
+            .map { ($0.key.version, $0.value.count) }.sorted { $0.0 < $1.0 }
     }
 }
 

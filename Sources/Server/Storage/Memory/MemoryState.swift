@@ -76,6 +76,13 @@ extension MemoryState: LogSource {
     }
     func changeRecord(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? { changes[gid] }
     func changeLink(_ gid: GlobalID) throws(StoreError) -> ChangeLink? { changes[gid]?.link }
+    func logStep(_ gid: GlobalID) throws(StoreError) -> LogStep? {
+        changes[gid].map {
+            LogStep(
+                key: $0.key, kind: $0.kind, endVersion: $0.endVersion, previousOfEntity: $0.previousOfEntity,
+                previousOfBucket: $0.previousOfBucket)
+        }
+    }
     func replayRow(_ gid: GlobalID) throws(StoreError) -> ReplayRow? {
         changes[gid].map {
             ReplayRow(

@@ -20,6 +20,9 @@ final class ChangeIDPlanner {
         let bucket: BucketRow
         /// The newest change in the runs that are merged.
         let through: GlobalID
+        /// Those runs: how many, and their bytes.
+        let runs: Int
+        let runBytes: Int
         /// All their entries, ascending by hash.
         var entries: ArraySlice<ChangeIDEntry>
         /// First hashes of the blocks that are left, with their rows, ascending.
@@ -31,6 +34,8 @@ final class ChangeIDPlanner {
     private let reader: SQLiteReader
     private let settings: RetentionSettings
     private var stretch: Stretch?
+    /// Runs planned since the last look for runs to merge.
+    private var runs: Int = 0
     private var merge: Merge?
     private var nextLook: Int64 = .min
     /// What was planned last: found so again, it was not applied, and waits for the next look.
@@ -45,14 +50,17 @@ final class ChangeIDPlanner {
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
         while true {
             if merge != nil { return try reader.reading { () throws(StoreError) in try nextPiece() } }
-            if stretch != nil {
+            if stretch != nil, runs < settings.changeIDRunsMax {
+                runs += 1
                 let run: MaintenanceBatch? = try reader.reading { () throws(StoreError) in try nextRun() }
                 if let run: MaintenanceBatch { return run }
             }
-            guard now >= nextLook else { return nil }
+            guard now >= nextLook || stretch != nil else { return nil }
+            // Runs do not pile up behind a long stretch: all of them are read when their bucket comes into use.
+            runs = 0
             try reader.reading { () throws(StoreError) in
                 try planMerge()
-                if merge == nil { try planStretch() }
+                if merge == nil && stretch == nil { try planStretch() }
             }
             if merge == nil && stretch == nil { nextLook = now + settings.changeIDInterval }
         }
@@ -116,8 +124,13 @@ final class ChangeIDPlanner {
     private func planMerge() throws(StoreError) {
         let found: (row: BucketRow, through: GlobalID)? = try storing("looking for ccids to merge") {
             () throws(SQLiteError) in
-            try reader.database.statement("SELECT b, max(high) FROM idrun GROUP BY b HAVING count(*) >= ?1 LIMIT 1")
-                .bind(1, Int64(settings.changeIDRunsMax)).first { ($0.integer(0), $0.integer(1)) }
+            // The oldest: however many there are, a piece has the entries of so many runs at most.
+            let bucket: BucketRow? = try reader.database.statement(
+                "SELECT b FROM idrun GROUP BY b HAVING count(*) >= ?1 LIMIT 1"
+            ).bind(1, Int64(settings.changeIDRunsMax)).first { $0.integer(0) }
+            guard let bucket: BucketRow else { return nil }
+            return try reader.database.statement("SELECT high FROM idrun WHERE b = ?1 ORDER BY high LIMIT 1 OFFSET ?2")
+                .bind(1, bucket).bind(2, Int64(settings.changeIDRunsMax - 1)).first { (bucket, $0.integer(0)) }
         }
         guard let found, merged.map({ $0 != found }) ?? true else {
             merged = nil
@@ -127,8 +140,10 @@ final class ChangeIDPlanner {
         var contents: [[UInt8]] = []
         var blocks: [(low: UInt64, row: Int64)] = []
         try storing("listing blocks of ccids") { () throws(SQLiteError) in
-            try reader.database.statement("SELECT entries FROM idrun WHERE b = ?1").bind(1, found.row)
-                .forEach { (row) throws(SQLiteError) in contents.append(row.bytes(0)) }
+            try reader.database.statement("SELECT entries FROM idrun WHERE b = ?1 AND high <= ?2")
+                .bind(1, found.row).bind(2, found.through).forEach { (row) throws(SQLiteError) in
+                    contents.append(row.bytes(0))
+                }
             try reader.database.statement("SELECT low, id FROM idset WHERE b = ?1 ORDER BY low").bind(1, found.row)
                 .forEach { (row) throws(SQLiteError) in
                     blocks.append((UInt64(column: row.integer(0)), row.integer(1)))
@@ -138,7 +153,8 @@ final class ChangeIDPlanner {
         for content: [UInt8] in contents { entries += try ChangeIDBlock(content).entries }
         entries.sort { $0.hash < $1.hash }
         merge = Merge(
-            bucket: found.row, through: found.through, entries: entries[...], blocks: blocks[...], first: 0)
+            bucket: found.row, through: found.through, runs: contents.count,
+            runBytes: contents.reduce(0) { $0 + $1.count }, entries: entries[...], blocks: blocks[...], first: 0)
     }
 
     /// Writes the next blocks anew: as many as one transaction takes.
@@ -146,6 +162,7 @@ final class ChangeIDPlanner {
         guard var work: Merge = merge else { return nil }
         let floor: GlobalID = try reader.bucketRecord(work.bucket)?.floor ?? 0
         var old: [ChangeIDEntry] = []
+        let blocksBefore: Int = work.blocks.count
         while let block = work.blocks.first,
             old.count * ChangeIDBlock.entryBytes < max(settings.bytesPerBatch / 2, 1)
         {
@@ -160,6 +177,8 @@ final class ChangeIDPlanner {
         batch.changeIDMerges = [
             .init(
                 bucket: work.bucket, first: work.first, last: last, blocks: cut(all, first: work.first),
+                replaced: blocksBefore - work.blocks.count + (last == .max ? work.runs : 0),
+                replacedBytes: old.count * ChangeIDBlock.entryBytes + (last == .max ? work.runBytes : 0),
                 mergedRuns: last == .max ? work.through : nil)
         ]
         work.first = last &+ 1

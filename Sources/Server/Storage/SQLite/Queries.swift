@@ -5,7 +5,9 @@ struct Queries {
     let entity: Statement
     let entities: Statement
     let link: Statement
+    let step: Statement
     let replay: Statement
+    let stretch: Statement
     let change: Statement
     let changeID: Statement
     let keptBody: Statement
@@ -22,7 +24,10 @@ struct Queries {
         entity = try database.prepare("SELECT ver, gid, kf, dead FROM ent WHERE b = ?1 AND k = ?2")
         entities = try database.prepare("SELECT k, ver, gid, dead FROM ent WHERE b = ?1")
         link = try database.prepare("SELECT b, op, sv, ev, pe, pk, pb, ts FROM chg WHERE gid = ?1")
+        step = try database.prepare("SELECT k, op, ev, pe, pb FROM chg WHERE gid = ?1")
         replay = try database.prepare("SELECT op, sv, pe, diff, snap FROM chg WHERE gid = ?1")
+        stretch = try database.prepare(
+            "SELECT gid, op, sv, diff, snap FROM chg WHERE gid >= ?1 AND gid <= ?2 ORDER BY gid DESC")
         change = try database.prepare(
             "SELECT b, k, op, sv, ev, pe, pk, pb, client, ccid, ts, diff, snap FROM chg WHERE gid = ?1")
         changeID = try database.prepare("SELECT pb, ccid FROM chg WHERE gid = ?1")

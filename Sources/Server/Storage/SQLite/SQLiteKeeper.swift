@@ -27,11 +27,22 @@ final class SQLiteKeeper: StoreKeeper {
         return try clients.nextBatch(now: now)
     }
 
-    /// Moves pages without stopping anybody; the writer's next commit then may begin the log anew.
+    /// Moves pages without stopping anybody, until few enough are left for the writer to begin the log anew. Each pass
+    /// is shorter than the one before, because less was written during it.
     private func moveLogIfLong() throws(StoreError) {
-        guard store.walPages.load(ordering: .relaxed) >= store.settings.passivePages else { return }
-        try storing("moving the log") { () throws(SQLiteError) in _ = try log.checkpoint(.passive) }
+        for _ in 0..<Self.passesMax {
+            guard store.walPages.load(ordering: .relaxed) >= store.settings.passivePages else { return }
+            let life: Int = store.walLife.load(ordering: .acquiring)
+            let moved: Int = try storing("moving the log") { () throws(SQLiteError) in
+                try log.checkpoint(.passive).moved
+            }
+            store.walMoved.withLock { $0 = (life, moved) }
+            guard store.walPages.load(ordering: .relaxed) - moved > store.settings.restartRestPages else { return }
+        }
     }
+
+    /// Passes over the log in one look at it.
+    private static let passesMax: Int = 4
 }
 
 extension SQLiteReader: RetentionSource {
@@ -52,12 +63,14 @@ extension SQLiteReader: RetentionSource {
         return hashes
     }
 
-    final func keptVersions(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> [Version] {
-        var versions: [Version] = []
+    final func keptVersions(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> [(
+        version: Version, bytes: Int
+    )] {
+        var versions: [(version: Version, bytes: Int)] = []
         try storing("listing kept bodies") { () throws(SQLiteError) in
-            try database.statement("SELECT ver FROM ver WHERE b = ?1 AND k = ?2 ORDER BY ver")
+            try database.statement("SELECT ver, length(body) FROM ver WHERE b = ?1 AND k = ?2 ORDER BY ver")
                 .bind(1, bucket).bind(2, key.text)
-                .forEach { (row) throws(SQLiteError) in versions.append(row.integer(0)) }
+                .forEach { (row) throws(SQLiteError) in versions.append((row.integer(0), Int(row.integer(1)))) }
         }
         return versions
     }

@@ -119,7 +119,15 @@ extension SQLiteReader: StoreReader {
         }
     }
 
-    final func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice? {
+    final func indexPage(_ query: IndexQuery) throws(StoreError) -> IndexSlice? { try indexPage(query, bodies: nil) }
+
+    final func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice? {
+        try indexPage(query, bodies: known)
+    }
+
+    private func indexPage(
+        _ query: IndexQuery, bodies: (any KnownBodies)?
+    ) throws(StoreError) -> IndexSlice? {
         try reading { () throws(StoreError) in
             guard let record = try bucketRecord(query.bucket), query.current >= record.floor,
                 query.current <= record.head
@@ -127,11 +135,23 @@ extension SQLiteReader: StoreReader {
             if query.withData { segmentTop = (query.bucket, try newestSegment(of: query.bucket)) }
             defer { segmentTop = nil }
             let place: WalkCache.WalkPlace = .init(bucket: query.bucket, current: query.current)
-            if let known: IndexWalk = walks.walk(place) { return try page(query, of: known) }
-            let made: IndexWalk = try walk(query.bucket, at: query.current)
+            if let known: IndexWalk = walks.walk(place) { return try page(query, of: known, known: bodies) }
+            if query.asksForNewest, let newest: IndexSlice = try newestObject(query, floor: record.floor) {
+                return newest
+            }
+            let made: IndexWalk =
+                if let moved: IndexWalk = try movedWalk(place, floor: record.floor) { moved } else {
+                    try walk(query.bucket, at: query.current)
+                }
             walks.keep(made, at: place)
-            return try page(query, of: made)
+            return try page(query, of: made, known: bodies)
         }
+    }
+
+    /// An older walk of the bucket, brought forward.
+    private func movedWalk(_ place: WalkCache.WalkPlace, floor: GlobalID) throws(StoreError) -> IndexWalk? {
+        guard let old: (current: GlobalID, walk: IndexWalk) = walks.walk(before: place) else { return nil }
+        return try moved(old.walk, from: old.current, to: place.current, floor: floor)
     }
 
     /// Reads the heads of the bucket, and follows those that moved after `current` back to it.

@@ -16,6 +16,9 @@ public final class SQLiteStore: Store {
     let walks: WalkCache
     /// Pages in the log after the newest commit; the keeper looks here.
     let walPages: Atomic<Int> = .init(0)
+    /// Counts how often the log began anew, and of that log the pages that stand in the file by now.
+    let walLife: Atomic<Int> = .init(0)
+    let walMoved: Mutex<(life: Int, pages: Int)> = .init((0, 0))
     private let rows: Atomic<BucketRow>
 
     /// Opens the store, makes it when the file is missing, and brings an older one up to date.
@@ -35,7 +38,7 @@ public final class SQLiteStore: Store {
     }
 
     public func makeWriter() throws(StoreError) -> any StoreWriter {
-        let database: Database = try Self.connect(path, .readWrite, settings)
+        let database: Database = try Self.connect(path, .readWrite, settings, keepsAllPages: true)
         try Schema.check(database)
         return try SQLiteWriter(self, database)
     }
@@ -57,7 +60,10 @@ public final class SQLiteStore: Store {
     func newBucketRow() -> BucketRow { rows.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// Opens a connection with what every connection of ours has set.
-    static func connect(_ path: String, _ mode: OpenMode, _ settings: StoreSettings) throws(StoreError) -> Database {
+    /// - Parameter keepsAllPages: for the writer. The others read what the system has in memory, too.
+    static func connect(
+        _ path: String, _ mode: OpenMode, _ settings: StoreSettings, keepsAllPages: Bool = false
+    ) throws(StoreError) -> Database {
         // SQLite gives its log the rights of the file.
         if mode == .create { try Files(settings).createPrivate(path) }
         return try storing("opening the file") { () throws(SQLiteError) in
@@ -68,7 +74,7 @@ public final class SQLiteStore: Store {
             try database.execute(
                 """
                 PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF;
-                PRAGMA cache_size=-\(settings.cacheKiB); PRAGMA temp_store=MEMORY;
+                PRAGMA cache_size=-\(keepsAllPages ? settings.cacheKiB : max(settings.cacheKiB / 4, 1)); PRAGMA temp_store=MEMORY;
                 PRAGMA mmap_size=\(mode == .readOnly ? settings.mappedBytes : 0)
                 """)
             if mode != .readOnly {

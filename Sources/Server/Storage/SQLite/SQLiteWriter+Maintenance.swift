@@ -112,8 +112,13 @@ extension SQLiteWriter {
 
     private func remove(_ unused: MaintenanceBatch.UnusedClients) throws(SQLiteError) {
         var used: Set<Int64> = []
-        try database.statement("SELECT DISTINCT client FROM chg WHERE gid > ?1").bind(1, unused.through)
-            .forEach { (row) throws(SQLiteError) in used.insert(row.integer(0)) }
+        var seen: Int = 0
+        try database.statement("SELECT client FROM chg WHERE gid > ?1 LIMIT ?2").bind(1, unused.through)
+            .bind(2, Int64(MaintenanceBatch.UnusedClients.newerRowsMax) + 1).forEach { (row) throws(SQLiteError) in
+                used.insert(row.integer(0))
+                seen += 1
+            }
+        guard seen <= MaintenanceBatch.UnusedClients.newerRowsMax else { return }
         let delete: Statement = try database.statement("DELETE FROM client WHERE id = ?1")
         for row: Int64 in unused.rows where !used.contains(row) { try delete.bind(1, row).run() }
     }

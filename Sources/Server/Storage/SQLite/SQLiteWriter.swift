@@ -12,6 +12,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private var pagesAtRestart: Int = 0
     /// The transaction that is open may write: `beginCommit` made it.
     private var holdsWriteLock: Bool = false
+    /// The log's pages after the commit before: fewer now say that it has begun anew.
+    private var pagesBefore: Int = 0
     var settledIDs: SettledChangeIDs
 
     private static let clientRowsMax: Int = 20_000
@@ -102,8 +104,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             if error.isFull || error.isIO { makeRoom() }
             throw StoreError(error, "\(what)")
         }
-        store.walPages.store(database.walPages, ordering: .relaxed)
-        if database.walPages < pagesAtRestart { pagesAtRestart = 0 }
+        noteLog()
     }
 
     // MARK: Rows of a group
@@ -213,14 +214,35 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     private var isLogLong: Bool {
         let pages: Int = database.walPages
-        return pages >= store.settings.restartPages && pages >= pagesAtRestart + store.settings.passivePages
+        guard pages >= store.settings.restartPages, pages >= pagesAtRestart + store.settings.passivePages else {
+            return false
+        }
+        // Moving what the background has not moved would hold everybody for the time of a large write.
+        return pages - movedPages <= store.settings.restartRestPages || pages >= store.settings.restartPagesMax
     }
 
     /// After a failed write: a log that cannot grow has room again once its pages stand in the file, which may well have
     /// place for them.
     private func makeRoom() {
         restartLog()
-        store.walPages.store(database.walPages, ordering: .relaxed)
+        noteLog()
+    }
+
+    /// Pages of this log that the background has moved.
+    private var movedPages: Int {
+        let life: Int = store.walLife.load(ordering: .relaxed)
+        return store.walMoved.withLock { $0.life == life ? $0.pages : 0 }
+    }
+
+    /// Tells the background how long the log is.
+    private func noteLog() {
+        let pages: Int = database.walPages
+        if pages < pagesBefore {
+            store.walLife.wrappingAdd(1, ordering: .releasing)
+            pagesAtRestart = 0
+        }
+        pagesBefore = pages
+        store.walPages.store(pages, ordering: .relaxed)
     }
 
     private func restartLog() {

@@ -12,6 +12,8 @@ final class SegmentPlanner {
         /// Ends of the range that is written anew: above the first, up to the second.
         var above: GlobalID
         let through: GlobalID
+        /// The segments of the range that are replaced, oldest first.
+        var replaced: ArraySlice<Existing>
         /// Live objects of the range, oldest change first.
         var objects: ArraySlice<(key: EntityKey, version: Version, gid: GlobalID)>
         let freshBytes: Int64
@@ -74,7 +76,7 @@ final class SegmentPlanner {
             guard walk.count >= Self.objectsMin || !existing.isEmpty else {
                 jobs = [
                     Job(
-                        bucket: found.row, above: found.head, through: found.head, objects: [],
+                        bucket: found.row, above: found.head, through: found.head, replaced: [], objects: [],
                         freshBytes: found.fresh)
                 ]
                 return
@@ -83,6 +85,7 @@ final class SegmentPlanner {
             jobs = try ranges(existing, head: found.head).enumerated().map { (place, range) throws(StoreError) in
                 Job(
                     bucket: found.row, above: range.above, through: range.through,
+                    replaced: existing.filter { $0.high > range.above && $0.high <= range.through }[...],
                     objects: try objects(of: walk, range)[...], freshBytes: place == 0 ? found.fresh : 0)
             }
         }
@@ -160,7 +163,10 @@ final class SegmentPlanner {
         var segments: [MaintenanceBatch.Segment] = []
         var builder: Segment.Builder = .init()
         var bytes: Int = 0
-        while let object = job.objects.first, bytes < settings.bytesPerBatch {
+        // A piece ends with one of the segments that go when they are many: removing them is work, too.
+        let gone: ArraySlice<Existing> = job.replaced.prefix(replacedPerBatch)
+        let end: GlobalID = gone.count < job.replaced.count ? gone.last?.high ?? job.through : job.through
+        while let object = job.objects.first, object.gid <= end, bytes < settings.bytesPerBatch {
             job.objects.removeFirst()
             // A body that retention has taken since the plan belongs to an object that has changed: not wanted here.
             guard let body: [UInt8] = try body(object, job.bucket) else { continue }
@@ -171,21 +177,28 @@ final class SegmentPlanner {
             builder.add(object.gid, object.version, object.key, body)
             bytes += body.count
         }
-        let isDone: Bool = job.objects.isEmpty
-        if builder.count > 0 { segments.append(builder.segment(high: isDone ? job.through : builder.newest)) }
-        let through: GlobalID = isDone ? job.through : segments.last?.high ?? job.above
+        let isWhole: Bool = job.objects.first.map { $0.gid > end } ?? true
+        if builder.count > 0 { segments.append(builder.segment(high: isWhole ? end : builder.newest)) }
+        let through: GlobalID = isWhole ? end : segments.last?.high ?? job.above
+        let isDone: Bool = through == job.through
+        let replaced: ArraySlice<Existing> = job.replaced.prefix { $0.high <= through }
         var batch: MaintenanceBatch = .init()
         batch.segments = [
             .init(
-                bucket: job.bucket, above: job.above, through: through, segments: segments,
+                bucket: job.bucket, above: job.above, through: through, replaced: replaced.count,
+                replacedBytes: replaced.reduce(0) { $0 + Int($1.bytes) }, segments: segments,
                 freshBytes: isDone ? job.freshBytes : 0)
         ]
         if !isDone {
             job.above = through
+            job.replaced = job.replaced.dropFirst(replaced.count)
             jobs.append(job)
         }
         return batch
     }
+
+    /// Segments removed in one piece.
+    private var replacedPerBatch: Int { max(1, settings.bytesPerBatch / max(settings.segmentBytes, 1)) }
 
     private func body(
         _ object: (key: EntityKey, version: Version, gid: GlobalID), _ bucket: BucketRow

@@ -7,7 +7,7 @@ public struct StoreSettings: Sendable {
     /// Bytes of the file that readers map into memory; 0 maps nothing. A disk error inside a mapping ends the process,
     /// where a failed read is an error like any other.
     public var mappedBytes: Int64 = 0
-    /// KiB of pages that each connection keeps.
+    /// KiB of pages that the writer keeps; each other connection keeps a quarter of it.
     public var cacheKiB: Int = 16 << 10
     /// Bytes of the log that are written out before they are needed, 0 for none: a commit into them takes the disk less
     /// than one that makes the file longer (0015).
@@ -16,10 +16,14 @@ public struct StoreSettings: Sendable {
     public var passivePages: Int = 8_000
     /// Pages in the log from which the writer itself makes it begin anew between two groups (192 MiB).
     public var restartPages: Int = 49_152
+    /// Pages that the writer itself moves for that at most (4 MiB): the background has moved the others before.
+    public var restartRestPages: Int = 1_024
+    /// Pages in the log from which it begins anew however many are left to move (384 MiB): the background does not get on.
+    public var restartPagesMax: Int = 98_304
     /// Milliseconds the writer waits for readers when it makes the log begin anew; then it goes on and tries later.
     public var restartWaitMilliseconds: Int32 = 20
     /// Objects in all remembered index walks together.
-    public var walkEntriesMax: Int = 2_000_000
+    public var walkEntriesMax: Int = 1_000_000
     /// Index walks remembered.
     public var walksMax: Int = 64
     /// Positions in all remembered catch-ups together.
@@ -43,5 +47,9 @@ public struct StoreSettings: Sendable {
     public init(_ limits: ServerLimits) {
         cacheKiB = limits.pageCacheBytes >> 10
         logReservedBytes = limits.logReservedBytes
+        changeIDBytesMax = limits.changeIDCacheBytes
+        segmentBytesMax = limits.segmentCacheBytes
+        walkEntriesMax = limits.walkObjectsMax
+        catchUpEntriesMax = limits.catchUpPositionsMax
     }
 }

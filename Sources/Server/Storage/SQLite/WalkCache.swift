@@ -48,6 +48,17 @@ final class WalkCache: Sendable {
 
     func walk(_ place: WalkPlace) -> IndexWalk? { state.withLock { $0.walks[place] } }
 
+    /// The newest walk of the bucket that is older than the wanted one: what has changed since makes the difference.
+    func walk(before place: WalkPlace) -> (current: GlobalID, walk: IndexWalk)? {
+        state.withLock { (state: inout State) in
+            let older: WalkPlace? = state.walks.keys
+                .filter { $0.bucket == place.bucket && $0.current < place.current }
+                .max { $0.current < $1.current }
+            guard let older: WalkPlace, let walk: IndexWalk = state.walks[older] else { return nil }
+            return (older.current, walk)
+        }
+    }
+
     func keep(_ walk: IndexWalk, at place: WalkPlace) {
         state.withLock {
             $0.walks.set(place, walk, weight: walk.count)
@@ -88,6 +99,12 @@ struct RecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private(set) var weight: Int = 0
 
     var count: Int { entries.count }
+    var keys: some Sequence<Key> { entries.keys }
+
+    /// The values whose keys are wanted; that does not count as a use.
+    func values(where isWanted: (Key) -> Bool) -> [Value] {
+        entries.filter { isWanted($0.key) }.map(\.value.value)
+    }
 
     subscript(key: Key) -> Value? {
         mutating get {

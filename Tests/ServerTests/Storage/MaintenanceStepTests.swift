@@ -1,0 +1,119 @@
+import Testing
+import ThicketProtocol
+import ThicketSQLite
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// What one piece of background work may hold the thread for that decides changes, counted in rows and bytes.
+@Suite("Steps of background work") struct MaintenanceStepTests {
+    private func tiny() -> RetentionSettings {
+        var settings: RetentionSettings = .init()
+        (settings.logAgeMin, settings.logChangesMin) = (1_000, 60)
+        (settings.versionsNewest, settings.versionsSparse) = (6, 2)
+        (settings.rowsPerBatch, settings.bytesPerBatch) = (24, 3_000)
+        (settings.segmentBytes, settings.segmentLogBytesMin, settings.segmentInterval) = (1_500, 1_000, 1_000)
+        (settings.changeIDsPerBlock, settings.changeIDRunsMax, settings.changeIDInterval) = (10, 6, 1_000)
+        (settings.sweepInterval, settings.clientInterval, settings.clientScanRows) = (1_000, 1_000, 10)
+        return settings
+    }
+
+    /// Rows and their ccids, and the versions of the one object that is always taken.
+    private func rowsMax(_ settings: RetentionSettings) -> Int {
+        2 * settings.rowsPerBatch + 2 * Int(settings.versionsNewest + settings.versionsSparse)
+    }
+
+    /// A merge reads half a batch of blocks and all of its runs, and writes what it read; a body is always taken.
+    private func bytesMax(_ settings: RetentionSettings) -> Int {
+        let runs: Int = settings.changeIDRunsMax * settings.changeIDsPerBlock * ChangeIDBlock.entryBytes
+        let block: Int = settings.changeIDsPerBlock * ChangeIDBlock.entryBytes
+        return max(2 * (settings.bytesPerBatch / 2 + block + runs), 2 * settings.bytesPerBatch + settings.segmentBytes)
+    }
+
+    @Test("each step is as small after a long time without any as after a short one", arguments: [81, 82] as [UInt64])
+    func steps(_ seed: UInt64) throws {
+        let settings: RetentionSettings = tiny()
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
+        driver.policy.diffsMin = 4
+        let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
+        var kinds: Set<String> = []
+        var merged: Int = 0
+        for changes: Int in [1_200, 60] {
+            try driver.run(changes, in: ids, keys: 60)
+            driver.now += 10_000
+            let keeper: any StoreKeeper = try store.makeKeeper(settings)
+            var steps: Int = 0
+            while let batch: MaintenanceBatch = try keeper.nextBatch(now: driver.now) {
+                steps += 1
+                try #require(steps < 10_000, "the keeper never ends")
+                #expect(batch.rowCount <= rowsMax(settings), "\(batch.rowCount) rows in one step")
+                #expect(batch.byteCount <= bytesMax(settings), "\(batch.byteCount) bytes in one step")
+                let database: Database = try .init(path: store.path)
+                let before: Int64 = try rows(database)
+                for move: BucketMove in try driver.writer.apply(batch) {
+                    for (id, bucket) in driver.buckets where bucket.record.row == move.bucket {
+                        driver.buckets[id]?.record.floor = move.floor
+                    }
+                }
+                // What is counted is what happens: no range is removed that nobody has counted.
+                #expect(before - (try rows(database)) <= Int64(batch.rowCount))
+                #expect(
+                    try database.integer("SELECT max(n) FROM (SELECT count(*) AS n FROM idrun GROUP BY b)") ?? 0
+                        <= 2 * Int64(settings.changeIDRunsMax))
+                if !batch.cuts.isEmpty { kinds.insert("cut") }
+                if !batch.segments.isEmpty { kinds.insert("segments") }
+                if !batch.changeIDRuns.isEmpty { kinds.insert("run") }
+                merged += batch.changeIDMerges.count
+            }
+            for id: BucketID in ids {
+                let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
+                #expect(try driver.knownChanges(in: bucket.record) == Set(bucket.log.map(\.gid)))
+            }
+        }
+        #expect(kinds == ["cut", "segments", "run"] && merged > 4)
+        #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
+    }
+
+    private func rows(_ database: Database) throws -> Int64 {
+        try database.integer(
+            """
+            SELECT (SELECT count(*) FROM chg) + (SELECT count(*) FROM seg) + (SELECT count(*) FROM idrun)
+                + (SELECT count(*) FROM idset) + (SELECT count(*) FROM ver) + (SELECT count(*) FROM client)
+                + (SELECT count(*) FROM old_ccid)
+            """) ?? 0
+    }
+
+    @Test("a piece of a merge that the disk refused is not followed by one that removes what it was to keep")
+    func refusedPiece() throws {
+        let folder: StoreFolder = .init()
+        let disk: FaultVFS = .init(name: "merge-refused")
+        var storeSettings: StoreSettings = .testing
+        storeSettings.vfs = disk.name
+        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: storeSettings)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 83)
+        let id: BucketID = try StoreDriver.id("a")
+        try driver.run(1_500, in: [id])
+        let metrics: Metrics = .init()
+        let health: Health = .init()
+        let shard: ServerShard = .init(
+            store: store, settings: ShardSettings(), limits: ServerLimits(), metrics: metrics, health: health,
+            log: .silent
+        ) { _, _ in }
+        shard.awaitOpening()
+        let answers: WaitingRow<Bool> = .init(bound: 1)
+        let keeper: any StoreKeeper = try store.makeKeeper(tiny())
+        driver.now += 10_000
+        var batch: MaintenanceBatch? = try keeper.nextBatch(now: driver.now)
+        while let next: MaintenanceBatch = batch, next.changeIDMerges.isEmpty {
+            shard.maintain(next) { answers.add($0) }
+            #expect(answers.takeAll() == [true])
+            batch = try keeper.nextBatch(now: driver.now)
+        }
+        disk.fail(FaultRule(.write, .full, times: 1, suffix: "-wal"))
+        shard.maintain(try #require(batch)) { answers.add($0) }
+        #expect(answers.takeAll() == [false], "the keeper is told, and plans anew")
+        shard.finish()
+    }
+}
