@@ -18,7 +18,8 @@ extension LogSource {
         var newest: IndexEntry?
         var place: GlobalID = query.current
         for _ in 0..<Self.stepsMax {
-            guard place > floor, let step: LogStep = try logStep(place) else { return nil }
+            // A position that is another bucket's says nothing about this one.
+            guard place > floor, let step: LogStep = try logStep(place), step.bucket == query.bucket else { return nil }
             if seen.insert(step.key).inserted, step.kind == .modify {
                 if let newest: IndexEntry {
                     // There is more to walk through, if the client wants to.
@@ -33,7 +34,7 @@ extension LogSource {
 
     /// A walk brought forward by what has changed since; nil when that is much, or cut from the log.
     func moved(
-        _ old: IndexWalk, from: GlobalID, to: GlobalID, floor: GlobalID
+        _ old: IndexWalk, of bucket: BucketRow, from: GlobalID, to: GlobalID, floor: GlobalID
     ) throws(StoreError) -> IndexWalk? {
         guard from >= floor else { return nil }
         var seen: Set<EntityKey> = []
@@ -43,7 +44,7 @@ extension LogSource {
         var left: Int = Self.stepsMax + old.count / Self.objectsPerStep
         while place > from {
             left -= 1
-            guard left >= 0, let step: LogStep = try logStep(place) else { return nil }
+            guard left >= 0, let step: LogStep = try logStep(place), step.bucket == bucket else { return nil }
             if seen.insert(step.key).inserted, step.kind == .modify {
                 fresh.append((step.key, step.endVersion, place))
             }

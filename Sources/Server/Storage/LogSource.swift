@@ -19,6 +19,7 @@ protocol LogSource {
 
 /// One step of a bucket's log, as an index walk sees it.
 struct LogStep {
+    let bucket: BucketRow
     let key: EntityKey
     let kind: ChangeKind
     let endVersion: Version

@@ -79,7 +79,8 @@ extension MemoryState: LogSource {
     func logStep(_ gid: GlobalID) throws(StoreError) -> LogStep? {
         changes[gid].map {
             LogStep(
-                key: $0.key, kind: $0.kind, endVersion: $0.endVersion, previousOfEntity: $0.previousOfEntity,
+                bucket: $0.bucket, key: $0.key, kind: $0.kind, endVersion: $0.endVersion,
+                previousOfEntity: $0.previousOfEntity,
                 previousOfBucket: $0.previousOfBucket)
         }
     }

@@ -24,7 +24,7 @@ struct Queries {
         entity = try database.prepare("SELECT ver, gid, kf, dead FROM ent WHERE b = ?1 AND k = ?2")
         entities = try database.prepare("SELECT k, ver, gid, dead FROM ent WHERE b = ?1")
         link = try database.prepare("SELECT b, op, sv, ev, pe, pk, pb, ts FROM chg WHERE gid = ?1")
-        step = try database.prepare("SELECT k, op, ev, pe, pb FROM chg WHERE gid = ?1")
+        step = try database.prepare("SELECT b, k, op, ev, pe, pb FROM chg WHERE gid = ?1")
         replay = try database.prepare("SELECT op, sv, pe, diff, snap FROM chg WHERE gid = ?1")
         stretch = try database.prepare(
             "SELECT gid, op, sv, diff, snap FROM chg WHERE gid >= ?1 AND gid <= ?2 ORDER BY gid DESC")

@@ -151,7 +151,7 @@ extension SQLiteReader: StoreReader {
     /// An older walk of the bucket, brought forward.
     private func movedWalk(_ place: WalkCache.WalkPlace, floor: GlobalID) throws(StoreError) -> IndexWalk? {
         guard let old: (current: GlobalID, walk: IndexWalk) = walks.walk(before: place) else { return nil }
-        return try moved(old.walk, from: old.current, to: place.current, floor: floor)
+        return try moved(old.walk, of: place.bucket, from: old.current, to: place.current, floor: floor)
     }
 
     /// Reads the heads of the bucket, and follows those that moved after `current` back to it.

@@ -155,15 +155,18 @@ extension SQLiteReader: LogSource {
     }
 
     final func logStep(_ gid: GlobalID) throws(StoreError) -> LogStep? {
-        typealias Raw = (key: String, kind: Int64, endVersion: Version, ofEntity: GlobalID, ofBucket: GlobalID)
+        typealias Raw = (
+            bucket: BucketRow, key: String, kind: Int64, endVersion: Version, ofEntity: GlobalID, ofBucket: GlobalID
+        )
         let found: Raw? = try storing("reading a step of the log") { () throws(SQLiteError) in
             try queries.step.bind(1, gid).first {
-                ($0.text(0), $0.integer(1), $0.integer(2), $0.integer(3), $0.integer(4))
+                ($0.integer(0), $0.text(1), $0.integer(2), $0.integer(3), $0.integer(4), $0.integer(5))
             }
         }
         guard let found: Raw else { return nil }
         return LogStep(
-            key: try .stored(found.key), kind: found.kind == 0 ? .modify : .remove, endVersion: found.endVersion,
+            bucket: found.bucket, key: try .stored(found.key), kind: found.kind == 0 ? .modify : .remove,
+            endVersion: found.endVersion,
             previousOfEntity: found.ofEntity, previousOfBucket: found.ofBucket)
     }
 
