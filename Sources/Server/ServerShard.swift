@@ -100,6 +100,8 @@ private final class ShardRunner: @unchecked Sendable {
     private var commitNanoseconds: Int64 = 0
     /// When the first decision of the group began.
     private var groupBegun: Int64 = 0
+    /// When a store that failed is tried again, nanoseconds.
+    private var triesAgain: Int64 = 0
     /// The group is that of `commitNow`.
     private var isHere: Bool = false
 
@@ -128,11 +130,16 @@ private final class ShardRunner: @unchecked Sendable {
     func run(_ queue: FairQueue<ServerShard.Work>, opened: (Bool) -> Void) {
         opened(openCore() != nil)
         while true {
-            let patience: Double = core?.hasBacklog == true ? 0 : health.isReady && core != nil ? 60 : Self.retrySeconds
             guard let batch = queue.take(most: Self.takenAtOnce, share: share, waitingSeconds: patience) else { break }
             take(batch, queue)
         }
         while let core: ShardCore, core.hasBacklog, commit(core) {}
+    }
+
+    /// Seconds to wait for work.
+    private var patience: Double {
+        if core?.hasBacklog == true { return 0 }
+        return health.isReady && core != nil ? 60 : max(0, Double(triesAgain - SystemClock.monotonic()) / 1e9)
     }
 
     /// The same for changes that the caller has and nobody else waits for, on the caller's thread.
@@ -195,7 +202,8 @@ private final class ShardRunner: @unchecked Sendable {
             }
         }
         if requests > 0 || core.hasBacklog { commit(core) }
-        if batch.isEmpty && !health.isReady { probe(core) }
+        // It may have come back before that, to wait no longer than until then.
+        if batch.isEmpty && !health.isReady && SystemClock.monotonic() >= triesAgain { probe(core) }
     }
 
     @discardableResult
@@ -207,7 +215,7 @@ private final class ShardRunner: @unchecked Sendable {
             return core
         } catch {
             log.error("store.unavailable", ["error": .text(error.description)])
-            health.cannotCommit(error.description)
+            cannotCommit(error.description)
             return nil
         }
     }
@@ -232,7 +240,7 @@ private final class ShardRunner: @unchecked Sendable {
         if let failure: String = outcome.failure {
             metrics.commitFailures.add()
             if health.isReady { log.error("store.commit_failed", ["error": .text(failure)]) }
-            health.cannotCommit(failure)
+            cannotCommit(failure)
         } else if outcome.appliedCount > 0 {
             metrics.commits.add()
             metrics.commitSeconds.observe(microseconds)
@@ -250,6 +258,11 @@ private final class ShardRunner: @unchecked Sendable {
                 if refused.code == .tooLarge { metrics.limitHits.add(1, .objectBytes) }
             }
         }
+    }
+
+    private func cannotCommit(_ reason: String) {
+        triesAgain = SystemClock.monotonic() + Int64(Self.retrySeconds * 1e9)
+        health.cannotCommit(reason)
     }
 
     private func maintain(_ batch: MaintenanceBatch, _ core: ShardCore) -> Bool {
@@ -272,7 +285,7 @@ private final class ShardRunner: @unchecked Sendable {
             log.info("store.commits_again")
             health.canCommit()
         } catch {
-            health.cannotCommit(error.description)
+            cannotCommit(error.description)
         }
     }
 

@@ -82,6 +82,8 @@ final class World {
         // People know the world that knows them: without this it would stay, and its disks with it.
         defer {
             agenda.clear()
+            // As do a peer and its link.
+            for peer: Peer in peers { peer.link = nil }
             (people, legacies, madeServer) = ([], [], nil)
         }
         madeServer = try SimulatedServer(self)

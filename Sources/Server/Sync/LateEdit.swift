@@ -5,7 +5,8 @@ import ThicketProtocol
 ///
 /// The first changes are met one by one, by the rule of the author's library. When that has cost enough, what is left is
 /// composed and met at once, exactly. Both ways give the same object, but for where an insertion stands among others of
-/// the same place: nothing that somebody typed is lost.
+/// the same place, and for what somebody typed into a text that the edit sets whole and somebody else has replaced since:
+/// one by one it comes back. Nothing that somebody typed is lost.
 struct LateEdit {
     /// Bytes of objects read while changes are met one by one; 10 to 60 ms in a release build, fuzzy patching included.
     static let singleWorkMax: Int = 8 << 20

@@ -88,9 +88,44 @@ struct LateEditTests {
             let one: JSONObject = try JSONDiff.apply(single.edit, to: now)
             let two: JSONObject = try JSONDiff.apply(composed.edit, to: now)
             let comment: Comment = "run \(run) of seed \(seed)"
-            #expect(letters(.object(one)) == letters(.object(two)), comment)
+            let (rest, restToo): (JSONObject, JSONObject) = (unset(one, by: edit), unset(two, by: edit))
+            #expect(letters(.object(rest)) == letters(.object(restToo)), comment)
             #expect(single.steps == changes.count && composed.steps <= single.steps, comment)
         }
+    }
+
+    @Test("what somebody typed into a text may come back into an edit that sets it whole, though it was replaced since")
+    func setWhole() throws {
+        let base: JSONObject = ["t": "the quick jumps"]
+        var typed: TextDelta = .init()
+        typed.retain(1)
+        typed.insert(Array("h".utf16))
+        typed.retain(3)
+        typed.insert(Array("d".utf16))
+        typed.retain(7)
+        let operations: [ThicketProtocol.Operation] = [
+            .remove, .insert("t3707721591"), .text(typed), .replace("t1809422693"),
+        ]
+        let changes: [LaterChange] = operations.map { change([(key: "t", operation: $0)]) }
+        let edit: ObjectDiff = .init([(key: "t", operation: .replace("t3883520940"))])
+        for (work, text): (Int, JSONValue) in [(.max, "th3d883520940"), (0, "t3883520940")] {
+            var late = LateEdit(edit, on: base)
+            try late.rebase(over: changes, rule: .exact(tie: .after), singleWorkMax: work)
+            #expect(try JSONDiff.apply(late.edit, to: ["t": "t1809422693"])["t"] == text)
+        }
+    }
+
+    /// Without the texts that the edit sets whole: see `setWhole`.
+    private func unset(_ object: JSONObject, by edit: ObjectDiff) -> JSONObject {
+        var object: JSONObject = object
+        for (key, operation): (String, ThicketProtocol.Operation) in edit.operations {
+            switch (operation, object[key]) {
+            case (.replace, .string?): object[key] = nil
+            case (.object(let nested), .object(let inner)?): object[key] = .object(unset(inner, by: nested))
+            default: break
+            }
+        }
+        return object
     }
 
     /// The value with the units of each text in order of their numbers, and its keys in order.
