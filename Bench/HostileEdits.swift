@@ -57,6 +57,8 @@ extension HostileAttack {
             guard socket.isOpen, nanoseconds() < end else {
                 throw BenchError("\(acknowledged) of \(count) objects could be made")
             }
+            // Only an answer that is owed is waited for.
+            guard next == count ? acknowledged < count : next - acknowledged >= atOnce else { continue }
             var polls: [pollfd] = [pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)]
             _ = poll(&polls, 1, 100)
         }

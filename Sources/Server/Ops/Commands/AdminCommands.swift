@@ -3,6 +3,9 @@ import ThicketProtocol
 
 /// The commands that work on a data folder, whether a server runs on it or not.
 enum AdminCommands {
+    /// Of commands that read the whole database, beside a server that may be busy.
+    private static let niceness: Int32 = 10
+
     /// The data folder of the settings.
     static func folder(_ config: ServerConfig, creating: Bool) throws(CommandFailure) -> DataFolder {
         do throws(DataFolderError) {
@@ -86,6 +89,7 @@ enum AdminCommands {
     static func check(_ config: ServerConfig) throws(CommandFailure) {
         let folder: DataFolder = try folderWithData(config)
         let findings: StoreFindings
+        OwnThread.yieldToOthers(by: niceness)
         do throws(StoreError) {
             findings = try StoreCheck.run(folder.databasePath)
         } catch {
@@ -107,6 +111,8 @@ enum AdminCommands {
     static func backup(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let folder: DataFolder = try folderWithData(config)
         let file: String = call.argument("FILE") ?? ""
+        // A copy may take longer; the server's clients wait for their acknowledgements.
+        OwnThread.yieldToOthers(by: niceness)
         do throws(StoreError) {
             let report: StoreBackup.Report = try StoreBackup.run(from: folder.databasePath, to: file)
             Terminal.write(
