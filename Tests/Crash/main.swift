@@ -19,7 +19,12 @@ let program: Program = .init(
                 .value("changes", "N", "changes of the crash sweep", defaultText: "1000"),
                 .value("stride", "N", "look at every Nth point only", defaultText: "1"),
                 .value("seed", "NUMBER", "what is written, and what a crash leaves", defaultText: "the time"),
-            ], examples: [Example("thicket-crash sweep", "all points")]),
+                .value("call", "N", "let this call fail, and nothing else: what a fault named"),
+            ],
+            examples: [
+                Example("thicket-crash sweep", "all points"),
+                Example("thicket-crash sweep --seed 7 --call 1164", "a fault again"),
+            ]),
     ])
 
 /// Writes what was found, and the verdict.
@@ -56,7 +61,14 @@ func sweep(_ call: Invocation) throws(BadValue) -> Int32 {
     let seed: UInt64 = try seed(call)
     (crashes.seed, crashes.stride, crashes.threads) = (seed, stride, cores)
     (faults.seed, faults.stride, faults.threads) = (seed, stride, cores)
+    if call.value("call") != nil {
+        (faults.call, faults.stride) = (try call.number("call", else: 0, in: 0...1_000_000), 1)
+    }
     do {
+        guard faults.call == nil else {
+            let failed: FaultSweep.Result = try FaultSweep(faults).run()
+            return verdict(failed.summary, failed.faults, isClean: failed.faults.isEmpty) ? 0 : 1
+        }
         let crashed: CrashSweep.Result = try CrashSweep(crashes).run()
         let isSafe: Bool = verdict(crashed.summary, crashed.faults, isClean: crashed.faults.isEmpty)
         let failed: FaultSweep.Result = try FaultSweep(faults).run()

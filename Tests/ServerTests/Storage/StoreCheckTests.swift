@@ -190,6 +190,19 @@ import ThicketProtocol
         #expect(try crash.bytes("thicket.db.replaced-1-wal") == [4, 5])
     }
 
+    @Test("a backup whose folder cannot be synced leaves nothing behind, and the same name may be tried again")
+    func unsyncedFolder() throws {
+        let folder: StoreFolder = .init()
+        let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
+        let copy: String = folder.path("copy.db")
+        let place: String = Files.folder(of: copy)
+        var failing: StoreSettings = .testing
+        failing.fileFault = { call, path in call == .sync && path == place ? EIO : 0 }
+        #expect(throws: StoreError.self) { try StoreBackup.run(from: store.path, to: copy, settings: failing) }
+        #expect(!Files.exists(copy))
+        #expect(try StoreBackup.run(from: store.path, to: copy, settings: .testing).changes == 150)
+    }
+
     @Test("a backup that is broken is not put in place")
     func brokenBackup() throws {
         let folder: StoreFolder = .init()

@@ -21,14 +21,18 @@ public enum StoreBackup {
         let partial: String = "\(destination).partial-\(getpid())"
         let files: Files = Files(settings)
         try files.remove(partial)
+        var isNamed: Bool = false
         do {
             let source: Database = try SQLiteStore.connect(path, .readOnly, settings)
             try Schema.check(source)
             try copy(source, to: partial, files)
             let report: Report = try verify(partial, settings)
+            isNamed = true
             try files.move(partial, to: destination)
             return report
         } catch {
+            // It may have its name already, and only the folder could not be synced: then the same call is to do it again.
+            if isNamed, !Files.exists(partial) { files.discard(destination) }
             files.discard(partial)
             throw error
         }
