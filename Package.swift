@@ -47,6 +47,9 @@ let package = Package(
         library("ThicketCommandLine", "Sources/CommandLine", []),
         library("ThicketProtocol", "Sources/Protocol", []),
         library("ThicketCrypto", "Sources/Crypto", ["COpenSSL"]),
+        // Who may come in: pure decisions over directories that are passed in.
+        library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
+        tests("AuthTests", ["ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
         library(
             "ThicketServer", "Sources/Server",

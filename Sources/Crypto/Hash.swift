@@ -18,6 +18,17 @@ public enum Hash {
         return output
     }
 
+    /// HMAC-SHA-512 (RFC 2104), 64 bytes. A key of 64 bytes or more is what RFC 7518, 3.2 wants for HS512.
+    public static func hmacSHA512(key: [UInt8], _ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        var output: [UInt8] = .init(repeating: 0, count: 64)
+        var length: UInt32 = 0
+        let isDone: Bool = bytes.withUnsafeBufferPointer {
+            HMAC(EVP_sha512(), key, Int32(key.count), $0.baseAddress, $0.count, &output, &length) != nil
+        }
+        precondition(isDone && length == 64, "OpenSSL refused HMAC-SHA-512, which has no failing input")
+        return output
+    }
+
     private static func digest(_ bytes: [UInt8], _ kind: OpaquePointer?, _ size: Int) -> [UInt8] {
         var output: [UInt8] = .init(repeating: 0, count: size)
         var length: UInt32 = 0

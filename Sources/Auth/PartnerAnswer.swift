@@ -1,0 +1,43 @@
+import ThicketProtocol
+
+/// The answers of the partner requests, as integrators know them: `type`, `code` and `message`, all of them text.
+public enum PartnerAnswer {
+    /// Masks every cause: these bytes and no others.
+    public static let denied: HTTPResponse = failure(403, "Authentication", "1", "Access is denied.")
+    /// Only for a token with which nothing is wrong but its time.
+    public static let expired: HTTPResponse = failure(
+        401, "Expired Token", "8", "Your token has expired, refresh your token and try again.")
+    public static let notFound: HTTPResponse = failure(404, "Not Found", "3", "There is nothing here.")
+    public static let unavailable: HTTPResponse = failure(
+        503, "Server", "5", "The server cannot look it up now; send the same again later.")
+
+    /// The body of the request cannot be used. Only told to who has shown a good token.
+    public static func invalid(_ what: String) -> HTTPResponse { failure(400, "Validation", "2", what) }
+
+    /// Too many tries.
+    /// - Parameter seconds: whole seconds after which the next one is looked at.
+    public static func tooMany(retryAfter seconds: Int) -> HTTPResponse {
+        var response: HTTPResponse = failure(429, "Rate Limit", "4", "Too many requests, try again later.")
+        response.fields.append("retry-after", String(max(1, seconds)))
+        return response
+    }
+
+    public static func of(_ refusal: TokenRefusal) -> HTTPResponse {
+        switch refusal {
+        case .denied: denied
+        case .expired: expired
+        }
+    }
+
+    static func success(_ body: JSONObject) -> HTTPResponse { json(200, body) }
+
+    private static func failure(_ status: Int, _ type: String, _ code: String, _ message: String) -> HTTPResponse {
+        json(status, ["type": .string(type), "code": .string(code), "message": .string(message)])
+    }
+
+    private static func json(_ status: Int, _ body: JSONObject) -> HTTPResponse {
+        var writer: JSONWriter = .init()
+        writer.write(body)
+        return .json(status, writer.bytes)
+    }
+}

@@ -1,0 +1,79 @@
+import ThicketCrypto
+
+/// A company with users of its own, whose server signs their tokens.
+public struct Partner: Sendable, Hashable {
+    /// Decimal, as text.
+    public let id: String
+    /// The bytes of the texts of its live auth keys, the newest first; two while one replaces the other, none when the
+    /// partner may not let anybody in.
+    public let authKeys: [[UInt8]]
+    public let isEnabled: Bool
+
+    public init(id: String, authKeys: [[UInt8]], isEnabled: Bool = true) {
+        (self.id, self.authKeys, self.isEnabled) = (id, authKeys, isEnabled)
+    }
+
+    /// Live auth keys at most.
+    public static let authKeysMax: Int = 2
+    /// An auth key has at least as many bytes as the hash that it keys (RFC 7518, 3.2).
+    public static let authKeyBytesMin: Int = 64
+    /// Bytes of an auth key at most.
+    public static let authKeyBytesMax: Int = 1_024
+
+    /// Nobody: what an unknown API key is checked against, so that it takes as long as a known one.
+    public static let nobody: Partner = .init(
+        id: "", authKeys: [Array(RandomBytes.hex(Self.authKeyBytesMin).utf8)], isEnabled: false)
+
+    /// A new auth key: base64 of 64 random bytes, 88 characters. It is used as text.
+    public static func newAuthKey(random: (Int) -> [UInt8]) -> String { Base64.encode(random(64)) }
+
+    /// A new API key or entity id: a UUID of version 4 (RFC 9562, 5.4).
+    public static func newID(random: (Int) -> [UInt8]) -> String {
+        var bytes: [UInt8] = random(16)
+        bytes[6] = bytes[6] & 0x0F | 0x40
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        let digits: [Character] = Array(Hex.encode(bytes))
+        return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(separator: "-")
+    }
+}
+
+/// A user of a partner.
+public struct Entity: Sendable, Hashable {
+    /// Ours, given at registration.
+    public let id: String
+    /// Id of the partner.
+    public let partner: String
+    /// The partner's own id of the user.
+    public let partnerEntity: String
+    /// X25519 and Ed25519 public keys that a device of the user has uploaded; nil before that.
+    public let publicKey: [UInt8]?
+    public let signKey: [UInt8]?
+
+    public init(
+        id: String, partner: String, partnerEntity: String, publicKey: [UInt8]? = nil, signKey: [UInt8]? = nil
+    ) {
+        (self.id, self.partner, self.partnerEntity) = (id, partner, partnerEntity)
+        (self.publicKey, self.signKey) = (publicKey, signKey)
+    }
+}
+
+/// Where partners and their users are kept. Belongs to one thread.
+public protocol PartnerDirectory: AnyObject {
+    /// The partner with this API key, whatever its state; nil when there is none. Known and unknown keys take as long.
+    func partner(apiKey: String) throws(DirectoryError) -> Partner?
+    func entity(_ id: String) throws(DirectoryError) -> Entity?
+    /// The user that the partner knows by this id, made under the id of `newID` if there is none yet; on disk when the
+    /// call returns.
+    func register(
+        partner: String, partnerEntity: String, email: String, newID: String, now: Double
+    ) throws(DirectoryError) -> Entity
+    /// Remembers that the user was let in on this device.
+    func saw(device: String, of entity: String, now: Double) throws(DirectoryError)
+}
+
+/// The directory cannot be asked now; the same request may be sent again.
+public struct DirectoryError: Error, Sendable, CustomStringConvertible {
+    /// For the log.
+    public let description: String
+    public init(_ description: String) { self.description = description }
+}

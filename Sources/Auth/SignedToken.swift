@@ -1,0 +1,40 @@
+import ThicketCrypto
+
+/// A compact JWS (RFC 7515, 7.1) of which nothing is known but its form: neither header nor payload has been parsed.
+public struct SignedToken: Sendable {
+    /// Header and payload with the dot between them, as received: what the signature is over.
+    public let signed: ArraySlice<UInt8>
+    /// The header's JSON, not yet trusted.
+    let header: [UInt8]
+    /// The payload's JSON, not yet trusted.
+    let payload: [UInt8]
+    public let signature: [UInt8]
+
+    /// Bytes of an HMAC-SHA-512.
+    static let signatureBytes: Int = 64
+
+    /// - Parameter text: the token alone.
+    /// - Throws: `denied(.structure)` unless it is three parts of strict base64url, the last of 64 bytes.
+    public init(_ text: ArraySlice<UInt8>) throws(TokenRefusal) {
+        let dot: UInt8 = UInt8(ascii: ".")
+        guard text.count <= TokenRules.tokenBytesMax, let first: Int = text.firstIndex(of: dot),
+            let second: Int = text[(first + 1)...].firstIndex(of: dot),
+            let header: [UInt8] = Base64.decodeURL(text[..<first]),
+            let payload: [UInt8] = Base64.decodeURL(text[(first + 1)..<second]),
+            let signature: [UInt8] = Base64.decodeURL(text[(second + 1)...]),
+            signature.count == Self.signatureBytes
+        else { throw .denied(.structure) }
+        signed = text[..<second]
+        (self.header, self.payload, self.signature) = (header, payload, signature)
+    }
+
+    /// Whether one of the keys has signed it. Every key is tried, whichever fits.
+    /// - Parameter keys: the partner's live auth keys; the bytes of their texts.
+    func isSigned(by keys: [[UInt8]]) -> Bool {
+        var isGood: Bool = false
+        for key: [UInt8] in keys {
+            if ConstantTime.equal(Hash.hmacSHA512(key: key, signed), signature) { isGood = true }
+        }
+        return isGood
+    }
+}

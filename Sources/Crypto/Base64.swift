@@ -1,0 +1,77 @@
+/// base64 and base64url (RFC 4648), without leniency: one text for each sequence of bytes, and nothing else is read.
+public enum Base64 {
+    /// base64 with padding (section 4).
+    public static func encode(_ bytes: [UInt8]) -> String {
+        var text: [UInt8] = letters(of: bytes, standard)
+        text.append(contentsOf: repeatElement(UInt8(ascii: "="), count: (3 - bytes.count % 3) % 3))
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// base64url without padding (section 5; RFC 7515, 2).
+    public static func encodeURL(_ bytes: [UInt8]) -> String {
+        String(decoding: letters(of: bytes, url), as: UTF8.self)
+    }
+
+    /// Reads base64 with its padding.
+    /// - Returns: nil for white space, missing or superfluous padding, other letters, or unused bits that are not zero.
+    public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard text.count % 4 == 0 else { return nil }
+        let padding: Int = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
+        return bytes(of: text.dropLast(padding), standardValues)
+    }
+
+    /// Reads base64url without padding.
+    /// - Returns: nil for white space, padding, other letters, a length that no bytes have, or unused bits that are not
+    ///   zero.
+    public static func decodeURL(_ text: ArraySlice<UInt8>) -> [UInt8]? { bytes(of: text, urlValues) }
+
+    private static let standard: [UInt8] = alphabet("+", "/")
+    private static let url: [UInt8] = alphabet("-", "_")
+    private static let standardValues: [UInt8] = values(of: standard)
+    private static let urlValues: [UInt8] = values(of: url)
+    /// Stands for "no letter" in the tables of values.
+    private static let none: UInt8 = 0xFF
+
+    private static func alphabet(_ last: Character...) -> [UInt8] {
+        Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8) + last.compactMap(\.asciiValue)
+    }
+
+    private static func values(of alphabet: [UInt8]) -> [UInt8] {
+        var values: [UInt8] = .init(repeating: none, count: 256)
+        for (value, letter) in alphabet.enumerated() { values[Int(letter)] = UInt8(value) }
+        return values
+    }
+
+    private static func letters(of bytes: [UInt8], _ alphabet: [UInt8]) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        var (bits, count): (UInt32, Int) = (0, 0)
+        for byte: UInt8 in bytes {
+            (bits, count) = (bits << 8 | UInt32(byte), count + 8)
+            while count >= 6 {
+                count -= 6
+                text.append(alphabet[Int(bits >> UInt32(count) & 63)])
+            }
+            bits &= (1 << UInt32(count)) - 1
+        }
+        if count > 0 { text.append(alphabet[Int(bits << UInt32(6 - count) & 63)]) }
+        return text
+    }
+
+    private static func bytes(of text: ArraySlice<UInt8>, _ values: [UInt8]) -> [UInt8]? {
+        guard text.count % 4 != 1 else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 4 * 3 + 2)
+        var (bits, count): (UInt32, Int) = (0, 0)
+        for letter: UInt8 in text {
+            let value: UInt8 = values[Int(letter)]
+            guard value != none else { return nil }
+            (bits, count) = (bits << 6 | UInt32(value), count + 6)
+            guard count >= 8 else { continue }
+            count -= 8
+            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+            bits &= (1 << UInt32(count)) - 1
+        }
+        return bits == 0 ? bytes : nil
+    }
+}

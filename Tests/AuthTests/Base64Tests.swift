@@ -1,0 +1,88 @@
+import Testing
+import ThicketCrypto
+import ThicketTestSupport
+
+@Suite("base64 and AES-256-GCM")
+struct Base64Tests {
+    @Test(
+        "RFC 4648, section 10, both ways",
+        arguments: [
+            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ])
+    func standard(_ clear: String, _ text: String) {
+        #expect(Base64.encode(Array(clear.utf8)) == text)
+        #expect(Base64.decode(Array(text.utf8)[...]) == Array(clear.utf8))
+        let bare: String = String(text.prefix { $0 != "=" })
+        #expect(Base64.encodeURL(Array(clear.utf8)) == bare)
+        #expect(Base64.decodeURL(Array(bare.utf8)[...]) == Array(clear.utf8))
+    }
+
+    @Test("the alphabets differ in two letters, and neither reads the other's")
+    func alphabets() {
+        let bytes: [UInt8] = [0xFB, 0xEF, 0xFF]
+        #expect(Base64.encode(bytes) == "++//")
+        #expect(Base64.encodeURL(bytes) == "--__")
+        #expect(Base64.decodeURL(Array("++//".utf8)[...]) == nil)
+        #expect(Base64.decode(Array("--__".utf8)[...]) == nil)
+    }
+
+    @Test(
+        "what is not the one right text is refused",
+        arguments: ["Zg=", "Zg", "Zh==", "Z===", "====", "Zm9 v", "Zm9\n", "Zg==Zg==", "Zm9v=", "=Zm9"])
+    func strictStandard(_ text: String) { #expect(Base64.decode(Array(text.utf8)[...]) == nil) }
+
+    @Test(
+        "the same without padding",
+        arguments: ["Z", "Zh", "Zm9vY", "Zm9vYmF", "Zg==", "Zm 9v", "Zm9v=", "Zm%v", "Zm9v\n"]
+    )
+    func strictURL(_ text: String) {
+        // "Zm9vYmF" ends in bits that are not zero, as "Zh" does.
+        #expect(Base64.decodeURL(Array(text.utf8)[...]) == nil)
+    }
+
+    @Test("random bytes come back, whatever their number")
+    func roundTrip() {
+        var random: SeededRandom = .init(seed: 64)
+        for count: Int in 0..<200 {
+            let bytes: [UInt8] = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+            #expect(Base64.decode(Array(Base64.encode(bytes).utf8)[...]) == bytes)
+            #expect(Base64.decodeURL(Array(Base64.encodeURL(bytes).utf8)[...]) == bytes)
+        }
+    }
+
+    @Test("AES-256-GCM gives the bytes of the GCM specification's test case 14")
+    func sealed() {
+        let zeros: (Int) -> [UInt8] = { [UInt8](repeating: 0, count: $0) }
+        let sealed: [UInt8] = AES256GCM.seal(zeros(16), key: zeros(32), data: [], nonce: zeros(12))
+        #expect(
+            Hex.encode(sealed)
+                == "000000000000000000000000cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919")
+        #expect(AES256GCM.open(sealed, key: zeros(32), data: []) == zeros(16))
+    }
+
+    @Test("a sealed message opens with its key and its data, and after no flipped bit")
+    func tampered() {
+        let key: [UInt8] = RandomBytes.make(32)
+        let sealed: [UInt8] = AES256GCM.seal(Array("the key".utf8), key: key, data: [1, 2])
+        #expect(AES256GCM.open(sealed, key: key, data: [1, 2]) == Array("the key".utf8))
+        #expect(AES256GCM.open(sealed, key: key, data: [1, 3]) == nil)
+        #expect(AES256GCM.open(sealed, key: RandomBytes.make(32), data: [1, 2]) == nil)
+        #expect(AES256GCM.open(Array(sealed.dropLast()), key: key, data: [1, 2]) == nil)
+        #expect(AES256GCM.open([], key: key, data: []) == nil)
+        for bit: Int in 0..<(sealed.count * 8) {
+            var flipped: [UInt8] = sealed
+            flipped[bit / 8] ^= 1 << (bit % 8)
+            #expect(AES256GCM.open(flipped, key: key, data: [1, 2]) == nil)
+        }
+    }
+
+    @Test("HMAC-SHA-512 (RFC 4231, test case 2)")
+    func hmac() {
+        let tag: [UInt8] = Hash.hmacSHA512(key: Array("Jefe".utf8), Array("what do ya want for nothing?".utf8)[...])
+        #expect(
+            Hex.encode(tag)
+                == "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554"
+                + "9758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737")
+    }
+}

@@ -1,0 +1,22 @@
+import Testing
+import ThicketAuth
+import ThicketCrypto
+import ThicketProtocol
+import ThicketTestSupport
+
+/// The third-party requests, judged by the service alone; ProcessTests play them against a server.
+@Suite("Partner requests: the published cases")
+struct PartnerVectorTests {
+    @Test("every request gets its answer", .enabled(if: Vectors.has("jwt/requests.json")))
+    func all() throws {
+        let file: RequestVectors = try .load()
+        #expect(file.cases.count >= 83)
+        for each: RequestVectors.Case in file.cases {
+            var service: PartnerService = .init(directory: file.directory(), random: RandomBytes.make)
+            let route: PartnerService.Route = try #require(PartnerService.route(of: each.path[...]), "\(each.name)")
+            let outcome: PartnerService.Outcome = service.answer(
+                each.request, to: route, from: "192.0.2.1", now: each.now)
+            each.check(outcome.response)
+        }
+    }
+}
