@@ -49,11 +49,10 @@ let package = Package(
         library("ThicketCrypto", "Sources/Crypto", ["COpenSSL"]),
         // Who may come in: pure decisions over directories that are passed in.
         library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
-        tests("AuthTests", ["ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
         library(
             "ThicketServer", "Sources/Server",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine", "CThicketNet"],
+            ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "ThicketCommandLine", "CThicketNet"],
             exclude: ["Main"], settings: singleThreaded),
         program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
         library(
@@ -84,18 +83,25 @@ let package = Package(
         // Counts calls of the heap, for the tests that link it.
         .target(name: "CThicketAllocations", path: "Tests/Support/Allocations"),
         library(
-            "ThicketTestServer", "Tests/Support/TestServer", ["ThicketServer", "ThicketProtocol", "ThicketCrypto"]),
+            "ThicketTestServer", "Tests/Support/TestServer",
+            ["ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto"]),
         library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
         tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport"]),
         tests("SQLiteTests", ["ThicketSQLite", "ThicketTestSupport"]),
+        tests(
+            "AuthTests",
+            [
+                "ThicketAuth", "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto",
+                "ThicketTestSupport",
+            ]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
         tests(
             "ServerTests",
             [
-                "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
+                "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
                 "ThicketTestSupport", "ThicketSweep", "CThicketNet", "CThicketAllocations",
             ]),
         tests(

@@ -16,6 +16,12 @@ public struct PartnerService {
         public let response: HTTPResponse
         /// Why it was not let in; nil when it was.
         public let refusal: TokenRefusal?
+        /// Why the directory could not be asked; nil when it could.
+        public let failure: DirectoryError?
+
+        init(_ response: HTTPResponse, refusal: TokenRefusal? = nil, failure: DirectoryError? = nil) {
+            (self.response, self.refusal, self.failure) = (response, refusal, failure)
+        }
     }
 
     /// Failed tokens a minute of one API key from one address; then requests are answered 429 unseen.
@@ -26,6 +32,10 @@ public struct PartnerService {
     static let emailBytesMax: Int = 254
 
     public var verifier: TokenVerifier
+    public var registrationsPerMinute: Int {
+        get { registrations.perMinute }
+        set { registrations.perMinute = newValue }
+    }
     private let directory: any PartnerDirectory
     private let random: (Int) -> [UInt8]
     private var failures: AttemptMeter
@@ -51,7 +61,7 @@ public struct PartnerService {
         let apiKey: String = Self.single("x-rezolve-partner-apikey", in: request.fields) ?? ""
         let name: String = "\(apiKey.utf8.count > Self.apiKeyBytesMax ? "long" : apiKey) \(address)"
         if let seconds: Int = failures.wait(name, now: now) {
-            return Outcome(response: PartnerAnswer.tooMany(retryAfter: seconds), refusal: nil)
+            return Outcome(PartnerAnswer.tooMany(retryAfter: seconds))
         }
         do {
             let response: HTTPResponse =
@@ -59,12 +69,13 @@ public struct PartnerService {
                 case .register: try register(request, apiKey, now)
                 case .publicKey(let partner, let entity): try publicKey(request, apiKey, partner, entity, now)
                 }
-            return Outcome(response: response, refusal: nil)
+            return Outcome(response)
         } catch let refusal as TokenRefusal {
             if refusal != .expired { failures.add(name, now: now) }
-            return Outcome(response: PartnerAnswer.of(refusal), refusal: refusal)
+            return Outcome(PartnerAnswer.of(refusal), refusal: refusal)
         } catch {
-            return Outcome(response: PartnerAnswer.unavailable, refusal: nil)
+            let failure: DirectoryError = error as? DirectoryError ?? DirectoryError("\(error)")
+            return Outcome(PartnerAnswer.unavailable, failure: failure)
         }
     }
 

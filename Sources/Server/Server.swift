@@ -1,4 +1,5 @@
 import Glibc
+import ThicketAuth
 import ThicketProtocol
 
 /// One process per data folder serves the sync protocol.
@@ -17,6 +18,8 @@ public final class Server {
     private let store: any Store
     private let retention: RetentionSettings
     private let reload: @Sendable () -> ServerConfig?
+    private let directory: (@Sendable () throws -> any PartnerDirectory)?
+    private let clock: @Sendable () -> Int64
     private let loop: EventLoop
     public let metrics: Metrics
     public let health: Health
@@ -32,11 +35,18 @@ public final class Server {
     ///   - store: closed by its owner after `run` has returned.
     ///   - reload: called on the loop's thread at SIGHUP; must be quick. Gives the settings that are to be in force now,
     ///     nil to leave everything as it is.
+    ///   - directory: opens the directory of partners and their users, on a thread of its own; without it the server
+    ///     knows no partners.
+    ///   - clock: milliseconds since 1970, by which tokens are judged; nil is the machine's.
     /// - Throws: when the address cannot be listened on.
     public init(
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
-        health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil }
+        health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
+        directory: (@Sendable () throws -> any PartnerDirectory)? = nil,
+        clock: (@Sendable () -> Int64)? = nil
     ) throws(NetError) {
+        self.directory = directory
+        self.clock = clock ?? { SystemClock.unixMilliseconds() }
         self.config = config
         self.store = store
         self.retention = retention
@@ -71,12 +81,13 @@ public final class Server {
         let readers: ServerReaders = .init(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
         ) { answers.post($0) }
+        let access: ServerAccess? = makeAccess()
         let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
         let checker: ServerChecker = .init(
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
         let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
-            loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper,
+            loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper, access: access,
             routes: ServerRoutes(metrics: metrics, health: health, showsMetrics: config.metrics), log: log,
             drainTimeout: config.drainTimeout, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
@@ -84,11 +95,22 @@ public final class Server {
         listening()
         loop.run()
         health.stop()
+        access?.finish()
         checker.finish()
         keeper.finish()
         readers.finish()
         shard.finish()
         log.info("server.stopped")
+    }
+
+    private func makeAccess() -> ServerAccess? {
+        guard let directory: @Sendable () throws -> any PartnerDirectory else { return nil }
+        let answers: Mailbox<ServerAccess.Answered> = loop.mailbox { [unowned loop] answers in
+            Self.delegate(of: loop)?.answered(answers)
+        }
+        return ServerAccess(
+            settings: ServerAccess.Settings(config), metrics: metrics, log: log, now: clock, open: directory
+        ) { answers.post($0) }
     }
 
     private static func delegate(of loop: EventLoop) -> ServerLoop? { loop.delegate as? ServerLoop }

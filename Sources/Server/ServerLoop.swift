@@ -1,3 +1,4 @@
+import ThicketAuth
 import ThicketProtocol
 
 /// What the event loop tells, told to the hub; and the hub's actions, done. Lives on the loop's thread.
@@ -16,6 +17,8 @@ final class ServerLoop: LoopDelegate {
     private let commits: Mailbox<ServerShard.Report>
     private let readers: ServerReaders
     private let keeper: ServerKeeper
+    /// nil where there are no partners.
+    private let access: ServerAccess?
     private var routes: ServerRoutes
     private let log: Log
     private var drainTimeout: Duration
@@ -47,8 +50,8 @@ final class ServerLoop: LoopDelegate {
 
     init(
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
-        keeper: ServerKeeper,
-        routes: ServerRoutes, log: Log, drainTimeout: Duration, reload: @escaping @Sendable () -> ServerConfig?
+        keeper: ServerKeeper, access: ServerAccess?, routes: ServerRoutes, log: Log, drainTimeout: Duration,
+        reload: @escaping @Sendable () -> ServerConfig?
     ) {
         self.loop = loop
         self.hub = hub
@@ -56,6 +59,7 @@ final class ServerLoop: LoopDelegate {
         self.commits = commits
         self.readers = readers
         self.keeper = keeper
+        self.access = access
         self.routes = routes
         self.log = log
         self.drainTimeout = drainTimeout
@@ -66,7 +70,19 @@ final class ServerLoop: LoopDelegate {
     // MARK: From the network
 
     func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
-        routes.answer(request)
+        guard let route: PartnerService.Route = ServerRoutes.partnerRoute(of: request), let access: ServerAccess else {
+            return routes.answer(request)
+        }
+        hub.metrics.httpRequests.add(1, .partner)
+        let method: String = PartnerService.method(of: route)
+        guard request.method == method else { return .respond(ServerRoutes.methodNotAllowed(but: method)) }
+        let asked: ServerAccess.Asked = .init(
+            connection: connection, route: route, request: request, address: loop.peerAddress(connection))
+        guard access.push(asked) else {
+            hub.metrics.limitHits.add(1, .accessQueue)
+            return .respond(PartnerAnswer.unavailable)
+        }
+        return .later
     }
 
     func opened(_ connection: ConnectionID, _ request: HTTPRequest) {
@@ -111,6 +127,7 @@ final class ServerLoop: LoopDelegate {
         meter = CostMeter(config.limits)
         readers.use(config.limits)
         keeper.use(config.retention)
+        access?.use(ServerAccess.Settings(config))
         routes.showsMetrics = config.metrics
         drainTimeout = config.drainTimeout
     }
@@ -142,6 +159,12 @@ final class ServerLoop: LoopDelegate {
             hub.answered(answered.request, answered.answer, now: now())
         }
         perform()
+    }
+
+    func answered(_ answers: [ServerAccess.Answered]) {
+        for answer: ServerAccess.Answered in answers {
+            loop.respond(answer.connection, answer.response)
+        }
     }
 
     // MARK: Doing

@@ -1,3 +1,4 @@
+import ThicketAuth
 import ThicketProtocol
 
 /// The paths of the server (wire contract, section 2).
@@ -6,6 +7,12 @@ struct ServerRoutes {
     let health: Health
     /// Whether `/metrics` is answered here.
     var showsMetrics: Bool
+
+    /// What apps of partners ask, without a look at who they are; nil for other paths.
+    static func partnerRoute(of request: HTTPRequest) -> PartnerService.Route? {
+        guard request.path.utf8.starts(with: "/api/".utf8) else { return nil }
+        return PartnerService.route(of: request.path)
+    }
 
     func answer(_ request: HTTPRequest) -> HTTPDisposition {
         if Self.app(of: request) != nil {
@@ -52,9 +59,11 @@ struct ServerRoutes {
         }
     }
 
-    private static var methodNotAllowed: HTTPResponse {
+    private static let methodNotAllowed: HTTPResponse = methodNotAllowed(but: "GET, HEAD")
+
+    static func methodNotAllowed(but allowed: String) -> HTTPResponse {
         HTTPResponse(
-            status: 405, fields: [.init("content-type", "application/json"), .init("allow", "GET, HEAD")],
+            status: 405, fields: [.init("content-type", "application/json"), .init("allow", allowed)],
             body: Array(#"{"error":"method not allowed"}"#.utf8))
     }
 }

@@ -2,6 +2,7 @@ import Glibc
 import Testing
 import ThicketAuth
 import ThicketProtocol
+import ThicketServer
 import ThicketTestSupport
 
 /// `jwt/requests.json` of the third-party vectors.
@@ -10,10 +11,16 @@ struct RequestVectors {
         let name: String
         let path: String
         let now: Double
+        /// Of the head without its empty line, and the body.
+        let head: String
+        let content: String
         let request: HTTPRequest
         let status: Int
         let body: JSONObject?
         let bodyHas: JSONObject?
+
+        /// The request as it goes over the wire.
+        func text(closing: Bool) -> String { head + (closing ? "connection: close\r\n" : "") + "\r\n" + content }
 
         func check(_ response: HTTPResponse) {
             #expect(response.status == status, "\(name)")
@@ -43,16 +50,17 @@ struct RequestVectors {
         let (method, path): (String, String) = (
             try #require(node["method"]?.string), try #require(node["path"]?.string)
         )
-        var text: [UInt8] = Array("\(method) \(path) HTTP/1.1\r\nhost: x\r\n".utf8)
+        var head: String = "\(method) \(path) HTTP/1.1\r\nhost: x\r\n"
         for (name, value) in try #require(node["headers"]).pairs {
-            text += Array("\(name): ".utf8) + Array(try #require(value.string).utf8) + Array("\r\n".utf8)
+            head += "\(name): \(try #require(value.string))\r\n"
         }
-        let body: [UInt8] = Array((node["body"]?.string ?? "").utf8)
-        text += Array("content-length: \(body.count)\r\n\r\n".utf8) + body
+        let content: String = node["body"]?.string ?? ""
+        head += "content-length: \(content.utf8.count)\r\n"
         let expect: JSONNode = try #require(node["expect"])
         return Case(
             name: try #require(node["name"]?.string), path: path, now: try #require(node["now"]?.number).double,
-            request: try request(text), status: Int(try #require(expect["status"]?.int64)),
+            head: head, content: content, request: try request(Array((head + "\r\n" + content).utf8)),
+            status: Int(try #require(expect["status"]?.int64)),
             body: expect["body"]?.object,
             bodyHas: expect["body_has"]?.object)
     }
@@ -66,23 +74,55 @@ struct RequestVectors {
         return try #require(request)
     }
 
-    /// The partners and users that the file says exist already.
+    private struct Known {
+        let id: String
+        let apiKey: String
+        let authKey: String?
+    }
+
+    private var partners: [(name: String, known: Known)] {
+        root["partners"]?.pairs.map { name, node in
+            (
+                name,
+                Known(
+                    id: node["partner_id"]?.string ?? "", apiKey: node["api_key"]?.string ?? "",
+                    authKey: node["auth_key"]?.string)
+            )
+        } ?? []
+    }
+
+    private var users: [Entity] {
+        let ids: [String: String] = .init(uniqueKeysWithValues: partners.map { ($0.name, $0.known.id) })
+        return root["users"]?.pairs.map { _, node in
+            Entity(
+                id: node["entity_id"]?.string ?? "", partner: ids[node["partner"]?.string ?? ""] ?? "",
+                partnerEntity: node["partner_entity_id"]?.string ?? "")
+        } ?? []
+    }
+
+    /// The partners and users that the file says exist already, in memory.
     func directory() -> MemoryDirectory {
         let directory: MemoryDirectory = .init()
-        var ids: [String: String] = [:]
-        for (name, node) in root["partners"]?.pairs.map({ $0 }) ?? [] {
-            let id: String = node["partner_id"]?.string ?? ""
-            ids[name] = id
-            directory.partners[node["api_key"]?.string ?? ""] = Partner(
-                id: id, authKeys: node["auth_key"]?.string.map { [Array($0.utf8)] } ?? [])
+        for (_, known) in partners {
+            directory.partners[known.apiKey] = Partner(
+                id: known.id, authKeys: known.authKey.map { [Array($0.utf8)] } ?? [])
         }
-        for (_, node) in root["users"]?.pairs.map({ $0 }) ?? [] {
-            let id: String = node["entity_id"]?.string ?? ""
-            directory.entities[id] = Entity(
-                id: id, partner: ids[node["partner"]?.string ?? ""] ?? "",
-                partnerEntity: node["partner_entity_id"]?.string ?? "")
-        }
+        for user: Entity in users { directory.entities[user.id] = user }
         return directory
+    }
+
+    /// The same in a store.
+    func fill(path: String, key: ServerKey) throws {
+        let admin: PartnerAdmin = try .init(path: path, key: key)
+        for (_, known) in partners {
+            try admin.add(id: known.id, apiKey: known.apiKey, authKey: known.authKey, now: 0)
+        }
+        let store: PartnerStore = try .init(path: path, key: key)
+        for user: Entity in users {
+            let made: Entity = try store.register(
+                partner: user.partner, partnerEntity: user.partnerEntity, email: "a@b", newID: user.id, now: 0)
+            try #require(made.id == user.id)
+        }
     }
 
     private struct VectorError: Error {}

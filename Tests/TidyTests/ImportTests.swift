@@ -8,15 +8,19 @@ struct ImportTests {
         // The C library for its memory functions only; BannedCallTests keeps I/O and clocks out.
         ("Sources/Protocol", ["Glibc", "Darwin"]),
         ("Sources/Crypto", ["COpenSSL"]),
+        ("Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
         ("Sources/CommandLine", ["Glibc", "Darwin"]),
-        ("Sources/Server", ["ThicketProtocol", "ThicketCrypto", "Glibc"]),
+        ("Sources/Server", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "Glibc"]),
+        ("Sources/Server/Access", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "Glibc"]),
         ("Sources/Server/Net", ["ThicketProtocol", "ThicketCrypto", "CThicketNet", "Glibc"]),
         ("Sources/Server/Session", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Server/Sync", ["ThicketProtocol", "ThicketCrypto", "Glibc"]),
         ("Sources/Server/Storage", ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "Glibc"]),
         ("Sources/Server/Config", ["ThicketProtocol", "ThicketCommandLine", "Glibc"]),
-        ("Sources/Server/Ops", ["ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "Glibc"]),
+        (
+            "Sources/Server/Ops", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketCommandLine", "Glibc"]
+        ),
         ("Sources/Server/Main", ["ThicketServer", "ThicketCommandLine", "Glibc"]),
         (
             "Sources/Client",

@@ -30,6 +30,15 @@ public struct ServerConfig: Sendable, Equatable {
     /// Answer `/metrics` on the port of the clients.
     public var metrics: Bool = true
 
+    /// File of the key under which secrets stand in the database; empty is `server.key` in the data folder.
+    public var keyFile: String = ""
+
+    /// How long after its end a partner's token is still good, 0 s...2 min.
+    public var tokenLeeway: Duration = .zero
+
+    /// Registrations a minute of one partner, 1...1,000,000.
+    public var registrationsPerMinute: Int = 60
+
     /// Bounds of everything that grows.
     public var limits: ServerLimits = .init()
 

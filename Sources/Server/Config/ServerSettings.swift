@@ -10,14 +10,13 @@ public enum ServerSettings {
     private static let minute: Int64 = 60_000
 
     /// Every setting, in the order of the help.
-    public static let all: [Setting] = general + connection + user + bucket + queue + retention
+    public static let all: [Setting] = general + access + connection + user + bucket + queue + retention
 
     /// Settings that SIGHUP does not change: what they govern is made at the start.
     public static let fixed: Set<String> = [
-        "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes",
-        "change-id-cache-bytes", "segment-cache-bytes", "walk-objects-max", "catch-up-positions-max",
-        "log-reserved-bytes",
-        "check-interval",
+        "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "change-id-cache-bytes",
+        "segment-cache-bytes", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes", "check-interval",
+        "key-file",
     ]
 
     private static let general: [Setting] = [
@@ -36,6 +35,18 @@ public enum ServerSettings {
             "Longest wait for open work after SIGTERM before the rest is cut off."),
         .integer(
             "reader-threads", \.readerThreads, 0...64, "Threads that read from the store; 0 is one for each core."),
+    ]
+
+    private static let access: [Setting] = [
+        .text(
+            "key-file", \.keyFile,
+            "File of the key of the secrets in the database; 'server.key' in the data folder unless named here."),
+        .duration(
+            "token-leeway", \.tokenLeeway, 0...2 * minute,
+            "How long after its end a partner's token is still good, for clocks that differ."),
+        .integer(
+            "registrations-per-minute", \.registrationsPerMinute, 1...largest,
+            "Registrations a minute of one partner. One more: 429."),
     ]
 
     private static let connection: [Setting] = [

@@ -25,7 +25,18 @@ extension Metrics {
         case live
         case ready
         case metrics
+        /// What apps of partners ask: registration, keys.
+        case partner
         case other
+    }
+
+    /// How a partner's token was judged.
+    public enum TokenVerdict: String, MetricLabel {
+        case good
+        /// Something is wrong with it or with who showed it: 403.
+        case denied
+        /// Nothing but its time: 401.
+        case expired
     }
 
     /// The status of an HTTP request that was refused.
@@ -119,5 +130,9 @@ extension Metrics {
         case costlyMessages = "costly_messages"
         /// A change cost the shard much.
         case costlyChanges = "costly_changes"
+        /// Too many requests of partners' apps wait.
+        case accessQueue = "access_queue"
+        /// Too many failed tokens or registrations in a minute.
+        case attempts
     }
 }

@@ -45,6 +45,8 @@ public final class Metrics: Sendable {
         "thicket_messages_received_total", by: "command", "Messages from clients, by command.")
     public let authorizations: CounterFamily<Authorization> = .init(
         "thicket_authorizations_total", by: "result", "init messages, by how they were answered.")
+    public let tokens: CounterFamily<TokenVerdict> = .init(
+        "thicket_partner_tokens_total", by: "result", "Tokens of partners, by how they were judged.")
     public let deliveries: Counter = .init(
         "thicket_deliveries_total", "Changes put into subscribers' queues, the sender's own copy included.")
     public let limitHits: CounterFamily<LimitName> = .init(

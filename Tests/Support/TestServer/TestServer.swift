@@ -1,3 +1,4 @@
+import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 import ThicketServer
@@ -26,6 +27,7 @@ public final class TestServer: Sendable {
     /// Starts serving `store`; `configure` changes the settings before.
     public init(
         store: any Store, retention: RetentionSettings = .init(), log: Log = .silent,
+        directory: (@Sendable () throws -> any PartnerDirectory)? = nil, clock: (@Sendable () -> Int64)? = nil,
         configure: @Sendable (inout ServerConfig) -> Void = { _ in }
     ) throws {
         var config: ServerConfig = .init()
@@ -39,7 +41,8 @@ public final class TestServer: Sendable {
         let started: WaitingRow<Result<Started, Failure>> = .init(bound: 1)
         thread = OwnThread("test-server", stackBytes: 16 << 20) {
             do throws(NetError) {
-                let server: Server = try Server(config: settings, store: store, retention: retention, log: log)
+                let server: Server = try Server(
+                    config: settings, store: store, retention: retention, log: log, directory: directory, clock: clock)
                 started.add(
                     .success(
                         Started(

@@ -16,7 +16,7 @@ enum AdminCommands {
     }
 
     /// Refuses a folder in which a restore was interrupted: what would be read or written is about to be replaced.
-    private static func expectWhole(_ folder: DataFolder) throws(CommandFailure) {
+    static func expectWhole(_ folder: DataFolder) throws(CommandFailure) {
         guard !StoreRestore.isToBeFinished(folder.databasePath) else {
             throw CommandFailure(
                 "\(folder.path): a restore was interrupted here; 'thicketd serve' finishes it, or 'thicketd restore' "
@@ -34,6 +34,15 @@ enum AdminCommands {
                     + "with --data")
         }
         return folder
+    }
+
+    /// The key of the secrets in the database, made at its first use.
+    static func serverKey(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) -> ServerKey {
+        do throws(ServerKeyError) {
+            return try ServerKey.load(config.keyFile.isEmpty ? folder.serverKeyPath : config.keyFile)
+        } catch {
+            throw CommandFailure(error.description)
+        }
     }
 
     static func admin(_ folder: DataFolder) throws(CommandFailure) -> StoreAdmin {
@@ -66,8 +75,10 @@ enum AdminCommands {
         try expectWhole(folder)
         let admin: StoreAdmin = try admin(folder)
         do throws(StoreAdminError) {
-            let isNew: Bool = try admin.createApp(app, now: UnixTime.now().milliseconds)
-            Terminal.write(isNew ? "created the app \(app)\n" : "the app \(app) is there already\n")
+            let partner: String? = call.value("partner")
+            let isNew: Bool = try admin.createApp(app, partner: partner, now: UnixTime.now().milliseconds)
+            let tie: String = partner.map { ", tied to partner \($0)" } ?? ""
+            Terminal.write(isNew ? "created the app \(app)\(tie)\n" : "the app \(app) is there already\(tie)\n")
         } catch {
             throw CommandFailure("\(folder.path): \(error)")
         }

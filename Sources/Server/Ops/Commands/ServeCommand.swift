@@ -42,6 +42,7 @@ enum ServeCommand {
     private static func make(
         _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log, _ reload: ConfigReload
     ) throws(CommandFailure) -> Server {
+        let key: ServerKey = try AdminCommands.serverKey(config, folder)
         let store: SQLiteStore
         do throws(StoreError) {
             switch try StoreRestore.finishInterrupted(folder.databasePath) {
@@ -57,7 +58,10 @@ enum ServeCommand {
         do throws(NetError) {
             let server: Server = try Server(
                 config: config, store: store, retention: config.retention, metrics: metrics, log: log,
-                reload: { reload.reload() })
+                reload: { reload.reload() },
+                directory: { [path = folder.databasePath] in
+                    try PartnerStore(path: path, key: key, settings: .init(config.limits))
+                })
             try server.watchSignals()
             return server
         } catch {

@@ -59,6 +59,12 @@ public enum Thicketd {
         case "serve":
             try ServeCommand.run(loaded) { () throws(CommandFailure) in try load(call, environment, isRunning: true) }
         case "app create": try AdminCommands.createApp(call, loaded.config)
+        case "partner create": try PartnerCommands.create(call, loaded.config)
+        case "partner add": try PartnerCommands.add(call, loaded.config)
+        case "partner list": try PartnerCommands.list(loaded.config)
+        case "partner rotate": try PartnerCommands.rotate(call, loaded.config)
+        case "partner disable": try PartnerCommands.setEnabled(false, call, loaded.config)
+        case "partner enable": try PartnerCommands.setEnabled(true, call, loaded.config)
         case "token create": try AdminCommands.createToken(call, loaded.config)
         case "token import": try TokenImportCommand.run(call, loaded.config)
         case "check": try AdminCommands.check(loaded.config)

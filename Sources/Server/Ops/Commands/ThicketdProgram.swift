@@ -3,7 +3,7 @@ import ThicketCommandLine
 /// The declaration of `thicketd`: its commands, options, examples and exit codes.
 public enum ThicketdProgram {
     /// Settings that every command needs to find the data.
-    private static let placeOptions: [Option] =
+    static let placeOptions: [Option] =
         ServerSettings.options(["data"]) + [
             .value(
                 "config", "FILE", "settings file of 'name = value' lines (THICKET_CONFIG names it too)",
@@ -21,7 +21,8 @@ public enum ThicketdProgram {
     /// The whole program.
     public static let program: Program = .init(
         name: "thicketd", summary: "sync server of the Simperium streaming protocol", version: ThicketServer.version,
-        commands: [serve, appCreate, tokenCreate, tokenImport, check, backup, restore, ask, health, config, version],
+        commands: [serve, appCreate, tokenCreate, tokenImport] + partners
+            + [check, backup, restore, ask, health, config, version],
         footer: footer)
 
     static let serve: Command = .init(
@@ -45,7 +46,13 @@ public enum ThicketdProgram {
         "app create", summary: "add an app",
         details: "A running server knows the app at once. An app that is there already stays as it is.",
         arguments: [.one("NAME", "1 to 64 letters, digits, '.', '_' or '-'; kept in small letters")],
-        options: placeOptions, examples: [Example("thicketd app create notes --data ./data", "the app 'notes'")])
+        options: [
+            .value("partner", "ID", "the partner whose tokens let users in; an app keeps its partner for good")
+        ] + placeOptions,
+        examples: [
+            Example("thicketd app create notes --data ./data", "the app 'notes'"),
+            Example("thicketd app create shop --partner 1000 --data ./data", "an app with a partner's users"),
+        ])
 
     static let tokenCreate: Command = .init(
         "token create", summary: "make a token that lets a user in",

@@ -10,10 +10,16 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
     case tokenTaken(place: Int)
     /// The token is empty or longer than `StoreAdmin.tokenBytesMax`.
     case badToken(place: Int)
+    /// The partner must be created first.
+    case unknownPartner(String)
+    /// The app belongs to another partner.
+    case appTaken(AppID)
     case store(StoreError)
 
     public var description: String {
         switch self {
+        case .unknownPartner(let id): "there is no partner \(id); 'thicketd partner list' shows them"
+        case .appTaken(let app): "the app \(app) belongs to another partner"
         case .unknownApp(let app): "there is no app \(app)"
         case .tokenTaken(let place): "token \(place + 1) is in use for something else"
         case .badToken(let place): "token \(place + 1) is empty or longer than \(StoreAdmin.tokenBytesMax) bytes"
@@ -57,15 +63,37 @@ public final class StoreAdmin {
     public static func hash(ofToken token: String) -> [UInt8] { Hash.sha256(Array(token.utf8)) }
 
     /// Makes an app known.
-    /// - Parameter now: milliseconds since 1970.
+    /// - Parameters:
+    ///   - partner: whose users come in, by tokens that it signs; nil leaves that as it is. An app has one partner for
+    ///     good: its users' data is theirs.
+    ///   - now: milliseconds since 1970.
     /// - Returns: false when it was known already.
     @discardableResult
-    public func createApp(_ app: AppID, now: Int64) throws(StoreAdminError) -> Bool {
-        try doing("creating an app") { () throws(SQLiteError) in
-            try database.statement("INSERT OR IGNORE INTO app (name, created) VALUES (?1, ?2)")
-                .bind(1, app.text).bind(2, now).run()
-            return database.changedRows == 1
+    public func createApp(_ app: AppID, partner: String? = nil, now: Int64) throws(StoreAdminError) -> Bool {
+        var refusal: StoreAdminError?
+        return try doing("creating an app") { () throws(SQLiteError) in
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                try database.statement("INSERT OR IGNORE INTO app (name, created) VALUES (?1, ?2)")
+                    .bind(1, app.text).bind(2, now).run()
+                let isNew: Bool = database.changedRows == 1
+                if let partner: String {
+                    refusal = try tie(app, to: partner)
+                    if refusal != nil { throw SQLiteError.refused("the app's partner") }
+                }
+                return isNew
+            }
+        } orElse: {
+            refusal
         }
+    }
+
+    private func tie(_ app: AppID, to partner: String) throws(SQLiteError) -> StoreAdminError? {
+        let isKnown: Bool =
+            try database.statement("SELECT 1 FROM partner WHERE id = ?1").bind(1, partner).first { _ in true } ?? false
+        guard isKnown else { return .unknownPartner(partner) }
+        try database.statement("UPDATE app SET partner = ?2 WHERE name = ?1 AND (partner IS NULL OR partner = ?2)")
+            .bind(1, app.text).bind(2, partner).run()
+        return database.changedRows == 1 ? nil : .appTaken(app)
     }
 
     public func hasApp(_ app: AppID) throws(StoreAdminError) -> Bool {

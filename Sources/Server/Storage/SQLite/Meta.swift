@@ -9,6 +9,8 @@ enum Meta {
     static let changeIDKey: String = "ccid_key"
     /// Counts the writes that were made only to see whether the disk takes one.
     static let probe: String = "probe"
+    /// Counts changes of partners, so that a running server sees them.
+    static let partners: String = "partners"
 
     static func set(_ name: String, _ value: [UInt8], _ database: Database) throws(SQLiteError) {
         try database.statement("INSERT OR REPLACE INTO meta (k, v) VALUES (?1, ?2)").bind(1, name).bind(2, value).run()

@@ -1,0 +1,212 @@
+import ThicketAuth
+import ThicketProtocol
+import ThicketSQLite
+
+/// Why a command about partners was refused.
+public enum PartnerAdminError: Error, Hashable, Sendable, CustomStringConvertible {
+    case unknownPartner(String)
+    case partnerTaken(String)
+    case apiKeyTaken
+    case badID
+    case badAPIKey
+    case badAuthKey(bytes: Int)
+    case store(StoreError)
+
+    public var description: String {
+        switch self {
+        case .unknownPartner(let id): "there is no partner \(id)"
+        case .partnerTaken(let id): "there is a partner \(id) already"
+        case .apiKeyTaken: "the API key belongs to another partner"
+        case .badID: "a partner id is 1 to 9 digits without leading zeros"
+        case .badAPIKey: "an API key is 8 to 64 letters, digits and dashes"
+        case .badAuthKey(let bytes):
+            "an auth key has \(Partner.authKeyBytesMin) to \(Partner.authKeyBytesMax) bytes, this one \(bytes)"
+        case .store(let error): error.description
+        }
+    }
+}
+
+/// Partners, as operators see them. Works beside a running server, from any process.
+public final class PartnerAdmin {
+    /// A line of the list; secrets are not in it.
+    public struct Listed: Sendable, Hashable {
+        public let id: String
+        public let apiKey: String
+        public let authKeys: Int
+        public let isEnabled: Bool
+        public let apps: [String]
+        public let users: Int64
+    }
+
+    private let database: Database
+    private let key: ServerKey
+    private let random: @Sendable (Int) -> [UInt8]
+
+    /// Opens the store, and makes it when there is none yet.
+    public init(path: String, key: ServerKey, settings: StoreSettings = .init()) throws(StoreError) {
+        database = try SQLiteStore.connect(path, .create, settings)
+        self.key = key
+        random = settings.random
+        try Schema.prepare(database) { () throws(SQLiteError) in try Meta.seed(database, random: settings.random) }
+    }
+
+    /// Makes a partner with new keys.
+    /// - Parameters:
+    ///   - id: nil takes the next free number.
+    ///   - now: milliseconds since 1970.
+    /// - Returns: the id, the API key and the auth key, which can be read nowhere else.
+    public func create(
+        id: String?, now: Int64
+    ) throws(PartnerAdminError) -> (id: String, apiKey: String, authKey: String) {
+        let number: String
+        if let id: String { number = id } else { number = try nextID() }
+        let (apiKey, authKey): (String, String) = (Partner.newID(random: random), Partner.newAuthKey(random: random))
+        try add(id: number, apiKey: apiKey, authKey: authKey, now: now)
+        return (number, apiKey, authKey)
+    }
+
+    /// Takes over a partner whose keys exist.
+    /// - Parameter authKey: nil when it is not to let anybody in yet.
+    public func add(id: String, apiKey: String, authKey: String?, now: Int64) throws(PartnerAdminError) {
+        guard (1...9).contains(id.utf8.count), id.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            id.utf8.first != 0x30
+        else { throw .badID }
+        guard (8...64).contains(apiKey.utf8.count), apiKey.utf8.allSatisfy(Self.isAPIKeyByte) else { throw .badAPIKey }
+        if let authKey: String { try Self.check(authKey) }
+        try changing { () throws(SQLiteError) -> PartnerAdminError? in
+            guard try !isKnown(id) else { return .partnerTaken(id) }
+            let name: [UInt8] = key.name(of: apiKey)
+            let isTaken: Bool =
+                try database.statement("SELECT 1 FROM partner WHERE name = ?1").bind(1, name).first { _ in true }
+                ?? false
+            guard !isTaken else { return .apiKeyTaken }
+            try database.statement(
+                "INSERT INTO partner (id, name, api_key, enabled, created) VALUES (?1, ?2, ?3, 1, ?4)"
+            ).bind(1, id).bind(2, name).bind(3, key.seal(Array(apiKey.utf8), of: PartnerRow.apiKeyOwner(id)))
+                .bind(4, now).run()
+            if let authKey: String { try insert(authKey, of: id, now) }
+            return nil
+        }
+    }
+
+    /// Gives a partner another auth key; the one before it stays good until the next call of this or `dropOld`.
+    /// - Parameter authKey: nil makes one.
+    /// - Returns: the key.
+    public func rotate(id: String, authKey: String?, now: Int64) throws(PartnerAdminError) -> String {
+        let authKey: String = authKey ?? Partner.newAuthKey(random: random)
+        try Self.check(authKey)
+        try changing { () throws(SQLiteError) -> PartnerAdminError? in
+            guard try isKnown(id) else { return .unknownPartner(id) }
+            try keepNewest(Partner.authKeysMax - 1, of: id)
+            try insert(authKey, of: id, now)
+            return nil
+        }
+        return authKey
+    }
+
+    /// Ends a rotation: only the newest key is good from now on.
+    /// - Returns: how many were dropped.
+    @discardableResult
+    public func dropOld(id: String) throws(PartnerAdminError) -> Int {
+        var dropped: Int = 0
+        try changing { () throws(SQLiteError) -> PartnerAdminError? in
+            guard try isKnown(id) else { return .unknownPartner(id) }
+            try keepNewest(1, of: id)
+            dropped = Int(database.changedRows)
+            return nil
+        }
+        return dropped
+    }
+
+    /// A disabled partner lets nobody in; its users and their data stay.
+    public func setEnabled(_ isEnabled: Bool, id: String) throws(PartnerAdminError) {
+        try changing { () throws(SQLiteError) -> PartnerAdminError? in
+            guard try isKnown(id) else { return .unknownPartner(id) }
+            try database.statement("UPDATE partner SET enabled = ?2 WHERE id = ?1")
+                .bind(1, id).bind(2, isEnabled ? 1 : 0).run()
+            return nil
+        }
+    }
+
+    public func list() throws(PartnerAdminError) -> [Listed] {
+        do throws(SQLiteError) {
+            var listed: [Listed] = []
+            for row: PartnerRow in try PartnerRow.all(database) {
+                var apps: [String] = []
+                try database.statement("SELECT name FROM app WHERE partner = ?1 ORDER BY name").bind(1, row.id)
+                    .forEach { (app: Statement) throws(SQLiteError) in apps.append(app.text(0)) }
+                let users: Int64? = try database.statement("SELECT count(*) FROM entity WHERE partner = ?1")
+                    .bind(1, row.id).first { $0.integer(0) }
+                let apiKey: [UInt8]? = key.open(row.sealedAPIKey, of: PartnerRow.apiKeyOwner(row.id))
+                listed.append(
+                    Listed(
+                        id: row.id,
+                        apiKey: apiKey.map { String(decoding: $0, as: UTF8.self) } ?? "(another key file sealed it)",
+                        authKeys: row.sealedAuthKeys.count, isEnabled: row.isEnabled, apps: apps, users: users ?? 0))
+            }
+            return listed
+        } catch {
+            throw .store(StoreError(error, "listing the partners"))
+        }
+    }
+
+    // MARK: Parts
+
+    private func nextID() throws(PartnerAdminError) -> String {
+        do throws(SQLiteError) {
+            let last: Int64 = try database.integer("SELECT max(CAST(id AS INTEGER)) FROM partner") ?? 0
+            return String(max(last, Self.firstID - 1) + 1)
+        } catch {
+            throw .store(StoreError(error, "listing the partners"))
+        }
+    }
+
+    private static let firstID: Int64 = 1_000
+
+    private static func isAPIKeyByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"): true
+        default: false
+        }
+    }
+
+    private static func check(_ authKey: String) throws(PartnerAdminError) {
+        guard (Partner.authKeyBytesMin...Partner.authKeyBytesMax).contains(authKey.utf8.count) else {
+            throw .badAuthKey(bytes: authKey.utf8.count)
+        }
+    }
+
+    private func isKnown(_ id: String) throws(SQLiteError) -> Bool {
+        try database.statement("SELECT 1 FROM partner WHERE id = ?1").bind(1, id).first { _ in true } ?? false
+    }
+
+    private func insert(_ authKey: String, of id: String, _ now: Int64) throws(SQLiteError) {
+        try database.statement("INSERT INTO partner_key (partner, sealed, created) VALUES (?1, ?2, ?3)")
+            .bind(1, id).bind(2, key.seal(Array(authKey.utf8), of: PartnerRow.authKeyOwner(id))).bind(3, now).run()
+    }
+
+    private func keepNewest(_ count: Int, of id: String) throws(SQLiteError) {
+        try database.statement(
+            """
+            DELETE FROM partner_key WHERE partner = ?1 AND id NOT IN
+                (SELECT id FROM partner_key WHERE partner = ?1 ORDER BY id DESC LIMIT ?2)
+            """
+        ).bind(1, id).bind(2, Int64(count)).run()
+    }
+
+    /// One transaction, which also tells running servers to read the partners again.
+    private func changing(
+        _ body: () throws(SQLiteError) -> PartnerAdminError?
+    ) throws(PartnerAdminError) {
+        var refusal: PartnerAdminError?
+        do throws(SQLiteError) {
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                refusal = try body()
+                if refusal != nil { throw SQLiteError.refused("the partner's row") }
+                try Meta.set(Meta.partners, (try Meta.integer(Meta.partners, database) ?? 0) + 1, database)
+            }
+        } catch {
+            throw refusal ?? .store(StoreError(error, "changing a partner"))
+        }
+    }
+}

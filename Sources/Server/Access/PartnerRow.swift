@@ -1,0 +1,43 @@
+import ThicketAuth
+import ThicketSQLite
+
+/// A row of the table of partners, with its keys still sealed.
+struct PartnerRow {
+    let id: String
+    /// What its API key is looked up by.
+    let name: [UInt8]
+    let sealedAPIKey: [UInt8]
+    let isEnabled: Bool
+    /// Milliseconds since 1970.
+    let created: Int64
+    /// The newest first.
+    var sealedAuthKeys: [[UInt8]] = []
+
+    static func all(_ database: Database) throws(SQLiteError) -> [PartnerRow] {
+        var rows: [PartnerRow] = []
+        try database.statement("SELECT id, name, api_key, enabled, created FROM partner ORDER BY id")
+            .forEach { (row: Statement) throws(SQLiteError) in
+                rows.append(
+                    PartnerRow(
+                        id: row.text(0), name: row.bytes(1), sealedAPIKey: row.bytes(2),
+                        isEnabled: row.integer(3) != 0, created: row.integer(4)))
+            }
+        for place: Int in rows.indices {
+            try database.statement("SELECT sealed FROM partner_key WHERE partner = ?1 ORDER BY id DESC")
+                .bind(1, rows[place].id).forEach { (row: Statement) throws(SQLiteError) in
+                    rows[place].sealedAuthKeys.append(row.bytes(0))
+                }
+        }
+        return rows
+    }
+
+    /// With its keys opened. One that does not open is none: its partner lets nobody in until the key file is back.
+    func partner(_ key: ServerKey) -> Partner {
+        Partner(
+            id: id, authKeys: sealedAuthKeys.compactMap { key.open($0, of: Self.authKeyOwner(id)) },
+            isEnabled: isEnabled)
+    }
+
+    static func authKeyOwner(_ id: String) -> String { "partner auth key \(id)" }
+    static func apiKeyOwner(_ id: String) -> String { "partner api key \(id)" }
+}

@@ -1,0 +1,139 @@
+public import ThicketAuth
+import ThicketProtocol
+import ThicketSQLite
+
+/// Partners and their users in the store's file. Belongs to one thread; sees what other processes change at once.
+public final class PartnerStore: PartnerDirectory {
+    /// Devices kept of one user; of more the one seen longest ago goes.
+    public static let devicesPerUserMax: Int = 64
+    /// Seconds for which a device that was seen is not written down again.
+    private static let seenAgainSeconds: Double = 3_600
+
+    private let database: Database
+    private let key: ServerKey
+    /// All partners by the names of their API keys: there are few, and finding none must take as long as finding one.
+    private var partners: [[UInt8]: Partner] = [:]
+    /// `Meta.partners` when they were read.
+    private var read: Int64 = -1
+
+    public init(path: String, key: ServerKey, settings: StoreSettings = .init()) throws(StoreError) {
+        database = try SQLiteStore.connect(path, .readWrite, settings)
+        try Schema.check(database)
+        self.key = key
+    }
+
+    public func partner(apiKey: String) throws(DirectoryError) -> Partner? {
+        try asking { () throws(SQLiteError) in
+            try refresh()
+            return partners[key.name(of: apiKey)]
+        }
+    }
+
+    public func entity(_ id: String) throws(DirectoryError) -> Entity? {
+        try asking { () throws(SQLiteError) in
+            try database.statement(
+                "SELECT id, partner, partner_entity, public_key, sign_key FROM entity WHERE id = ?1"
+            ).bind(1, id).first(Self.entity)
+        }
+    }
+
+    public func register(
+        partner: String, partnerEntity: String, email: String, newID: String, now: Double
+    ) throws(DirectoryError) -> Entity {
+        try asking { () throws(SQLiteError) in
+            if let known: Entity = try entity(of: partner, partnerEntity) { return known }
+            try database.statement(
+                """
+                INSERT OR IGNORE INTO entity (id, partner, partner_entity, email, created)
+                VALUES (?1, ?2, ?3, ?4, ?5)
+                """
+            ).bind(1, newID).bind(2, partner).bind(3, partnerEntity).bind(4, email).bind(5, Self.milliseconds(now))
+                .run()
+            guard let made: Entity = try entity(of: partner, partnerEntity) else {
+                throw SQLiteError.refused("the user was not kept")
+            }
+            return made
+        }
+    }
+
+    public func saw(device: String, of entity: String, now: Double) throws(DirectoryError) {
+        let time: Int64 = Self.milliseconds(now)
+        try asking { () throws(SQLiteError) in
+            let last: Int64? = try database.statement("SELECT last FROM device WHERE entity = ?1 AND device = ?2")
+                .bind(1, entity).bind(2, device).first { $0.integer(0) }
+            if let last: Int64, abs(time - last) < Self.milliseconds(Self.seenAgainSeconds) { return }
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                try database.statement(
+                    """
+                    INSERT INTO device (entity, device, first, last) VALUES (?1, ?2, ?3, ?3)
+                    ON CONFLICT (entity, device) DO UPDATE SET last = ?3
+                    """
+                ).bind(1, entity).bind(2, device).bind(3, time).run()
+                try database.statement(
+                    """
+                    DELETE FROM device WHERE entity = ?1 AND device IN
+                        (SELECT device FROM device WHERE entity = ?1 ORDER BY last DESC, device LIMIT -1 OFFSET ?2)
+                    """
+                ).bind(1, entity).bind(2, Int64(Self.devicesPerUserMax)).run()
+            }
+        }
+    }
+
+    /// A device that a user was let in on.
+    public struct Device: Sendable, Hashable {
+        public let id: String
+        /// Milliseconds since 1970; `last` to the hour.
+        public let first: Int64
+        public let last: Int64
+    }
+
+    /// The user's devices, the one seen last first; at most `devicesPerUserMax`.
+    public func devices(of entity: String) throws(DirectoryError) -> [Device] {
+        try asking { () throws(SQLiteError) in
+            var devices: [Device] = []
+            try database.statement(
+                "SELECT device, first, last FROM device WHERE entity = ?1 ORDER BY last DESC, device"
+            )
+            .bind(1, entity).forEach { (row: Statement) throws(SQLiteError) in
+                devices.append(Device(id: row.text(0), first: row.integer(1), last: row.integer(2)))
+            }
+            return devices
+        }
+    }
+
+    private func entity(of partner: String, _ partnerEntity: String) throws(SQLiteError) -> Entity? {
+        try database.statement(
+            """
+            SELECT id, partner, partner_entity, public_key, sign_key FROM entity
+            WHERE partner = ?1 AND partner_entity = ?2
+            """
+        ).bind(1, partner).bind(2, partnerEntity).first(Self.entity)
+    }
+
+    private static func entity(_ row: Statement) -> Entity {
+        Entity(
+            id: row.text(0), partner: row.text(1), partnerEntity: row.text(2), publicKey: row.optionalBytes(3),
+            signKey: row.optionalBytes(4))
+    }
+
+    /// Reads the partners when somebody has changed one.
+    private func refresh() throws(SQLiteError) {
+        let current: Int64 = try Meta.integer(Meta.partners, database) ?? 0
+        guard current != read else { return }
+        var found: [[UInt8]: Partner] = [:]
+        for row: PartnerRow in try PartnerRow.all(database) { found[row.name] = row.partner(key) }
+        (partners, read) = (found, current)
+    }
+
+    private func asking<Result>(
+        _ body: () throws(SQLiteError) -> Result
+    ) throws(DirectoryError) -> Result {
+        do throws(SQLiteError) {
+            return try body()
+        } catch {
+            throw DirectoryError("\(error)")
+        }
+    }
+
+    private static func milliseconds(_ seconds: Double) -> Int64 { Int64(max(-1e15, min(1e15, seconds * 1_000))) }
+}

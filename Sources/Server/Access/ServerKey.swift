@@ -1,0 +1,80 @@
+import Glibc
+import ThicketCrypto
+
+/// The key under which secrets stand in the database: partners' auth keys. It lies in a file of its own, so that neither
+/// the database nor a backup of it lets anybody act as a partner.
+public struct ServerKey: Sendable {
+    /// Bytes of the file.
+    static let bytesCount: Int = 32
+    private let sealing: [UInt8]
+    private let naming: [UInt8]
+
+    init(_ secret: [UInt8]) {
+        precondition(secret.count == Self.bytesCount, "a server key has 32 bytes")
+        // One secret, one key for each use.
+        sealing = Hash.hmacSHA256(key: secret, Array("thicket/server/seal/1".utf8))
+        naming = Hash.hmacSHA256(key: secret, Array("thicket/server/name/1".utf8))
+    }
+
+    /// Reads the file; makes it, for its owner only, when there is none.
+    public static func load(_ path: String) throws(ServerKeyError) -> ServerKey {
+        let file: Int32 = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        if file < 0 {
+            guard errno == ENOENT else { throw ServerKeyError(path, DataFolder.reason(errno)) }
+            try make(path)
+            return try load(path)
+        }
+        defer { close(file) }
+        var info: stat = .init()
+        guard fstat(file, &info) == 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
+        guard info.st_mode & 0o077 == 0 else {
+            throw ServerKeyError(path, "others may read it; 'chmod 600' it, or think of its secrets as known")
+        }
+        var secret: [UInt8] = .init(repeating: 0, count: bytesCount + 1)
+        let count: Int = read(file, &secret, secret.count)
+        guard count == bytesCount else {
+            throw ServerKeyError(path, "it does not hold \(bytesCount) bytes: put back the file that was there")
+        }
+        return ServerKey(Array(secret.prefix(bytesCount)))
+    }
+
+    /// On disk under its name only when it is complete.
+    private static func make(_ path: String) throws(ServerKeyError) {
+        let partial: String = path + ".partial-\(getpid())"
+        let secret: [UInt8] = RandomBytes.make(bytesCount)
+        let file: Int32 = Glibc.open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
+        let isWritten: Bool = write(file, secret, secret.count) == secret.count && fsync(file) == 0
+        let reason: String = DataFolder.reason(errno)
+        close(file)
+        defer { unlink(partial) }
+        guard isWritten else { throw ServerKeyError(path, reason) }
+        // A link, not a rename: of two programs that make it at once one must find it taken.
+        guard link(partial, path) == 0 || errno == EEXIST else { throw ServerKeyError(path, DataFolder.reason(errno)) }
+        let folder: Int32 = Glibc.open(Files.folder(of: path), O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
+        defer { close(folder) }
+        guard fsync(folder) == 0 else { throw ServerKeyError(path, DataFolder.reason(errno)) }
+    }
+
+    /// - Parameter owner: whose secret it is; the same is needed to open it.
+    func seal(_ secret: [UInt8], of owner: String) -> [UInt8] {
+        AES256GCM.seal(secret, key: sealing, data: Array(owner.utf8))
+    }
+
+    /// - Returns: nil when it was sealed under another key or for somebody else.
+    func open(_ sealed: [UInt8], of owner: String) -> [UInt8]? {
+        AES256GCM.open(sealed, key: sealing, data: Array(owner.utf8))
+    }
+
+    /// What an API key is looked up by: says nothing of the key, and comparing it says nothing either.
+    func name(of apiKey: String) -> [UInt8] { Hash.hmacSHA256(key: naming, Array(apiKey.utf8)) }
+}
+
+/// Why the key file cannot be used.
+public struct ServerKeyError: Error, Equatable, CustomStringConvertible {
+    public let path: String
+    public let problem: String
+    init(_ path: String, _ problem: String) { (self.path, self.problem) = (path, problem) }
+    public var description: String { "\(path): \(problem)" }
+}

@@ -1,0 +1,113 @@
+import Glibc
+import ThicketAuth
+import ThicketCommandLine
+
+/// `thicketd partner …`: the companies whose servers sign the tokens of their users.
+enum PartnerCommands {
+    static func create(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
+            let made = try admin.create(id: call.value("id"), now: UnixTime.now().milliseconds)
+            Terminal.write("partner  \(made.id)\napi key  \(made.apiKey)\nauth key \(made.authKey)\n")
+            Terminal.writeError(
+                "The auth key is shown this once: give it to the partner's server, and to nobody else.\n")
+        }
+    }
+
+    static func add(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let file: String? = call.value("auth-key-file")
+        guard (file != nil) != call.flag("no-auth-key") else {
+            throw CommandFailure("give either --auth-key-file FILE or --no-auth-key", .usage)
+        }
+        let authKey: String? = try file.map(authKey)
+        try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
+            let id: String = call.value("id") ?? ""
+            try admin.add(
+                id: id, apiKey: call.value("api-key") ?? "", authKey: authKey, now: UnixTime.now().milliseconds)
+            Terminal.write(
+                authKey == nil
+                    ? "added partner \(id); it lets nobody in before 'thicketd partner rotate \(id)' gives it an auth key\n"
+                    : "added partner \(id)\n")
+        }
+    }
+
+    static func list(_ config: ServerConfig) throws(CommandFailure) {
+        try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
+            let all: [PartnerAdmin.Listed] = try admin.list()
+            if all.isEmpty { Terminal.write("no partners; 'thicketd partner create' makes one\n") }
+            for each: PartnerAdmin.Listed in all {
+                let state: String = each.isEnabled ? "enabled" : "disabled"
+                let apps: String = each.apps.isEmpty ? "no app" : each.apps.joined(separator: " ")
+                Terminal.write(
+                    "\(each.id)\t\(state)\tapi key \(each.apiKey)\t\(each.authKeys) auth keys\t\(each.users) users\t\(apps)\n"
+                )
+            }
+        }
+    }
+
+    static func rotate(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let id: String = call.argument("ID") ?? ""
+        let file: String? = call.value("auth-key-file")
+        let given: String? = try file.map(authKey)
+        if call.flag("finish"), given != nil {
+            throw CommandFailure("--finish takes no new key: leave out --auth-key-file", .usage)
+        }
+        try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
+            if call.flag("finish") {
+                let dropped: Int = try admin.dropOld(id: id)
+                Terminal.write(
+                    dropped == 0
+                        ? "partner \(id) had one auth key only; it stays\n"
+                        : "partner \(id): only the newest auth key is good from now on\n")
+                return
+            }
+            let made: String = try admin.rotate(id: id, authKey: given, now: UnixTime.now().milliseconds)
+            if given == nil { Terminal.write("auth key \(made)\n") }
+            Terminal.writeError(
+                "The auth key before it stays good. When the partner signs with the new one: 'thicketd partner rotate "
+                    + "\(id) --finish'.\n")
+        }
+    }
+
+    static func setEnabled(_ isEnabled: Bool, _ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let id: String = call.argument("ID") ?? ""
+        try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
+            try admin.setEnabled(isEnabled, id: id)
+            Terminal.write(
+                isEnabled
+                    ? "partner \(id) is enabled\n"
+                    : "partner \(id) is disabled: its tokens are refused, its users' data stays\n")
+        }
+    }
+
+    /// The text of a key file; one line end behind it is not part of the key.
+    private static func authKey(_ path: String) throws(CommandFailure) -> String {
+        guard var text: String = FileText.read(path, bytesMax: 4_096) else {
+            throw CommandFailure("the auth key file \(path) cannot be read: \(DataFolder.reason(errno))")
+        }
+        if text.utf8.last == 0x0A { text.unicodeScalars.removeLast() }
+        if text.utf8.last == 0x0D { text.unicodeScalars.removeLast() }
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw CommandFailure("\(path): an auth key is one line without white space")
+        }
+        return text
+    }
+
+    private static func doing(
+        _ config: ServerConfig, _ body: (PartnerAdmin) throws(PartnerAdminError) -> Void
+    ) throws(CommandFailure) {
+        let folder: DataFolder = try AdminCommands.folder(config, creating: true)
+        try AdminCommands.expectWhole(folder)
+        let key: ServerKey = try AdminCommands.serverKey(config, folder)
+        let admin: PartnerAdmin
+        do throws(StoreError) {
+            admin = try PartnerAdmin(path: folder.databasePath, key: key)
+        } catch {
+            throw AdminCommands.failure(folder.databasePath, error)
+        }
+        do throws(PartnerAdminError) {
+            try body(admin)
+        } catch {
+            throw CommandFailure("\(folder.path): \(error)")
+        }
+    }
+}

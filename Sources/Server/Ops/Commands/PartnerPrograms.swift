@@ -1,0 +1,69 @@
+import ThicketCommandLine
+
+extension ThicketdProgram {
+    /// The commands about partners.
+    static let partners: [Command] = [
+        partnerCreate, partnerAdd, partnerList, partnerRotate, partnerDisable, partnerEnable,
+    ]
+
+    private static let keyOptions: [Option] = ServerSettings.options(["key-file"]) + placeOptions
+    private static let partnerArgument: [Argument] = [.one("ID", "the partner's number")]
+
+    static let partnerCreate: Command = .init(
+        "partner create", summary: "add a partner and make its keys",
+        details: """
+            A partner's own server signs the tokens by which its users come in (docs/AUTH.md). Prints its number, the
+            API key that its apps send, and the auth key that its server signs with. The auth key is shown this once;
+            the database keeps it sealed under the key file. A running server knows the partner at once.
+            """,
+        options: [.value("id", "ID", "its number; the next free one unless named")] + keyOptions,
+        examples: [Example("thicketd partner create --data ./data", "a partner with new keys")])
+
+    static let partnerAdd: Command = .init(
+        "partner add", summary: "take over a partner whose keys exist",
+        details: "The auth key is read from a file, '-' for standard input, so that it stands in no list of processes.",
+        options: [
+            .value("id", "ID", "its number", isRequired: true),
+            .value("api-key", "KEY", "the API key its apps send", isRequired: true),
+            .value("auth-key-file", "FILE", "file of its auth key, one line", completion: .file),
+            .flag("no-auth-key", "it lets nobody in yet"),
+        ] + keyOptions,
+        examples: [
+            Example(
+                "thicketd partner add --id 7384 --api-key 72278fb2-34a0-7058-b26f-ad2782fc6bb5 --auth-key-file key.txt",
+                "with its keys")
+        ])
+
+    static let partnerList: Command = .init(
+        "partner list", summary: "list the partners, their apps and how many users they have",
+        details: "One line for each: number, state, API key, how many auth keys are good, users, apps. No secrets.",
+        options: keyOptions, examples: [Example("thicketd partner list --data ./data", "all of them")])
+
+    static let partnerRotate: Command = .init(
+        "partner rotate", summary: "give a partner a new auth key",
+        details: """
+            The newest auth key stays good beside the new one, an older one does not. When the partner's server signs
+            with the new key, --finish drops the old one.
+            """,
+        arguments: partnerArgument,
+        options: [
+            .value(
+                "auth-key-file", "FILE", "take the new key from a file, '-' for standard input", completion: .file),
+            .flag("finish", "drop the old key instead of making a new one"),
+        ] + keyOptions,
+        examples: [
+            Example("thicketd partner rotate 1000 --data ./data", "a second key beside the first"),
+            Example("thicketd partner rotate 1000 --finish --data ./data", "only the second from now on"),
+        ])
+
+    static let partnerDisable: Command = .init(
+        "partner disable", summary: "let nobody of a partner in",
+        details: "Its tokens are refused from the next request on; the data of its users stays.",
+        arguments: partnerArgument, options: keyOptions,
+        examples: [Example("thicketd partner disable 1000 --data ./data", "until it is enabled again")])
+
+    static let partnerEnable: Command = .init(
+        "partner enable", summary: "let a partner's users in again",
+        arguments: partnerArgument, options: keyOptions,
+        examples: [Example("thicketd partner enable 1000 --data ./data", "after 'partner disable'")])
+}

@@ -1,0 +1,93 @@
+import Glibc
+import Testing
+import ThicketAuth
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+import ThicketTestSupport
+
+/// The published requests as bytes on a socket, against a server on a real store, its clock that of each request.
+@Suite("Partner requests to a server")
+struct PartnerServerTests {
+    @Test("every published request gets its answer", .enabled(if: Vectors.has("jwt/requests.json")))
+    func vectors() throws {
+        let file: RequestVectors = try .load()
+        try Self.withServer(file) { server in
+            for each: RequestVectors.Case in file.cases {
+                let answer: String = try TestClient.http(port: server.port, each.text(closing: true))
+                each.check(try Self.response(answer))
+            }
+            #expect(server.metrics.tokens.value(.good) > 0)
+            #expect(server.metrics.tokens.value(.denied) >= 55)
+            #expect(server.metrics.tokens.value(.expired) >= 5)
+        }
+    }
+
+    @Test("every refusal is the same, byte for byte, but for the date", .enabled(if: Vectors.has("jwt/requests.json")))
+    func masked() throws {
+        let file: RequestVectors = try .load()
+        try Self.withServer(file) { server in
+            var seen: Set<String> = []
+            for each: RequestVectors.Case in file.cases where each.status == 403 {
+                let answer: String = try TestClient.http(port: server.port, each.text(closing: true))
+                seen.insert(
+                    answer.split(separator: "\r\n", omittingEmptySubsequences: false)
+                        .filter { !$0.lowercased().hasPrefix("date:") }.joined(separator: "\n"))
+            }
+            #expect(seen.count == 1, "\(seen)")
+            #expect(seen.first?.contains("www-authenticate") == false)
+        }
+    }
+
+    @Test(
+        "several requests come one behind the other on one connection", .enabled(if: Vectors.has("jwt/requests.json")))
+    func pipelined() throws {
+        let file: RequestVectors = try .load()
+        try Self.withServer(file) { server in
+            let cases: [RequestVectors.Case] = Array(file.cases.prefix(20))
+            var text: String = ""
+            for (place, each) in cases.enumerated() { text += each.text(closing: place == cases.count - 1) }
+            let answer: String = try TestClient.http(port: server.port, text)
+            let statuses: [Int] = answer.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
+            #expect(statuses == cases.map(\.status))
+        }
+    }
+
+    @Test("other methods and a server without partners")
+    func others() throws {
+        let server: TestServer = try .init(store: try MemoryStore.forTests())
+        defer { server.stop() }
+        let request: String = "POST /api/v1/authentication/register HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        #expect(try TestClient.http(port: server.port, request).hasPrefix("HTTP/1.1 404"))
+    }
+
+    // MARK: Parts
+
+    /// A server whose store knows the file's partners and users, at the file's time.
+    private static func withServer(_ file: RequestVectors, _ body: (TestServer) throws -> Void) throws {
+        let folder: String = "/tmp/thicket-auth-\(getpid())-\(RandomBytes.hex(6))"
+        mkdir(folder, 0o700)
+        defer {
+            for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] {
+                remove(folder + name)
+            }
+        }
+        let store: SQLiteStore = try .init(path: folder + "/thicket.db")
+        let key: ServerKey = try .load(folder + "/key")
+        try file.fill(path: store.path, key: key)
+        let now: Int64 = Int64(file.cases[0].now * 1_000)
+        #expect(file.cases.allSatisfy { $0.now == file.cases[0].now })
+        let server: TestServer = try .init(
+            store: store, directory: { try PartnerStore(path: folder + "/thicket.db", key: key) }, clock: { now }
+        ) { $0.registrationsPerMinute = 1_000 }
+        defer { server.stop() }
+        try body(server)
+    }
+
+    private static func response(_ text: String) throws -> HTTPResponse {
+        let parts: [Substring] = text.split(separator: "\r\n\r\n", maxSplits: 1)
+        let status: Int = try #require(Int(text.dropFirst("HTTP/1.1 ".count).prefix(3)), "\(text)")
+        return HTTPResponse(status: status, body: Array((parts.count > 1 ? parts[1] : "").utf8))
+    }
+}

@@ -1,0 +1,162 @@
+import Glibc
+import Testing
+import ThicketAuth
+import ThicketCrypto
+
+@testable import ThicketServer
+
+/// Partners in a file, beside an operator's command in another process (here: another connection).
+@Suite("The directory of partners")
+final class PartnerStoreTests {
+    private let folder: String = "/tmp/thicket-partners-\(getpid())-\(RandomBytes.hex(6))"
+    private var path: String { folder + "/thicket.db" }
+    private let key: ServerKey
+    private let admin: PartnerAdmin
+    private let store: PartnerStore
+
+    init() throws {
+        mkdir(folder, 0o700)
+        key = try .load(folder + "/server.key")
+        admin = try PartnerAdmin(path: folder + "/thicket.db", key: key)
+        store = try PartnerStore(path: folder + "/thicket.db", key: key)
+    }
+
+    deinit {
+        for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/server.key", "/short", ""] {
+            remove(folder + name)
+        }
+    }
+
+    @Test("a partner that is made is known at once, by its API key alone")
+    func create() throws {
+        let first = try admin.create(id: nil, now: 1)
+        let second = try admin.create(id: nil, now: 2)
+        #expect(first.id == "1000")
+        #expect(second.id == "1001")
+        #expect(try store.partner(apiKey: first.apiKey) == Partner(id: "1000", authKeys: [Array(first.authKey.utf8)]))
+        #expect(try store.partner(apiKey: second.apiKey)?.id == "1001")
+        #expect(try store.partner(apiKey: first.apiKey.uppercased()) == nil)
+        #expect(try store.partner(apiKey: "") == nil)
+        #expect(first.authKey.utf8.count == 88)
+    }
+
+    @Test("no key of a partner stands in the file in clear, nor in the log beside it")
+    func sealed() throws {
+        let made = try admin.create(id: "77", now: 1)
+        let bytes: [UInt8] =
+            (FileText.readBytes(path, bytesMax: 1 << 24) ?? [])
+            + (FileText.readBytes(path + "-wal", bytesMax: 1 << 26) ?? [])
+        #expect(bytes.count > 4_096)
+        let text: String = .init(decoding: bytes, as: Unicode.ASCII.self)
+        #expect(!text.contains(made.authKey))
+        #expect(!text.contains(made.apiKey))
+        #expect(text.contains("77"))
+    }
+
+    @Test("two auth keys are good while one replaces the other; a third drives the oldest out, finishing leaves one")
+    func rotation() throws {
+        let made = try admin.create(id: nil, now: 1)
+        let keys: () throws -> [String] = { [store] in
+            try store.partner(apiKey: made.apiKey)?.authKeys.map { String(decoding: $0, as: UTF8.self) } ?? []
+        }
+        #expect(try keys() == [made.authKey])
+        let second: String = try admin.rotate(id: made.id, authKey: nil, now: 2)
+        #expect(try keys() == [second, made.authKey])
+        let third: String = try admin.rotate(id: made.id, authKey: String(repeating: "x", count: 64), now: 3)
+        #expect(try keys() == [third, second])
+        #expect(try admin.dropOld(id: made.id) == 1)
+        #expect(try keys() == [third])
+        #expect(try admin.dropOld(id: made.id) == 0)
+        #expect(try keys() == [third])
+    }
+
+    @Test("a disabled partner is found and says so, until it is enabled")
+    func disabled() throws {
+        let made = try admin.create(id: nil, now: 1)
+        try admin.setEnabled(false, id: made.id)
+        #expect(try store.partner(apiKey: made.apiKey)?.isEnabled == false)
+        try admin.setEnabled(true, id: made.id)
+        #expect(try store.partner(apiKey: made.apiKey)?.isEnabled == true)
+    }
+
+    @Test("what cannot be is refused, and nothing of it is kept")
+    func refusals() throws {
+        let good: String = String(repeating: "k", count: 64)
+        try admin.add(id: "12", apiKey: "0123-abcd", authKey: good, now: 1)
+        #expect(throws: PartnerAdminError.partnerTaken("12")) { [admin] in
+            try admin.add(id: "12", apiKey: "other-key", authKey: good, now: 1)
+        }
+        #expect(throws: PartnerAdminError.apiKeyTaken) { [admin] in
+            try admin.add(id: "13", apiKey: "0123-abcd", authKey: good, now: 1)
+        }
+        for id: String in ["", "0", "012", "1234567890", "x", "1 ", "-1", "١"] {
+            #expect(throws: PartnerAdminError.badID) { [admin] in
+                try admin.add(id: id, apiKey: "another-key", authKey: good, now: 1)
+            }
+        }
+        for apiKey: String in ["", "short", "white space", String(repeating: "a", count: 65), "' OR 1=1 --"] {
+            #expect(throws: PartnerAdminError.badAPIKey) { [admin] in
+                try admin.add(id: "14", apiKey: apiKey, authKey: good, now: 1)
+            }
+        }
+        #expect(throws: PartnerAdminError.badAuthKey(bytes: 63)) { [admin] in
+            try admin.add(id: "14", apiKey: "another-key", authKey: String(repeating: "k", count: 63), now: 1)
+        }
+        #expect(throws: PartnerAdminError.unknownPartner("99")) { [admin] in
+            _ = try admin.rotate(id: "99", authKey: nil, now: 1)
+        }
+        #expect(throws: PartnerAdminError.unknownPartner("99")) { [admin] in try admin.setEnabled(false, id: "99") }
+        #expect(try admin.list().map(\.id) == ["12"])
+    }
+
+    @Test("a user keeps its id, each partner has users of its own, and canonically equal names are two users")
+    func users() throws {
+        let first: Entity = try store.register(partner: "1", partnerEntity: "u", email: "a@b", newID: "e1", now: 1)
+        #expect(try store.register(partner: "1", partnerEntity: "u", email: "c@d", newID: "e2", now: 2) == first)
+        #expect(try store.register(partner: "2", partnerEntity: "u", email: "a@b", newID: "e3", now: 2).id == "e3")
+        let names: [String] = ["\u{E9}", "e\u{301}"]
+        let ids: [String] = try names.enumerated().map { place, name in
+            try store.register(partner: "1", partnerEntity: name, email: "a@b", newID: "n\(place)", now: 3).id
+        }
+        #expect(ids == ["n0", "n1"])
+        #expect(try store.entity("e1") == first)
+        #expect(try store.entity("e2") == nil)
+    }
+
+    @Test("devices are remembered up to a bound, the ones seen longest ago go")
+    func devices() throws {
+        for place: Int in 0..<(PartnerStore.devicesPerUserMax + 3) {
+            try store.saw(device: "d\(place)", of: "e", now: Double(place))
+        }
+        try store.saw(device: "x", of: "other", now: 0)
+        #expect(try store.devices(of: "e").count == PartnerStore.devicesPerUserMax)
+        #expect(try store.devices(of: "e").first?.id == "d66")
+        #expect(try store.devices(of: "e").contains { $0.id == "d0" } == false)
+        #expect(try store.devices(of: "other").map(\.id) == ["x"])
+    }
+
+    @Test("the key file is for its owner only, complete, and never made anew")
+    func keyFile() throws {
+        var info: stat = .init()
+        #expect(stat(folder + "/server.key", &info) == 0)
+        #expect(info.st_mode & 0o777 == 0o600)
+        let sealed: [UInt8] = key.seal([1, 2, 3], of: "a")
+        #expect(try ServerKey.load(folder + "/server.key").open(sealed, of: "a") == [1, 2, 3])
+        #expect(key.open(sealed, of: "b") == nil)
+        chmod(folder + "/server.key", 0o640)
+        #expect(throws: ServerKeyError.self) { [folder] in try ServerKey.load(folder + "/server.key") }
+        let file: Int32 = open(folder + "/short", O_CREAT | O_WRONLY, 0o600)
+        #expect(write(file, "short", 5) == 5)
+        close(file)
+        #expect(throws: ServerKeyError.self) { [folder] in try ServerKey.load(folder + "/short") }
+    }
+
+    @Test("under another key file partners let nobody in, and no secret comes out")
+    func otherKey() throws {
+        let made = try admin.create(id: nil, now: 1)
+        let other: ServerKey = .init(RandomBytes.make(32))
+        let stranger: PartnerStore = try .init(path: path, key: other)
+        #expect(try stranger.partner(apiKey: made.apiKey) == nil)
+        #expect(try PartnerAdmin(path: path, key: other).list().first?.apiKey.contains(made.apiKey) == false)
+    }
+}
