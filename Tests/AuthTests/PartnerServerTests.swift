@@ -79,7 +79,9 @@ struct PartnerServerTests {
         let now: Int64 = Int64(file.cases[0].now * 1_000)
         #expect(file.cases.allSatisfy { $0.now == file.cases[0].now })
         let server: TestServer = try .init(
-            store: store, directory: { try PartnerStore(path: folder + "/thicket.db", key: key) }, clock: { now }
+            store: store,
+            partners: TestPartners(
+                directory: { try PartnerStore(path: folder + "/thicket.db", key: key) }, clock: { now })
         ) { $0.registrationsPerMinute = 1_000 }
         defer { server.stop() }
         try body(server)

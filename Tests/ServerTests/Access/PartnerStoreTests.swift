@@ -70,6 +70,16 @@ final class PartnerStoreTests {
         #expect(try keys() == [third])
     }
 
+    /// Why it was refused; nil when it was not.
+    private func refusal(_ body: () throws(PartnerAdminError) -> Void) -> PartnerAdminError? {
+        do throws(PartnerAdminError) {
+            try body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
     @Test("a disabled partner is found and says so, until it is enabled")
     func disabled() throws {
         let made = try admin.create(id: nil, now: 1)
@@ -83,29 +93,20 @@ final class PartnerStoreTests {
     func refusals() throws {
         let good: String = String(repeating: "k", count: 64)
         try admin.add(id: "12", apiKey: "0123-abcd", authKey: good, now: 1)
-        #expect(throws: PartnerAdminError.partnerTaken("12")) { [admin] in
-            try admin.add(id: "12", apiKey: "other-key", authKey: good, now: 1)
-        }
-        #expect(throws: PartnerAdminError.apiKeyTaken) { [admin] in
-            try admin.add(id: "13", apiKey: "0123-abcd", authKey: good, now: 1)
-        }
+        #expect(refusal { try admin.add(id: "12", apiKey: "other-key", authKey: good, now: 1) } == .partnerTaken("12"))
+        #expect(refusal { try admin.add(id: "13", apiKey: "0123-abcd", authKey: good, now: 1) } == .apiKeyTaken)
         for id: String in ["", "0", "012", "1234567890", "x", "1 ", "-1", "١"] {
-            #expect(throws: PartnerAdminError.badID) { [admin] in
-                try admin.add(id: id, apiKey: "another-key", authKey: good, now: 1)
-            }
+            #expect(refusal { try admin.add(id: id, apiKey: "another-key", authKey: good, now: 1) } == .badID)
         }
         for apiKey: String in ["", "short", "white space", String(repeating: "a", count: 65), "' OR 1=1 --"] {
-            #expect(throws: PartnerAdminError.badAPIKey) { [admin] in
-                try admin.add(id: "14", apiKey: apiKey, authKey: good, now: 1)
-            }
+            #expect(refusal { try admin.add(id: "14", apiKey: apiKey, authKey: good, now: 1) } == .badAPIKey)
         }
-        #expect(throws: PartnerAdminError.badAuthKey(bytes: 63)) { [admin] in
-            try admin.add(id: "14", apiKey: "another-key", authKey: String(repeating: "k", count: 63), now: 1)
-        }
-        #expect(throws: PartnerAdminError.unknownPartner("99")) { [admin] in
-            _ = try admin.rotate(id: "99", authKey: nil, now: 1)
-        }
-        #expect(throws: PartnerAdminError.unknownPartner("99")) { [admin] in try admin.setEnabled(false, id: "99") }
+        #expect(
+            refusal {
+                try admin.add(id: "14", apiKey: "another-key", authKey: String(repeating: "k", count: 63), now: 1)
+            } == .badAuthKey(bytes: 63))
+        #expect(refusal { _ = try admin.rotate(id: "99", authKey: nil, now: 1) } == .unknownPartner("99"))
+        #expect(refusal { try admin.setEnabled(false, id: "99") } == .unknownPartner("99"))
         #expect(try admin.list().map(\.id) == ["12"])
     }
 
@@ -144,11 +145,11 @@ final class PartnerStoreTests {
         #expect(try ServerKey.load(folder + "/server.key").open(sealed, of: "a") == [1, 2, 3])
         #expect(key.open(sealed, of: "b") == nil)
         chmod(folder + "/server.key", 0o640)
-        #expect(throws: ServerKeyError.self) { [folder] in try ServerKey.load(folder + "/server.key") }
+        #expect((try? ServerKey.load(folder + "/server.key")) == nil)
         let file: Int32 = open(folder + "/short", O_CREAT | O_WRONLY, 0o600)
         #expect(write(file, "short", 5) == 5)
         close(file)
-        #expect(throws: ServerKeyError.self) { [folder] in try ServerKey.load(folder + "/short") }
+        #expect((try? ServerKey.load(folder + "/short")) == nil)
     }
 
     @Test("under another key file partners let nobody in, and no secret comes out")

@@ -3,6 +3,18 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketServer
 
+/// Partners for a server, and the time by which their tokens are judged.
+public struct TestPartners: Sendable {
+    let directory: @Sendable () throws -> any PartnerDirectory
+    let clock: @Sendable () -> Int64
+
+    public init(
+        directory: @escaping @Sendable () throws -> any PartnerDirectory, clock: @escaping @Sendable () -> Int64
+    ) {
+        (self.directory, self.clock) = (directory, clock)
+    }
+}
+
 /// A whole server in this process: own thread, real sockets on a port that the kernel chose.
 public final class TestServer: Sendable {
     /// What the server's thread tells once it listens.
@@ -27,7 +39,7 @@ public final class TestServer: Sendable {
     /// Starts serving `store`; `configure` changes the settings before.
     public init(
         store: any Store, retention: RetentionSettings = .init(), log: Log = .silent,
-        directory: (@Sendable () throws -> any PartnerDirectory)? = nil, clock: (@Sendable () -> Int64)? = nil,
+        partners: TestPartners? = nil,
         configure: @Sendable (inout ServerConfig) -> Void = { _ in }
     ) throws {
         var config: ServerConfig = .init()
@@ -42,7 +54,8 @@ public final class TestServer: Sendable {
         thread = OwnThread("test-server", stackBytes: 16 << 20) {
             do throws(NetError) {
                 let server: Server = try Server(
-                    config: settings, store: store, retention: retention, log: log, directory: directory, clock: clock)
+                    config: settings, store: store, retention: retention, log: log, directory: partners?.directory,
+                    clock: partners?.clock)
                 started.add(
                     .success(
                         Started(
