@@ -27,7 +27,8 @@ public struct AttemptMeter: Sendable {
         // With the present window full, its share must have slid out of the next one, too.
         let share: Double =
             new >= perMinute ? 1 - spent + Self.slide(new, perMinute) : Self.slide(old, perMinute - new) - spent
-        return max(1, Int(share * Self.windowSeconds) + 1)
+        // A clock that has gone back far must not make anybody wait for longer than two windows.
+        return max(1, Int(max(0, min(2, share)) * Self.windowSeconds) + 1)
     }
 
     /// Counts a try.

@@ -30,8 +30,8 @@ public struct ServerConfig: Sendable, Equatable {
     /// Answer `/metrics` on the port of the clients.
     public var metrics: Bool = true
 
-    /// File of the key under which secrets stand in the database; empty is `server.key` in the data folder.
-    public var keyFile: String = ""
+    /// File of the key under which secrets stand in the database; a name without a slash lies in the data folder.
+    public var keyFile: String = "server.key"
 
     /// How long after its end a partner's token is still good, 0 s...2 min.
     public var tokenLeeway: Duration = .zero

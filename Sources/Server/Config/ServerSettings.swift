@@ -40,7 +40,7 @@ public enum ServerSettings {
     private static let access: [Setting] = [
         .text(
             "key-file", \.keyFile,
-            "File of the key of the secrets in the database; 'server.key' in the data folder unless named here."),
+            "File of the key of the secrets in the database. A name without a slash lies in the data folder."),
         .duration(
             "token-leeway", \.tokenLeeway, 0...2 * minute,
             "How long after its end a partner's token is still good, for clocks that differ."),

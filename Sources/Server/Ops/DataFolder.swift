@@ -12,8 +12,6 @@ public struct DataFolder: Sendable {
     public var controlPath: String { path + "/control.sock" }
     /// Key of the hash that hides ids in the log; kept so that lines of one user can be found over restarts.
     public var logKeyPath: String { path + "/log.key" }
-    /// Key of the secrets in the database, unless the setting `key-file` names another file.
-    public var serverKeyPath: String { path + "/server.key" }
 
     /// An existing folder, or one that is made (with the folders above it, for the owner only).
     public init(_ path: String, creating: Bool) throws(DataFolderError) {

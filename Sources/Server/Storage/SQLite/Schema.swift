@@ -40,6 +40,19 @@ enum Schema {
         CREATE TABLE idset (id INTEGER PRIMARY KEY AUTOINCREMENT, b INTEGER NOT NULL, low INTEGER NOT NULL,
             entries BLOB NOT NULL, UNIQUE (b, low));
         """,
+        // Keys of partners are sealed under the server's key file; name is what an API key is looked up by.
+        """
+        ALTER TABLE app ADD COLUMN partner TEXT;
+        CREATE TABLE partner (id TEXT PRIMARY KEY, name BLOB NOT NULL UNIQUE, api_key BLOB NOT NULL,
+            enabled INTEGER NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE partner_key (id INTEGER PRIMARY KEY AUTOINCREMENT, partner TEXT NOT NULL, sealed BLOB NOT NULL,
+            created INTEGER NOT NULL);
+        CREATE TABLE entity (id TEXT PRIMARY KEY, partner TEXT NOT NULL, partner_entity TEXT NOT NULL,
+            email TEXT NOT NULL, created INTEGER NOT NULL, public_key BLOB, sign_key BLOB,
+            UNIQUE (partner, partner_entity)) WITHOUT ROWID;
+        CREATE TABLE device (entity TEXT NOT NULL, device TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+            PRIMARY KEY (entity, device)) WITHOUT ROWID;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.
