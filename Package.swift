@@ -101,8 +101,8 @@ let package = Package(
         tests(
             "ServerTests",
             [
-                "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketCommandLine",
-                "ThicketTestSupport", "ThicketSweep", "CThicketNet", "CThicketAllocations",
+                "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
+                "ThicketCommandLine", "ThicketTestSupport", "ThicketSweep", "CThicketNet", "CThicketAllocations",
             ]),
         tests(
             "IntegrationTests",

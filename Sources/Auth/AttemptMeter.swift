@@ -28,7 +28,8 @@ public struct AttemptMeter: Sendable {
         let share: Double =
             new >= perMinute ? 1 - spent + Self.slide(new, perMinute) : Self.slide(old, perMinute - new) - spent
         // A clock that has gone back far must not make anybody wait for longer than two windows.
-        return max(1, Int(max(0, min(2, share)) * Self.windowSeconds) + 1)
+        // What is a whole second but for rounding is one: at its end a try still weighs as much as the room there is.
+        return max(1, Int(max(0, min(2, share)) * Self.windowSeconds + 1e-6) + 1)
     }
 
     /// Counts a try.

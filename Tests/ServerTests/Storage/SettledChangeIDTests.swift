@@ -155,7 +155,8 @@ import ThicketTestSupport
         try folder.run(
             """
             DROP TABLE idrun; DROP TABLE idset; ALTER TABLE bucket DROP COLUMN settled;
-            ALTER TABLE bucket DROP COLUMN loose; PRAGMA user_version=1
+            ALTER TABLE bucket DROP COLUMN loose; ALTER TABLE app DROP COLUMN partner; DROP TABLE partner;
+            DROP TABLE partner_key; DROP TABLE entity; DROP TABLE device; PRAGMA user_version=1
             """, in: "thicket.db")
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 66)

@@ -39,7 +39,8 @@ enum AdminCommands {
     /// The key of the secrets in the database, made at its first use.
     static func serverKey(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) -> ServerKey {
         do throws(ServerKeyError) {
-            return try ServerKey.load(config.keyFile.utf8.contains(0x2F) ? config.keyFile : folder.path + "/" + config.keyFile)
+            let isPath: Bool = config.keyFile.utf8.contains(UInt8(ascii: "/"))
+            return try ServerKey.load(isPath ? config.keyFile : folder.path + "/" + config.keyFile)
         } catch {
             throw CommandFailure(error.description)
         }
