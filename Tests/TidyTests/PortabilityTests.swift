@@ -48,7 +48,7 @@ struct PortabilityTests {
     @Test("few places are marked, so that a port is a matter of days")
     func count() {
         let marked: [String] = Self.folders.flatMap(SwiftText.paths).filter(PortabilityTests.isMarked)
-        #expect(!marked.isEmpty && marked.count <= 12, "\(marked)")
+        #expect(!marked.isEmpty && marked.count <= 14, "\(marked)")
     }
 
     /// A comment says what is Linux only and what stands for it elsewhere.
