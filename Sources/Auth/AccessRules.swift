@@ -7,7 +7,10 @@ public struct TokenRules: Sendable, Hashable {
     /// Nesting of a token's JSON.
     public static let jsonDepthMax: Int = 64
 
-    /// How long after its `exp` a token is still good, for servers whose clock runs ahead: 0...120.
+    /// Seconds of leeway at most.
+    public static let expiryLeewayMax: Double = 120
+
+    /// How long after its `exp` a token is still good, for servers whose clock runs ahead: 0...`expiryLeewayMax`.
     public var expiryLeeway: Double = 0
     /// How far in the future `nbf` and `iat` may lie.
     public var notBeforeSkew: Double = 60
@@ -30,6 +33,6 @@ public enum TokenRefusal: Error, Hashable, Sendable {
 
     /// For counters and the log at debug level.
     public enum Reason: String, Sendable, Hashable, CaseIterable {
-        case partner, authorization, structure, signature, header, claims, lifetime, owner, device
+        case partner, authorization, structure, signature, header, claims, lifetime, owner, device, signedOut
     }
 }

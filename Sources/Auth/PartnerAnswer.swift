@@ -11,6 +11,9 @@ public enum PartnerAnswer {
     public static let unavailable: HTTPResponse = failure(
         503, "Server", "5", "The server cannot look it up now; send the same again later.")
 
+    /// It was done, and there is nothing to say about it.
+    public static let done: HTTPResponse = .init(status: 204)
+
     /// The body of the request cannot be used. Only told to who has shown a good token.
     public static func invalid(_ what: String) -> HTTPResponse { failure(400, "Validation", "2", what) }
 

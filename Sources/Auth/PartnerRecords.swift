@@ -61,6 +61,10 @@ public struct Entity: Sendable, Hashable {
 public protocol PartnerDirectory: AnyObject {
     /// The partner with this API key, whatever its state; nil when there is none. Known and unknown keys take as long.
     func partner(apiKey: String) throws(DirectoryError) -> Partner?
+    /// The partner whose users come in to the app; nil when nobody knows the app or it has none.
+    func partner(ofApp app: String) throws(DirectoryError) -> Partner?
+    /// Partners that have been disabled since the last call; after opening, perhaps all that are.
+    func disabledPartners() throws(DirectoryError) -> [String]
     func entity(_ id: String) throws(DirectoryError) -> Entity?
     /// The user that the partner knows by this id, made under the id of `newID` if there is none yet; on disk when the
     /// call returns.
@@ -69,6 +73,40 @@ public protocol PartnerDirectory: AnyObject {
     ) throws(DirectoryError) -> Entity
     /// Remembers that the user was let in on this device.
     func saw(device: String, of entity: String, now: Double) throws(DirectoryError)
+    /// The user's devices, the one seen last first; bounded.
+    func devices(of entity: String) throws(DirectoryError) -> [KnownDevice]
+    /// Lets nobody in by these tokens any more; on disk when the call returns.
+    func deny(_ tokens: [DeniedToken], now: Double) throws(DirectoryError)
+    /// Whether the token with this SHA-256 was denied.
+    func isDenied(_ hash: [UInt8]) throws(DirectoryError) -> Bool
+}
+
+/// A device that a user was let in on.
+public struct KnownDevice: Sendable, Hashable {
+    public let id: String
+    /// Milliseconds since 1970; `last` to the hour.
+    public let first: Int64
+    public let last: Int64
+
+    public init(id: String, first: Int64, last: Int64) { (self.id, self.first, self.last) = (id, first, last) }
+}
+
+/// A token that its user has signed out, before its time.
+public struct DeniedToken: Sendable, Hashable {
+    /// SHA-256 of the token as it was shown.
+    public let hash: [UInt8]
+    /// Seconds since 1970: from then on its time refuses it.
+    public let until: Double
+
+    public init(hash: [UInt8], until: Double) { (self.hash, self.until) = (hash, until) }
+}
+
+/// Whose open connections are to end.
+public enum Revocation: Sendable, Hashable {
+    /// The partner was disabled.
+    case partner(String)
+    /// The user has signed out on this device.
+    case device(String, of: String)
 }
 
 /// The directory cannot be asked now; the same request may be sent again.

@@ -9,6 +9,8 @@ public struct PartnerService {
     public enum Route: Sendable, Hashable {
         case register
         case publicKey(partner: String, entity: String)
+        case devices(partner: String, entity: String)
+        case logout
     }
 
     /// What came out, for the counters and the log.
@@ -18,6 +20,8 @@ public struct PartnerService {
         public let refusal: TokenRefusal?
         /// Why the directory could not be asked; nil when it could.
         public let failure: DirectoryError?
+        /// Whose open connections end with the answer.
+        public internal(set) var revocation: Revocation?
 
         init(_ response: HTTPResponse, refusal: TokenRefusal? = nil, failure: DirectoryError? = nil) {
             (self.response, self.refusal, self.failure) = (response, refusal, failure)
@@ -36,9 +40,10 @@ public struct PartnerService {
         get { registrations.perMinute }
         set { registrations.perMinute = newValue }
     }
-    private let directory: any PartnerDirectory
-    private let random: (Int) -> [UInt8]
-    private var failures: AttemptMeter
+    /// Where partners and users are kept; of the same thread.
+    public let directory: any PartnerDirectory
+    let random: (Int) -> [UInt8]
+    var failures: AttemptMeter
     private var registrations: AttemptMeter
 
     public init(
@@ -64,12 +69,13 @@ public struct PartnerService {
             return Outcome(PartnerAnswer.tooMany(retryAfter: seconds))
         }
         do {
-            let response: HTTPResponse =
-                switch route {
-                case .register: try register(request, apiKey, now)
-                case .publicKey(let partner, let entity): try publicKey(request, apiKey, partner, entity, now)
-                }
-            return Outcome(response)
+            switch route {
+            case .register: return Outcome(try register(request, apiKey, now))
+            case .publicKey(let partner, let entity):
+                return Outcome(try publicKey(request, apiKey, partner, entity, now))
+            case .devices(let partner, let entity): return Outcome(try devices(request, apiKey, partner, entity, now))
+            case .logout: return try logout(request, apiKey, now)
+            }
         } catch let refusal as TokenRefusal {
             if refusal != .expired { failures.add(name, now: now) }
             return Outcome(PartnerAnswer.of(refusal), refusal: refusal)
@@ -107,28 +113,77 @@ public struct PartnerService {
     private func publicKey(
         _ request: HTTPRequest, _ apiKey: String, _ pathPartner: String, _ pathEntity: String, _ now: Double
     ) throws -> HTTPResponse {
-        let (partner, entity): (Partner, Entity) = try login(request, apiKey, now) { claims, partner in
+        let entity: Entity = try login(request, apiKey, now) { claims, partner in
             same(pathPartner, partner.id) && same(pathEntity, claims.entity)
-        }
-        guard same(entity.partner, partner.id) else { throw TokenRefusal.denied(.owner) }
+        }.entity
         return PartnerAnswer.success([
             "public_key": Self.base64(entity.publicKey), "sign_key": Self.base64(entity.signKey),
         ])
     }
 
+    /// The devices on which the user was let in, the one seen last first.
+    private func devices(
+        _ request: HTTPRequest, _ apiKey: String, _ pathPartner: String, _ pathEntity: String, _ now: Double
+    ) throws -> HTTPResponse {
+        let entity: Entity = try login(request, apiKey, now) { claims, partner in
+            same(pathPartner, partner.id) && same(pathEntity, claims.entity)
+        }.entity
+        let devices: [JSONValue] = try directory.devices(of: entity.id).map { device in
+            .object([
+                "device_id": .string(device.id), "first_seen": .number(JSONNumber(device.first / 1_000)),
+                "last_seen": .number(JSONNumber(device.last / 1_000)),
+            ])
+        }
+        return PartnerAnswer.success(["devices": .array(devices)])
+    }
+
+    /// Ends what the user has on this device: the token that is shown lets nobody in any more, and open connections go.
+    private func logout(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
+        let user: LoggedIn = try login(request, apiKey, now) { _, _ in true }
+        try directory.deny([user.pass.denied], now: now)
+        var outcome: Outcome = .init(PartnerAnswer.done)
+        outcome.revocation = .device(user.pass.device, of: user.entity.id)
+        return outcome
+    }
+
+    /// A user that a login token has let in.
+    struct LoggedIn {
+        let entity: Entity
+        let pass: PartnerPass
+    }
+
     /// Lets a user in by a login token.
     /// - Parameter fits: whether the path is the user's own.
-    private func login(
+    func login(
         _ request: HTTPRequest, _ apiKey: String, _ now: Double, fits: (TokenClaims, Partner) -> Bool
-    ) throws -> (Partner, Entity) {
+    ) throws -> LoggedIn {
         let device: String = Self.single("x-rezolve-device-id", in: request.fields) ?? ""
-        let (claims, partner): (TokenClaims, Partner) = try read(request, apiKey, .login(device: device), now)
+        let partner: Partner? = try directory.partner(apiKey: apiKey)
+        guard let token: ArraySlice<UInt8> = Self.bearer(request.fields) else {
+            throw TokenRefusal.denied(.authorization)
+        }
+        return try login(token, of: partner, device: device, now, fits: fits)
+    }
+
+    /// The same for a token that came some other way.
+    func login(
+        _ token: ArraySlice<UInt8>, of partner: Partner?, device: String, _ now: Double,
+        fits: (TokenClaims, Partner) -> Bool
+    ) throws -> LoggedIn {
+        let claims: TokenClaims = try verifier.read(token, of: partner, phase: .login(device: device), now: now)
+        guard let partner: Partner else { throw TokenRefusal.denied(.partner) }
         let entity: Entity? = try directory.entity(claims.entity)
         try verifier.expectOwner(claims, entity, partner: partner)
         guard let entity: Entity, fits(claims, partner) else { throw TokenRefusal.denied(.owner) }
+        let hash: [UInt8] = Hash.sha256(Array(token))
+        guard try !directory.isDenied(hash) else { throw TokenRefusal.denied(.signedOut) }
         try verifier.expectLive(claims, now: now)
         try directory.saw(device: device, of: entity.id, now: now)
-        return (partner, entity)
+        return LoggedIn(
+            entity: entity,
+            pass: PartnerPass(
+                partner: partner.id, entity: entity.id, device: device, token: hash,
+                ends: claims.expiry + verifier.rules.expiryLeeway))
     }
 
     private func read(
@@ -141,56 +196,6 @@ public struct PartnerService {
         let claims: TokenClaims = try verifier.read(token, of: partner, phase: phase, now: now)
         guard let partner: Partner else { throw TokenRefusal.denied(.partner) }
         return (claims, partner)
-    }
-}
-
-// Reading requests.
-extension PartnerService {
-    /// The request that a path names; nil for other paths.
-    public static func route(of path: Substring) -> Route? {
-        let parts: [Substring] = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map { $0 }
-        if parts.count == 4, parts[0] == "api", parts[1] == "v1" || parts[1] == "v2", parts[2] == "authentication",
-            parts[3] == "register"
-        {
-            return .register
-        }
-        guard parts.count == 7, parts[0] == "api", parts[1] == "v1", parts[2] == "partner", parts[4] == "customer",
-            parts[6] == "publickey", let partner: String = PercentCoding.decode(parts[3]),
-            let entity: String = PercentCoding.decode(parts[5])
-        else { return nil }
-        return .publicKey(partner: partner, entity: entity)
-    }
-
-    /// The only method that a route takes.
-    public static func method(of route: Route) -> String {
-        switch route {
-        case .register: "POST"
-        case .publicKey: "GET"
-        }
-    }
-
-    /// The value of a field that is there once; two are as bad as none.
-    private static func single(_ name: String, in fields: HTTPFields) -> String? {
-        fields.count(of: name) == 1 ? fields[name] : nil
-    }
-
-    /// The token behind `Bearer` and one space (RFC 6750, 2.1; the scheme in any case).
-    static func bearer(_ fields: HTTPFields) -> ArraySlice<UInt8>? {
-        guard let value: String = single("authorization", in: fields) else { return nil }
-        let bytes: [UInt8] = Array(value.utf8)
-        let scheme: [UInt8] = Array("bearer ".utf8)
-        guard bytes.count > scheme.count,
-            zip(bytes, scheme).allSatisfy({ (0x41...0x5A).contains($0) ? $0 | 0x20 == $1 : $0 == $1 })
-        else { return nil }
-        return bytes[scheme.count...]
-    }
-
-    /// One `@` with something on both sides, no white space or control character; anything finer is the partner's.
-    static func isEmail(_ text: String) -> Bool {
-        let bytes: [UInt8] = Array(text.utf8)
-        guard bytes.count <= emailBytesMax, bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return false }
-        let parts: [ArraySlice<UInt8>] = bytes.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
-        return parts.count == 2 && parts.allSatisfy { !$0.isEmpty }
     }
 
     private static func base64(_ bytes: [UInt8]?) -> JSONValue { bytes.map { .string(Base64.encode($0)) } ?? .null }

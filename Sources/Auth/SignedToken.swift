@@ -12,6 +12,18 @@ public struct SignedToken: Sendable {
 
     /// Bytes of an HMAC-SHA-512.
     static let signatureBytes: Int = 64
+    /// Characters of one in base64url.
+    private static let signatureCharacters: Int = 86
+
+    /// Whether a text looks like a token of this kind: three parts, the last as long as a signature. Cheap, and says
+    /// nothing of whether it is good.
+    public static func hasForm(_ text: String) -> Bool {
+        guard text.utf8.count <= TokenRules.tokenBytesMax, text.utf8.count > signatureCharacters else { return false }
+        let dot: UInt8 = UInt8(ascii: ".")
+        let signature: String.UTF8View.SubSequence = text.utf8.suffix(signatureCharacters)
+        return text.utf8.dropLast(signatureCharacters).last == dot && !signature.contains(dot)
+            && text.utf8.count { $0 == dot } == 2
+    }
 
     /// - Parameter text: the token alone.
     /// - Throws: `denied(.structure)` unless it is three parts of strict base64url, the last of 64 bytes.

@@ -37,7 +37,7 @@ public final class Server {
     ///     nil to leave everything as it is.
     ///   - directory: opens the directory of partners and their users, on a thread of its own; without it the server
     ///     knows no partners.
-    ///   - clock: milliseconds since 1970, by which tokens are judged; nil is the machine's.
+    ///   - clock: milliseconds since 1970, by which tokens are judged and changes dated; nil is the machine's.
     /// - Throws: when the address cannot be listened on.
     public init(
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
@@ -89,7 +89,7 @@ public final class Server {
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper, access: access,
             routes: ServerRoutes(metrics: metrics, health: health, showsMetrics: config.metrics), log: log,
-            drainTimeout: config.drainTimeout, reload: reload)
+            drainTimeout: config.drainTimeout, clock: clock, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
         shard.awaitOpening()
         listening()

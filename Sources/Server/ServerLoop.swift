@@ -21,6 +21,8 @@ final class ServerLoop: LoopDelegate {
     private let access: ServerAccess?
     private var routes: ServerRoutes
     private let log: Log
+    /// Milliseconds since 1970.
+    private let clock: @Sendable () -> Int64
     private var drainTimeout: Duration
     private let reload: @Sendable () -> ServerConfig?
     private var meter: CostMeter
@@ -51,7 +53,7 @@ final class ServerLoop: LoopDelegate {
     init(
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
         keeper: ServerKeeper, access: ServerAccess?, routes: ServerRoutes, log: Log, drainTimeout: Duration,
-        reload: @escaping @Sendable () -> ServerConfig?
+        clock: @escaping @Sendable () -> Int64, reload: @escaping @Sendable () -> ServerConfig?
     ) {
         self.loop = loop
         self.hub = hub
@@ -62,9 +64,11 @@ final class ServerLoop: LoopDelegate {
         self.access = access
         self.routes = routes
         self.log = log
+        self.clock = clock
         self.drainTimeout = drainTimeout
         self.reload = reload
         meter = CostMeter(hub.limits)
+        hub.knowsPartners = access != nil
     }
 
     // MARK: From the network
@@ -163,8 +167,16 @@ final class ServerLoop: LoopDelegate {
 
     func answered(_ answers: [ServerAccess.Answered]) {
         for answer: ServerAccess.Answered in answers {
-            loop.respond(answer.connection, answer.response)
+            switch answer {
+            case .response(let connection, let response): loop.respond(connection, response)
+            case .admission(let request, let answer): hub.admitted(request, answer, now: now())
+            case .revoked(let revocation):
+                let tokens: [DeniedToken] = hub.revoke(revocation, now: now())
+                // Of a user who signs out; those of a disabled partner are refused anyway.
+                if case .device = revocation, !tokens.isEmpty { access?.deny(tokens) }
+            }
         }
+        perform()
     }
 
     // MARK: Doing
@@ -185,6 +197,7 @@ final class ServerLoop: LoopDelegate {
         case .readWhenDrained(let request):
             waitingReads.append(request)
             freshReads += 1
+        case .admit(let request): access?.admit(request, from: loop.peerAddress(request.origin.connection))
         case .tell(let id, let reply): tell(id, reply)
         }
     }
@@ -228,7 +241,7 @@ final class ServerLoop: LoopDelegate {
         guard shard.commitNow(requests, beforehand: loop.flushDirty) else { return false }
         requests = []
         // The turn began before the disk was waited for.
-        committed(commits.takeAll(), at: SystemClock.now())
+        committed(commits.takeAll(), at: HubInstant(monotonic: SystemClock.monotonic(), unix: clock()))
         return true
     }
 
@@ -250,7 +263,7 @@ final class ServerLoop: LoopDelegate {
     /// Both clocks, read once in a turn.
     private func now() -> HubInstant {
         if instant.monotonic != loop.now {
-            instant = HubInstant(monotonic: loop.now, unix: SystemClock.unixMilliseconds())
+            instant = HubInstant(monotonic: loop.now, unix: clock())
         }
         return instant
     }

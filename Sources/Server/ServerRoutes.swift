@@ -10,7 +10,8 @@ struct ServerRoutes {
 
     /// What apps of partners ask, without a look at who they are; nil for other paths.
     static func partnerRoute(of request: HTTPRequest) -> PartnerService.Route? {
-        guard request.path.utf8.starts(with: "/api/".utf8) else { return nil }
+        let path: Substring.UTF8View = request.path.utf8
+        guard path.starts(with: "/api/".utf8) || path.starts(with: "/v".utf8) else { return nil }
         return PartnerService.route(of: request.path)
     }
 

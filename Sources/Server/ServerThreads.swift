@@ -2,7 +2,6 @@ import Glibc
 
 /// The clocks of the machine, read at the edge and passed inwards.
 enum SystemClock {
-    static func now() -> HubInstant { HubInstant(monotonic: nanoseconds(CLOCK_MONOTONIC), unix: unixMilliseconds()) }
     static func monotonic() -> Int64 { nanoseconds(CLOCK_MONOTONIC) }
     static func unixMilliseconds() -> Int64 { nanoseconds(CLOCK_REALTIME) / 1_000_000 }
 

@@ -295,7 +295,7 @@ final class SimulatedServer {
                 wakeShard(life)
             case .read(let request): read(request, life)
             case .readWhenDrained(let request): read(request, life)
-            case .tell: continue
+            case .admit, .tell: continue
             }
         }
         scheduleTick(life)

@@ -5,6 +5,9 @@ final class MemoryDirectory: PartnerDirectory {
     var partners: [String: Partner] = [:]
     var entities: [String: Entity] = [:]
     var devices: [String: Set<String>] = [:]
+    /// Partner ids by app.
+    var apps: [String: String] = [:]
+    var denied: Set<[UInt8]> = []
     var isBroken: Bool = false
 
     private func check() throws(DirectoryError) {
@@ -34,6 +37,24 @@ final class MemoryDirectory: PartnerDirectory {
         entities[newID] = entity
         return entity
     }
+
+    func partner(ofApp app: String) throws(DirectoryError) -> Partner? {
+        try check()
+        return apps[app].flatMap { id in partners.values.first { $0.id == id } }
+    }
+
+    func disabledPartners() throws(DirectoryError) -> [String] { partners.values.filter { !$0.isEnabled }.map(\.id) }
+
+    func devices(of entity: String) throws(DirectoryError) -> [KnownDevice] {
+        (devices[entity] ?? []).sorted().map { KnownDevice(id: $0, first: 1_000, last: 2_500) }
+    }
+
+    func deny(_ tokens: [DeniedToken], now: Double) throws(DirectoryError) {
+        try check()
+        denied.formUnion(tokens.map(\.hash))
+    }
+
+    func isDenied(_ hash: [UInt8]) throws(DirectoryError) -> Bool { denied.contains(hash) }
 
     func saw(device: String, of entity: String, now: Double) throws(DirectoryError) {
         devices[entity, default: []].insert(device)

@@ -21,6 +21,8 @@ public struct InitRequest: Sendable, Equatable {
     public var username: String?
     /// How a `thicket` client wants the channel; other libraries do not send it.
     public var mode: String?
+    /// `device_id`: the device that a partner's login token was made for.
+    public var deviceID: String?
     /// False when the argument was no JSON object.
     public var isReadable: Bool = true
 
@@ -46,6 +48,7 @@ public struct InitRequest: Sendable, Equatable {
         command = root["cmd"]?.looseText
         username = root["username"]?.looseText
         mode = root["mode"]?.looseText
+        deviceID = root["device_id"]?.looseText
     }
 
     /// True for clients that know only `auth:expired`: it must come before the JSON of a failure. They take the JSON
@@ -73,7 +76,7 @@ public struct InitRequest: Sendable, Equatable {
         let fields: [(String, String?)] = [
             ("clientid", clientID), ("api", api), ("token", token), ("app_id", appID), ("name", name),
             ("library", library), ("version", version), ("build", build), ("cmd", command), ("username", username),
-            ("mode", mode),
+            ("mode", mode), ("device_id", deviceID),
         ]
         for (key, text) in fields { object[key] = text.map(JSONValue.string) }
         writer.write(object)

@@ -13,6 +13,9 @@ public final class PartnerStore: PartnerDirectory {
     private let key: ServerKey
     /// All partners by the names of their API keys: there are few, and finding none must take as long as finding one.
     private var partners: [[UInt8]: Partner] = [:]
+    private var partnersByID: [String: Partner] = [:]
+    /// Partners that were found disabled and that nobody has been told of.
+    private var disabled: Set<String> = []
     /// `Meta.partners` when they were read.
     private var read: Int64 = -1
 
@@ -27,6 +30,21 @@ public final class PartnerStore: PartnerDirectory {
             try refresh()
             return partners[key.name(of: apiKey)]
         }
+    }
+
+    public func partner(ofApp app: String) throws(DirectoryError) -> Partner? {
+        try asking { () throws(SQLiteError) in
+            try refresh()
+            let id: String? = try database.statement("SELECT partner FROM app WHERE name = ?1 AND partner IS NOT NULL")
+                .bind(1, app).first { $0.text(0) }
+            return id.flatMap { partnersByID[$0] }
+        }
+    }
+
+    public func disabledPartners() throws(DirectoryError) -> [String] {
+        try asking { () throws(SQLiteError) in try refresh() }
+        defer { disabled = [] }
+        return disabled.sorted()
     }
 
     public func entity(_ id: String) throws(DirectoryError) -> Entity? {
@@ -79,25 +97,35 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
-    /// A device that a user was let in on.
-    public struct Device: Sendable, Hashable {
-        public let id: String
-        /// Milliseconds since 1970; `last` to the hour.
-        public let first: Int64
-        public let last: Int64
-    }
-
     /// The user's devices, the one seen last first; at most `devicesPerUserMax`.
-    public func devices(of entity: String) throws(DirectoryError) -> [Device] {
+    public func devices(of entity: String) throws(DirectoryError) -> [KnownDevice] {
         try asking { () throws(SQLiteError) in
-            var devices: [Device] = []
+            var devices: [KnownDevice] = []
             try database.statement(
                 "SELECT device, first, last FROM device WHERE entity = ?1 ORDER BY last DESC, device"
             )
             .bind(1, entity).forEach { (row: Statement) throws(SQLiteError) in
-                devices.append(Device(id: row.text(0), first: row.integer(1), last: row.integer(2)))
+                devices.append(KnownDevice(id: row.text(0), first: row.integer(1), last: row.integer(2)))
             }
             return devices
+        }
+    }
+
+    public func deny(_ tokens: [DeniedToken], now: Double) throws(DirectoryError) {
+        try asking { () throws(SQLiteError) in
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                try database.statement("DELETE FROM denied WHERE until <= ?1").bind(1, Self.milliseconds(now)).run()
+                for token: DeniedToken in tokens {
+                    try database.statement("INSERT OR REPLACE INTO denied (hash, until) VALUES (?1, ?2)")
+                        .bind(1, token.hash).bind(2, Self.milliseconds(token.until)).run()
+                }
+            }
+        }
+    }
+
+    public func isDenied(_ hash: [UInt8]) throws(DirectoryError) -> Bool {
+        try asking { () throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM denied WHERE hash = ?1").bind(1, hash).first { _ in true } ?? false
         }
     }
 
@@ -121,8 +149,13 @@ public final class PartnerStore: PartnerDirectory {
         let current: Int64 = try Meta.integer(Meta.partners, database) ?? 0
         guard current != read else { return }
         var found: [[UInt8]: Partner] = [:]
-        for row: PartnerRow in try PartnerRow.all(database) { found[row.name] = row.partner(key) }
-        (partners, read) = (found, current)
+        var byID: [String: Partner] = [:]
+        for row: PartnerRow in try PartnerRow.all(database) {
+            let partner: Partner = row.partner(key)
+            (found[row.name], byID[row.id]) = (partner, partner)
+            if !partner.isEnabled, read < 0 || partnersByID[row.id]?.isEnabled == true { disabled.insert(row.id) }
+        }
+        (partners, partnersByID, read) = (found, byID, current)
     }
 
     private func asking<Result>(

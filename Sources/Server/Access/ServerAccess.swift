@@ -1,9 +1,10 @@
+import Synchronization
 import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
-/// The thread that answers the requests of partners' apps: it owns their directory, so that neither its disk nor its
-/// hashing ever keeps the network loop.
+/// The thread that answers the requests of partners' apps and judges the tokens of their users: it owns their directory,
+/// so that neither its disk nor its hashing ever keeps the network loop.
 final class ServerAccess: Sendable {
     /// A request, and who waits for the answer.
     struct Asked: Sendable {
@@ -14,9 +15,11 @@ final class ServerAccess: Sendable {
         let address: String
     }
 
-    struct Answered: Sendable {
-        let connection: ConnectionID
-        let response: HTTPResponse
+    /// What the loop is told.
+    enum Answered: Sendable {
+        case response(ConnectionID, HTTPResponse)
+        case admission(AdmissionRequest, AdmissionAnswer)
+        case revoked(Revocation)
     }
 
     /// What the thread is made with.
@@ -27,51 +30,114 @@ final class ServerAccess: Sendable {
 
     /// Requests that wait; one more is answered 503.
     static let queuedMax: Int = 1_024
+    /// Tokens of `init` messages that wait, and their bytes; with one more its connection is closed.
+    static let admissionsMax: Int = 65_536
+    static let admissionBytesMax: Int = 64 << 20
+    /// Orders of the loop that wait.
+    private static let ordersMax: Int = 4_096
+    /// Nanoseconds between two looks whether a partner was disabled: its connections end within a second.
+    private static let lookNanoseconds: Int64 = 250_000_000
 
     private enum Work: Sendable {
         case ask(Asked)
+        case admit(AdmissionRequest, address: String)
+        case deny([DeniedToken])
         case settings(Settings)
     }
 
-    private let queue: WaitingRow<Work> = .init(bound: queuedMax)
-    private let thread: OwnThread
+    /// What waits now.
+    private struct Waiting: Sendable {
+        var requests: Int = 0
+        var admissions: Int = 0
+        var admissionBytes: Int = 0
+    }
+
+    private let queue: WaitingRow<Work> = .init(bound: queuedMax + admissionsMax + ordersMax)
+    private let waiting: Mutex<Waiting> = .init(.init())
+    private let report: @Sendable (Answered) -> Void
+    private let thread: Mutex<OwnThread?> = .init(nil)
 
     /// - Parameters:
     ///   - open: gives the directory; called on the thread, again after each failure.
     ///   - now: milliseconds since 1970.
-    ///   - report: called on the thread after each answer.
+    ///   - report: called on the thread after each answer, and by `admit` when too many wait.
     init(
         settings: Settings, metrics: Metrics, log: Log, now: @escaping @Sendable () -> Int64,
         open: @escaping @Sendable () throws -> any PartnerDirectory, report: @escaping @Sendable (Answered) -> Void
     ) {
-        let queue: WaitingRow<Work> = self.queue
+        self.report = report
         let runner: Runner = .init(settings: settings, metrics: metrics, log: log, now: now, open: open)
-        thread = OwnThread("access") {
-            while !queue.isOver {
-                for work: Work in queue.takeAll() {
-                    switch work {
-                    case .ask(let asked):
-                        report(Answered(connection: asked.connection, response: runner.answer(asked)))
-                    case .settings(let settings): runner.use(settings)
-                    }
-                }
-            }
-        }
+        let started: OwnThread = .init("access") { [unowned self] in run(runner) }
+        thread.withLock { $0 = started }
     }
 
     /// Hands over a request.
     /// - Returns: false when too many wait.
-    func push(_ asked: Asked) -> Bool { queue.add(.ask(asked)) }
+    func push(_ asked: Asked) -> Bool {
+        let hasRoom: Bool = waiting.withLock { waiting in
+            guard waiting.requests < Self.queuedMax else { return false }
+            waiting.requests += 1
+            return true
+        }
+        return hasRoom && queue.add(.ask(asked))
+    }
+
+    /// Hands over a token. Whatever comes of it is reported, `busy` when too many wait.
+    /// - Parameter address: of the client, as text.
+    func admit(_ request: AdmissionRequest, from address: String) {
+        let bytes: Int = request.token.utf8.count
+        let hasRoom: Bool = waiting.withLock { waiting in
+            guard waiting.admissions < Self.admissionsMax, waiting.admissionBytes + bytes <= Self.admissionBytesMax
+            else { return false }
+            waiting.admissions += 1
+            waiting.admissionBytes += bytes
+            return true
+        }
+        guard hasRoom, queue.add(.admit(request, address: address)) else {
+            return report(.admission(request, .busy))
+        }
+    }
+
+    /// Lets nobody in by these tokens any more.
+    func deny(_ tokens: [DeniedToken]) { queue.add(.deny(tokens)) }
 
     /// Other rules for the requests that are handed over from now on.
-    /// - Returns: false when too many requests wait: then they are for the next reload.
+    /// - Returns: false when too much waits: then they are for the next reload.
     @discardableResult
     func use(_ settings: Settings) -> Bool { queue.add(.settings(settings)) }
 
     /// Answers what has been handed over and ends.
     func finish() {
         queue.close()
-        thread.join()
+        thread.withLock { $0?.join() }
+    }
+
+    private func run(_ runner: Runner) {
+        while !queue.isOver {
+            let deadline: Duration? =
+                runner.hasAdmitted ? .nanoseconds(SystemClock.monotonic() + Self.lookNanoseconds) : nil
+            for work: Work in queue.takeAll(until: deadline) { perform(work, runner) }
+            for partner: String in runner.disabledPartners() { report(.revoked(.partner(partner))) }
+        }
+    }
+
+    private func perform(_ work: Work, _ runner: Runner) {
+        switch work {
+        case .ask(let asked):
+            waiting.withLock { $0.requests -= 1 }
+            let (response, revocation): (HTTPResponse, Revocation?) = runner.answer(asked)
+            // Whoever reads the answer finds the connections ending.
+            if let revocation: Revocation { report(.revoked(revocation)) }
+            report(.response(asked.connection, response))
+        case .admit(let request, let address):
+            waiting.withLock { waiting in
+                waiting.admissions -= 1
+                waiting.admissionBytes -= request.token.utf8.count
+            }
+            report(.admission(request, runner.admit(request, from: address)))
+        case .deny(let tokens): runner.deny(tokens)
+        case .settings(let settings): runner.use(settings)
+        }
     }
 
     /// The body of the thread.
@@ -97,42 +163,98 @@ final class ServerAccess: Sendable {
             service?.registrationsPerMinute = settings.registrationsPerMinute
         }
 
-        func answer(_ asked: Asked) -> HTTPResponse {
+        /// Whether anybody came in by a partner's token since the start.
+        private(set) var hasAdmitted: Bool = false
+        /// When the directory was last asked for disabled partners, nanoseconds.
+        private var lookedAt: Int64 = .min
+
+        func answer(_ asked: Asked) -> (HTTPResponse, Revocation?) {
+            prepare()
+            guard
+                let outcome: PartnerService.Outcome = service?.answer(
+                    asked.request, to: asked.route, from: asked.address, now: seconds)
+            else { return (PartnerAnswer.unavailable, nil) }
+            if let refusal: TokenRefusal = outcome.refusal {
+                count(refusal, of: asked.connection)
+            } else if let failure: DirectoryError = outcome.failure {
+                fail(failure)
+            } else if outcome.response.status == 429 {
+                metrics.limitHits.add(1, .attempts)
+            } else {
+                metrics.tokens.add(1, .good)
+            }
+            return (outcome.response, outcome.revocation)
+        }
+
+        func admit(_ request: AdmissionRequest, from address: String) -> AdmissionAnswer {
+            prepare()
+            let admission: PartnerService.Admission? = service?.admit(
+                request.token, device: request.device, app: request.app.text, from: address, now: seconds)
+            switch admission {
+            case .admitted(let pass)?:
+                metrics.tokens.add(1, .good)
+                hasAdmitted = true
+                return .admitted(pass)
+            case .refused(let refusal)?:
+                count(refusal, of: request.origin.connection)
+                return .refused(refusal)
+            case .tooMany?: return .tooMany
+            case .failed(let failure)?:
+                fail(failure)
+                return .unavailable
+            case nil: return .unavailable
+            }
+        }
+
+        /// A failure is logged: the tokens' own time ends them then.
+        func deny(_ tokens: [DeniedToken]) {
+            prepare()
+            do throws(DirectoryError) {
+                try service?.directory.deny(tokens, now: seconds)
+            } catch {
+                fail(error)
+            }
+        }
+
+        /// Partners that were disabled since the last look, a few times a second at most.
+        func disabledPartners() -> [String] {
+            let moment: Int64 = SystemClock.monotonic()
+            guard hasAdmitted, moment >= lookedAt &+ ServerAccess.lookNanoseconds else { return [] }
+            lookedAt = moment
+            prepare()
+            do throws(DirectoryError) {
+                return try service?.directory.disabledPartners() ?? []
+            } catch {
+                fail(error)
+                return []
+            }
+        }
+
+        private var seconds: Double { Double(now()) / 1_000 }
+
+        private func prepare() {
+            guard service == nil else { return }
             do {
-                if service == nil {
-                    service = PartnerService(
-                        directory: try open(), rules: settings.rules,
-                        registrationsPerMinute: settings.registrationsPerMinute, random: RandomBytes.make)
-                }
+                service = PartnerService(
+                    directory: try open(), rules: settings.rules,
+                    registrationsPerMinute: settings.registrationsPerMinute, random: RandomBytes.make)
             } catch {
                 log.error("access.unavailable", ["error": .text("\(error)")])
             }
-            guard
-                let outcome: PartnerService.Outcome = service?.answer(
-                    asked.request, to: asked.route, from: asked.address, now: Double(now()) / 1_000)
-            else { return PartnerAnswer.unavailable }
-            count(outcome, asked)
-            return outcome.response
         }
 
-        private func count(_ outcome: PartnerService.Outcome, _ asked: Asked) {
-            switch outcome.refusal {
-            case .denied(let reason)?:
+        private func fail(_ failure: DirectoryError) {
+            log.error("access.failed", ["error": .text(failure.description)])
+            service = nil
+        }
+
+        private func count(_ refusal: TokenRefusal, of connection: ConnectionID) {
+            switch refusal {
+            case .denied(let reason):
                 metrics.tokens.add(1, .denied)
-                if log.writes(.debug) {
-                    log.debug(
-                        "access.denied", ["session": .text("\(asked.connection)"), "reason": .text(reason.rawValue)])
-                }
-            case .expired?: metrics.tokens.add(1, .expired)
-            case nil:
-                if let failure: DirectoryError = outcome.failure {
-                    log.error("access.failed", ["error": .text(failure.description)])
-                    service = nil
-                } else if outcome.response.status == 429 {
-                    metrics.limitHits.add(1, .attempts)
-                } else {
-                    metrics.tokens.add(1, .good)
-                }
+                guard log.writes(.debug) else { return }
+                log.debug("access.denied", ["session": .text("\(connection)"), "reason": .text(reason.rawValue)])
+            case .expired: metrics.tokens.add(1, .expired)
             }
         }
     }

@@ -87,6 +87,8 @@ extension Metrics {
         case refused
         /// Anything else: 500.
         case failed
+        /// Authorized before; its token has ended, or was signed out or disabled.
+        case ended
     }
 
     /// Where the answer to `cv` came from.

@@ -44,7 +44,8 @@ public final class Metrics: Sendable {
     public let messagesReceived: CounterFamily<Command> = .init(
         "thicket_messages_received_total", by: "command", "Messages from clients, by command.")
     public let authorizations: CounterFamily<Authorization> = .init(
-        "thicket_authorizations_total", by: "result", "init messages, by how they were answered.")
+        "thicket_authorizations_total", by: "result",
+        "init messages, by how they were answered; ended: channels whose token has ended or was signed out.")
     public let tokens: CounterFamily<TokenVerdict> = .init(
         "thicket_partner_tokens_total", by: "result", "Tokens of partners, by how they were judged.")
     public let deliveries: Counter = .init(

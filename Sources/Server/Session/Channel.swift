@@ -1,3 +1,4 @@
+import ThicketAuth
 import ThicketProtocol
 
 /// One bucket inside one connection. Owned by the hub.
@@ -10,6 +11,8 @@ final class Channel {
         case opening
         /// Authorized.
         case ready
+        /// Its token has ended: it keeps its place for a while, for another token.
+        case lapsed
         /// Replaced by a later `init`, refused, or its connection is gone. Answers to it are dropped.
         case gone
     }
@@ -23,10 +26,28 @@ final class Channel {
         /// Reads an index that stands at `current`. What comes later is held until the last page, so that no page
         /// undoes a change; but not beyond `deadline` (nanoseconds).
         case walking(current: GlobalID, deadline: Int64)
-        /// A reader fetches the changes up to `upTo`; `mustAnswer` until the `cv` has its answer.
-        case catchingUp(upTo: GlobalID, mustAnswer: Bool)
+        /// A reader fetches the changes above `after` up to `upTo`; `mustAnswer` until the `cv` has its answer.
+        case catchingUp(after: GlobalID, upTo: GlobalID, mustAnswer: Bool)
         /// Has everything up to the bucket's `published`.
         case live
+        /// Nothing is sent before the channel has another token.
+        case suspended(Continuation)
+    }
+
+    /// The end of a token.
+    struct End {
+        /// Milliseconds since 1970.
+        let time: Int64
+        let ticket: TokenEnds.Ticket
+    }
+
+    /// Where a channel goes on once it has another token.
+    enum Continuation {
+        case idle
+        /// At the end of the walk, which the client goes on with.
+        case walking(current: GlobalID)
+        /// Behind the last change that it was sent.
+        case following(after: GlobalID, mustAnswer: Bool)
     }
 
     /// Nanoseconds a walk may rest before the changes held back are sent after all.
@@ -43,8 +64,10 @@ final class Channel {
     /// The connection; lets go of its channels when it ends.
     let session: Session
     let number: ChannelNumber
-    /// Never used twice.
+    /// Never used twice. Changes are answered to it.
     let life: UInt64
+    /// What is read is answered to it; another one when the channel has lapsed, so that nothing read before is sent.
+    var readLife: UInt64
     let clientID: ClientID
     let library: AuthorLibrary
     /// Before API 1.1 a refusal is preceded by `auth:expired`.
@@ -52,8 +75,17 @@ final class Channel {
     /// iOS, the browser library and ours ask `cv` after each index, so what a walk held back is left to that answer.
     let asksAfterIndex: Bool
 
+    /// `device_id` of the `init`.
+    let deviceID: String?
+
     var phase: Phase = .authenticating
     var user: UserID?
+    /// What the partner's token gave by which it is open; nil for other tokens.
+    var pass: PartnerPass?
+    /// When its token ends, or its time of grace.
+    var end: End?
+    /// The `init` with another token that is being looked at.
+    var renewal: InitRequest?
     /// Whose channel it is counted as, once the token is known.
     var tenant: Tenant?
     var canWrite: Bool = false
@@ -82,16 +114,18 @@ final class Channel {
         self.session = session
         self.number = number
         self.life = life
+        self.readLife = life
         self.clientID = clientID
         self.bucketName = bucketName
         self.library = AuthorLibrary(named: request.library)
         self.expectsExpired = request.expectsExpired
+        self.deviceID = request.deviceID
         let name: String = request.library ?? ""
         self.asksAfterIndex =
             request.api == nil || ["ios", "osx", "thicket"].contains { $0.utf8.elementsEqual(name.utf8) }
     }
 
-    var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: life) }
+    var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: readLife) }
 
     /// Keeps a command until the `init` is over.
     /// - Returns: false when there is no room.
@@ -124,8 +158,33 @@ final class Channel {
     /// Whether changes that are published already still wait to be sent to it.
     var isBehind: Bool {
         switch stream {
-        case .walking, .catchingUp: true
+        case .walking, .catchingUp, .suspended: true
         case .idle, .live: false
+        }
+    }
+
+    var isReady: Bool {
+        if case .ready = phase { return true }
+        return false
+    }
+
+    /// Whether its `init`, or the one with another token, is under way: commands are kept until then.
+    var awaitsAnswer: Bool {
+        switch phase {
+        case .authenticating, .opening: true
+        case .lapsed: renewal != nil
+        case .ready, .gone: false
+        }
+    }
+
+    /// Where it would go on if it were suspended now.
+    var continuation: Continuation {
+        switch stream {
+        case .idle: .idle
+        case .walking(let current, _): .walking(current: current)
+        case .catchingUp(let after, _, let mustAnswer): .following(after: after, mustAnswer: mustAnswer)
+        case .live: .following(after: feed?.published ?? 0, mustAnswer: false)
+        case .suspended(let continuation): continuation
         }
     }
 

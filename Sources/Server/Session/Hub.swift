@@ -1,3 +1,4 @@
+import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
@@ -36,6 +37,13 @@ public final class Hub {
     var inFlight: InFlight = .init()
     var tailBytes: Int = 0
     var asks: [Ask] = []
+    /// Whether tokens that look like a partner's are asked about (`HubAction.admit`).
+    public var knowsPartners: Bool = false
+    /// Channels that are open by tokens of partners, by user and `Channel.life`.
+    var guests: [UserID: [UInt64: Channel]] = [:]
+    var ends: TokenEnds = .init()
+    /// Channels whose end has come during this event.
+    var ended: [Channel] = []
     /// Connections that were told to go during this event.
     private var leaving: [Session] = []
 
@@ -79,7 +87,7 @@ public final class Hub {
     /// Milliseconds until `tick` should be called; nil while it has nothing to do.
     public var tickMilliseconds: Int? {
         if !slowed.isEmpty { return 50 }
-        return walkers.isEmpty && asks.isEmpty ? nil : 1_000
+        return walkers.isEmpty && asks.isEmpty && ends.isEmpty ? nil : 1_000
     }
 
     /// Reads that await their answer.
@@ -120,6 +128,9 @@ public final class Hub {
         return session
     }
 
+    /// All that are open.
+    var sessions: [Session] { slots.compactMap { $0 } }
+
     private func session(atSlot slot: Int) -> Session? { slot >= 0 && slot < slots.count ? slots[slot] : nil }
 
     // MARK: Messages
@@ -131,8 +142,9 @@ public final class Hub {
 
     /// The same for a message in an array.
     public func received(_ id: ConnectionID, _ text: [UInt8], now: HubInstant) {
-        guard let session: Session = session(id), !session.isClosing else { return }
         defer { emptyLeaving() }
+        expireDue(now)
+        guard let session: Session = session(id), !session.isClosing else { return }
         let isRefused: Bool = meter(&session.messages, of: session, limit: .messageRate, now: now)
         let message: UnreadMessage
         do {
@@ -167,8 +179,10 @@ public final class Hub {
         guard let channel: Channel = session.channel(number) else {
             return send(Reply.notUnderstood(number), to: session)
         }
-        guard case .ready = channel.phase else {
-            if !channel.keep(request, bytes: bytes) { send(Reply.notUnderstood(number), to: session) }
+        guard channel.isReady else {
+            if !channel.awaitsAnswer || !channel.keep(request, bytes: bytes) {
+                send(Reply.notUnderstood(number), to: session)
+            }
             return
         }
         run(request, on: channel, bytes: bytes, now: now)
@@ -201,6 +215,7 @@ public final class Hub {
 
     /// Ends waits that are over.
     public func tick(_ now: HubInstant) {
+        expireDue(now)
         resumeSlowed(now)
         releaseWalkers(now)
         expireAsks(now)

@@ -37,7 +37,7 @@ extension Hub {
     private func put(_ question: RemoteQuestion) -> Int {
         var asked: Int = 0
         var connections: Set<ConnectionID> = []
-        for channel: Channel in feeds[question.bucket]?.subscribers ?? [] {
+        for channel: Channel in feeds[question.bucket]?.subscribers ?? [] where channel.isReady {
             switch question.kind {
             case .index: send(Reply.indexRequest(channel.number), to: channel.session)
             case .log(let level):
@@ -75,7 +75,8 @@ extension Hub {
         var json: [UInt8]?
         for index: Int in asks.indices where !asks[index].isIndex {
             let bucket: BucketID = asks[index].bucket
-            guard let channel: Channel = session.channels.first(where: { $0.feed?.bucket == bucket }) else { continue }
+            guard let channel: Channel = session.channels.first(where: { $0.isReady && $0.feed?.bucket == bucket })
+            else { continue }
             let bytes: [UInt8] = json ?? ClientMessage.log(reading: argument).serialized()
             json = bytes
             pass(bytes, of: channel, to: index)

@@ -91,6 +91,7 @@ extension Hub {
     public func committed(_ outcome: CommitOutcome, now: HubInstant) {
         for ticket: ChangeTicket in outcome.settled { settle(ticket, now: now) }
         defer { emptyLeaving() }
+        expireDue(now)
         for bucket: BucketOutcome in outcome.buckets { deliver(bucket, now: now) }
         guard !heldByQueue.isEmpty, isBelowLowWater else { return }
         let held: [ConnectionID] = heldByQueue
@@ -142,8 +143,13 @@ extension Hub {
     private func acknowledge(_ outcome: BucketOutcome, in feed: BucketFeed, above first: GlobalID) {
         var own: [(channel: Channel, elements: [[UInt8]])] = []
         for case .applied(let applied) in outcome.events where applied.gid >= first {
-            guard let channel: Channel = self.channel(applied.origin, in: feed), case .idle = channel.stream else {
+            guard let channel: Channel = self.channel(applied.origin, in: feed) else { continue }
+            switch channel.stream {
+            case .idle: break
+            case .suspended(.idle):
+                _ = channel.hold(applied.element)
                 continue
+            default: continue
             }
             if let place: Int = own.firstIndex(where: { $0.channel === channel }) {
                 own[place].elements.append(applied.element)
@@ -164,7 +170,7 @@ extension Hub {
             guard let channel: Channel = self.channel(refused.origin, in: feed) else { continue }
             let element: [UInt8] = Reply.refusal(
                 client: refused.clientID.text, key: refused.key, code: refused.code, changeIDs: refused.changeIDs)
-            if channel.isBehind && channel.hold(element) { continue }
+            if channel.isBehind && channel.hold(element) || !channel.isReady { continue }
             if let place: Int = ready.lastIndex(where: { $0.channel === channel }) {
                 ready[place].elements.append(element)
             } else {
@@ -178,9 +184,11 @@ extension Hub {
 
     private func channel(_ origin: ChangeOrigin, in feed: BucketFeed) -> Channel? {
         guard let channel: Channel = session(ConnectionID(packed: origin.connection))?.channel(origin.channel),
-            channel.life == origin.life, channel.feed === feed,
-            case .ready = channel.phase
+            channel.life == origin.life, channel.feed === feed
         else { return nil }
-        return channel
+        switch channel.phase {
+        case .ready, .lapsed: return channel
+        case .authenticating, .opening, .gone: return nil
+        }
     }
 }

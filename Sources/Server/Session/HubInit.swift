@@ -1,13 +1,17 @@
+import ThicketAuth
 import ThicketProtocol
 
 // `init`: token, bucket, and the commands that came with it (wire contract, section 4).
 extension Hub {
-    /// Longest token, bytes.
+    /// Longest token that an operator makes, bytes.
     static let tokenBytesMax: Int = 1_024
 
     /// Starts a channel anew; whatever it was before is forgotten.
     func initialize(_ number: ChannelNumber, of session: Session, with request: InitRequest, now: HubInstant) {
-        if let old: Channel = session.channel(number) { remove(old) }
+        if let old: Channel = session.channel(number) {
+            if isRenewal(request, of: old) { return renew(old, with: request) }
+            remove(old)
+        }
         let channel: Channel
         do {
             channel = try admit(number, of: session, request)
@@ -24,14 +28,19 @@ extension Hub {
         read(.grant(token: request.token ?? ""), for: channel)
     }
 
+    /// The token if it is one that is worth a look: not empty, no white space, not longer than those that exist.
+    static func acceptable(_ token: String?) -> String? {
+        guard let token: String, !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
+            token.utf8.count <= tokenBytesMax || SignedToken.hasForm(token)
+        else { return nil }
+        return token
+    }
+
     /// Checks what needs no look at the store.
     private func admit(
         _ number: ChannelNumber, of session: Session, _ request: InitRequest
     ) throws(InitRefusal) -> Channel {
-        let token: String = request.token ?? ""
-        guard !token.isEmpty, token.utf8.count <= Self.tokenBytesMax,
-            token.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
-        else { throw InitRefusal(.invalidRequest, "Token malformed") }
+        guard Self.acceptable(request.token) != nil else { throw .malformed }
         guard number <= Limits.channelNumberMax else { throw InitRefusal(.serverError, "Channel number too large") }
         guard session.channels.count < limits.channelsPerConnectionMax else {
             metrics.limitHits.add(1, .channels)
@@ -51,21 +60,40 @@ extension Hub {
             session: session, number: number, life: nextLife, clientID: clientID, bucketName: name, request: request)
     }
 
-    /// The token was looked up.
-    func granted(_ grant: TokenGrant?, to channel: Channel, now: HubInstant) {
-        guard let grant: TokenGrant, let app: AppID = channel.session.app, grant.app == app else {
-            return refuse(channel, InitRefusal(.unauthorized, "Token invalid"), now: now)
+    /// The token was looked up among those that operators have made.
+    func granted(_ grant: TokenGrant?, of question: ReadQuestion, to channel: Channel, now: HubInstant) {
+        guard let grant: TokenGrant else {
+            if case .grant(let token) = question, askPartner(about: token, of: channel) { return }
+            return turnAway(channel, .invalid, now: now)
         }
-        channel.user = grant.user
-        channel.canWrite = !grant.isReadOnly
-        let tenant: Tenant = join(channel.session, Tenant.Name(app: grant.app, user: grant.user))
+        guard grant.app == channel.session.app else { return turnAway(channel, .invalid, now: now) }
+        enter(channel, Admission(grant), now: now)
+    }
+
+    /// The token is not good, for a new channel or for one that has lapsed.
+    func turnAway(_ channel: Channel, _ refusal: InitRefusal, now: HubInstant) {
+        if case .lapsed = channel.phase {
+            refuseRenewal(of: channel, refusal)
+        } else {
+            refuse(channel, refusal, now: now)
+        }
+    }
+
+    /// The token is good: the bucket is opened, or delivery goes on.
+    func enter(_ channel: Channel, _ admission: Admission, now: HubInstant) {
+        if case .lapsed = channel.phase { return renewed(channel, admission, now: now) }
+        guard let app: AppID = channel.session.app else { return }
+        channel.user = admission.user
+        channel.canWrite = admission.canWrite
+        remember(channel, admission, now: now)
+        let tenant: Tenant = join(channel.session, Tenant.Name(app: app, user: admission.user))
         guard tenant.channels < limits.channelsPerUserMax else {
             metrics.limitHits.add(1, .userChannels)
             return refuse(channel, InitRefusal(.serverError, "Too many channels of this user"), now: now)
         }
         tenant.channels += 1
         channel.tenant = tenant
-        let bucket: BucketID = .init(app: grant.app, user: grant.user, name: channel.bucketName)
+        let bucket: BucketID = .init(app: app, user: admission.user, name: channel.bucketName)
         let feed: BucketFeed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
         guard feed.subscribers.count + feed.waiters.count < limits.subscribersPerBucketMax else {
             metrics.limitHits.add(1, .subscribers)
@@ -112,7 +140,7 @@ extension Hub {
         feeds[bucket] = nil
         tailBytes -= feed.tailBytes
         for channel: Channel in feed.waiters {
-            refuse(channel, InitRefusal(.serverError, "The store cannot be read"), now: now)
+            refuse(channel, .unreadable, now: now)
         }
         feed.waiters = []
     }
@@ -124,6 +152,11 @@ extension Hub {
         metrics.channels.add()
         metrics.authorizations.add(1, .authorized)
         send(Reply.authorized(channel.number, user), to: channel.session)
+        runQueued(channel, now: now)
+    }
+
+    /// Runs what was said while the token was looked at.
+    func runQueued(_ channel: Channel, now: HubInstant) {
         for (request, bytes): (UnreadRequest, Int) in channel.takeQueued() {
             guard case .ready = channel.phase, !channel.session.isClosing else { return }
             run(request, on: channel, bytes: bytes, now: now)
@@ -139,32 +172,39 @@ extension Hub {
         for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
     }
 
-    private func refuse(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
+    func refuse(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
         metrics.authorizations.add(1, refusal.code == .unauthorized ? .refused : .failed)
+        tell(number, of: session, refusal, expectsExpired: expectsExpired)
+    }
+
+    func tell(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
         if expectsExpired { send(Reply.authExpired(number), to: session) }
         send(Reply.authFailed(number, refusal.code, refusal.message), to: session)
     }
 
     // MARK: Leaving
 
-    private func remove(_ channel: Channel) {
+    func remove(_ channel: Channel) {
         leave(channel)
         channel.session.channels.removeAll { $0 === channel }
     }
 
     /// The channel is over: nothing goes to it any more.
     func leave(_ channel: Channel) {
-        let wasReady: Bool = if case .ready = channel.phase { true } else { false }
+        let wasReady: Bool = channel.isReady
+        let wasOpen: Bool = if case .lapsed = channel.phase { true } else { wasReady }
         channel.phase = .gone
+        channel.renewal = nil
+        forget(channel)
         _ = channel.takeQueued()
         _ = channel.takeHeld()
         channel.tenant?.channels -= 1
         channel.tenant = nil
         guard let feed: BucketFeed = channel.feed else { return }
         channel.feed = nil
-        if wasReady {
+        if wasReady { metrics.channels.subtract() }
+        if wasOpen {
             feed.remove(channel)
-            metrics.channels.subtract()
         } else {
             feed.waiters.removeAll { $0 === channel }
         }

@@ -34,6 +34,8 @@ public enum HubAction: Sendable {
     indirect case read(ReadRequest)
     /// Hand this to a reader once most of what is queued for its connection has left: the next part of a long answer.
     indirect case readWhenDrained(ReadRequest)
+    /// Have a partner's token looked at; `Hub.admitted` takes the answer.
+    indirect case admit(AdmissionRequest)
     /// Tell the asker.
     indirect case tell(AskID, RemoteReply)
 }

@@ -110,7 +110,7 @@ extension Hub {
             return becomeLive(channel, now: now)
         }
         if mustAnswer { metrics.catchUps.add(1, .disk) }
-        channel.stream = .catchingUp(upTo: feed.published, mustAnswer: mustAnswer)
+        channel.stream = .catchingUp(after: gid, upTo: feed.published, mustAnswer: mustAnswer)
         read(
             .changes(bucket: feed.row ?? 0, tag: feed.tag, after: gid, upTo: feed.published), for: channel)
     }
@@ -132,7 +132,7 @@ extension Hub {
         catchUp(channel, from: channel.queuedCatchUps.removeFirst(), mustAnswer: true, now: now)
     }
 
-    private func sendHeld(_ channel: Channel) {
+    func sendHeld(_ channel: Channel) {
         let held: [[UInt8]] = channel.takeHeld()
         if !held.isEmpty { send(Reply.changes(channel.number, held), to: channel.session) }
     }
@@ -143,7 +143,7 @@ extension Hub {
     private func walk(_ channel: Channel, at current: GlobalID, isFirst: Bool, now: HubInstant) {
         let deadline: Int64 = now.monotonic + Channel.walkRest
         switch channel.stream {
-        case .catchingUp: return
+        case .catchingUp, .suspended: return
         case .walking(let before, _):
             channel.stream = .walking(current: isFirst ? current : before, deadline: deadline)
         case .idle, .live:
@@ -158,6 +158,12 @@ extension Hub {
     private func resumeWalk(_ channel: Channel, at current: GlobalID, deadline: Int64) {
         guard case .idle = channel.stream else { return }
         channel.stream = .walking(current: current, deadline: deadline)
+        list(channel)
+    }
+
+    /// The channel of a walk has another token: its client goes on with the walk.
+    func continueWalk(_ channel: Channel, at current: GlobalID, now: HubInstant) {
+        channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
         list(channel)
     }
 
@@ -201,6 +207,7 @@ extension Hub {
     public func answered(_ request: ReadRequest, _ answer: ReadAnswer, now: HubInstant) {
         defer { emptyLeaving() }
         settle(request)
+        expireDue(now)
         if case .open(let bucket) = request.question {
             if case .opened(let record, let buckets) = answer {
                 opened(bucket, record, buckets: buckets, now: now)
@@ -210,10 +217,10 @@ extension Hub {
             return
         }
         guard let session: Session = session(request.origin.connection), !session.isClosing,
-            let channel: Channel = session.channel(request.origin.channel), channel.life == request.origin.life
+            let channel: Channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
         else { return }
         switch answer {
-        case .grant(let grant): granted(grant, to: channel, now: now)
+        case .grant(let grant): granted(grant, of: request.question, to: channel, now: now)
         case .opened: break
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
@@ -255,7 +262,7 @@ extension Hub {
     private func caughtUp(
         _ channel: Channel, _ frame: SharedFrame, count: Int, through: GlobalID, removals: [EntityKey], now: HubInstant
     ) {
-        guard case .catchingUp(let upTo, let mustAnswer) = channel.stream, let feed: BucketFeed = channel.feed else {
+        guard case .catchingUp(_, let upTo, let mustAnswer) = channel.stream, let feed: BucketFeed = channel.feed else {
             return
         }
         if count > 0 || mustAnswer { send(frame, to: channel.session) }
@@ -264,7 +271,7 @@ extension Hub {
             for key: EntityKey in removals { channel.hints.note(key, at: now.monotonic) }
         }
         guard through < upTo else { return catchUp(channel, from: upTo, mustAnswer: false, now: now) }
-        channel.stream = .catchingUp(upTo: upTo, mustAnswer: false)
+        channel.stream = .catchingUp(after: through, upTo: upTo, mustAnswer: false)
         read(
             .changes(bucket: feed.row ?? 0, tag: feed.tag, after: through, upTo: upTo), for: channel,
             isContinued: true)
@@ -295,7 +302,7 @@ extension Hub {
     /// The store could not be read. There is no word for it in the protocol, so the client comes again.
     private func failed(_ question: ReadQuestion, on channel: Channel, now: HubInstant) {
         if case .grant = question {
-            return refuse(channel, InitRefusal(.serverError, "The store cannot be read"), now: now)
+            return turnAway(channel, .unreadable, now: now)
         }
         close(channel.session, .internalError, "the store cannot be read")
     }

@@ -25,6 +25,8 @@ final class Session {
     var changes: RateMeter
     /// All that await their answer, `waitingReads` among them.
     var readsOutstanding: Int = 0
+    /// Tokens of partners that await their answer.
+    var admissions: Int = 0
     /// Reads with large answers that readers work on.
     private var readsAtWork: Int = 0
     /// Those that wait until some of these are answered: a client that asks for 500 objects of 1 MB at once is to be

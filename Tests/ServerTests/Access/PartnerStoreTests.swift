@@ -2,6 +2,7 @@ import Glibc
 import Testing
 import ThicketAuth
 import ThicketCrypto
+import ThicketProtocol
 
 @testable import ThicketServer
 
@@ -134,6 +135,40 @@ final class PartnerStoreTests {
         #expect(try store.devices(of: "e").first?.id == "d66")
         #expect(try store.devices(of: "e").contains { $0.id == "d0" } == false)
         #expect(try store.devices(of: "other").map(\.id) == ["x"])
+    }
+
+    @Test("a token that is denied stays so until its time is over, and leaves the file then")
+    func denied() throws {
+        try store.deny([DeniedToken(hash: [1], until: 100), DeniedToken(hash: [2], until: 200)], now: 50)
+        #expect(try store.isDenied([1]) && store.isDenied([2]))
+        try store.deny([DeniedToken(hash: [3], until: 300)], now: 100)
+        #expect(try store.isDenied([1]) == false)
+        #expect(try store.isDenied([2]) && store.isDenied([3]))
+        #expect(try PartnerStore(path: path, key: key).isDenied([3]))
+    }
+
+    @Test("partners that were disabled are told once")
+    func disabledPartners() throws {
+        let (first, second) = (try admin.create(id: nil, now: 1), try admin.create(id: nil, now: 1))
+        #expect(try store.disabledPartners() == [])
+        try admin.setEnabled(false, id: second.id)
+        #expect(try store.disabledPartners() == [second.id])
+        #expect(try store.disabledPartners() == [])
+        try admin.setEnabled(true, id: second.id)
+        try admin.setEnabled(false, id: first.id)
+        #expect(try store.partner(apiKey: first.apiKey)?.isEnabled == false)
+        #expect(try store.disabledPartners() == [first.id])
+    }
+
+    @Test("an app leads to its partner; one without leads nowhere")
+    func apps() throws {
+        let made = try admin.create(id: nil, now: 1)
+        let apps: StoreAdmin = try .init(path: path)
+        _ = try apps.createApp(try AppID("Mine"), partner: made.id, now: 1)
+        _ = try apps.createApp(try AppID("free"), now: 1)
+        #expect(try store.partner(ofApp: AppID("mine").text)?.id == made.id)
+        #expect(try store.partner(ofApp: "free") == nil)
+        #expect(try store.partner(ofApp: "unknown") == nil)
     }
 
     @Test("the key file is for its owner only, complete, and never made anew")

@@ -1,4 +1,5 @@
 import Testing
+import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
@@ -24,6 +25,7 @@ final class HubHarness {
     private(set) var closed: [ConnectionID: WebSocketCloseCode] = [:]
     private(set) var paused: Set<ConnectionID> = []
     private(set) var told: [RemoteReply] = []
+    private(set) var admissions: [AdmissionRequest] = []
     var now: HubInstant = .init(monotonic: 1_000_000_000, unix: 1_700_000_000_000)
     private var serial: UInt32 = 0
 
@@ -106,6 +108,18 @@ final class HubHarness {
         settle()
     }
 
+    /// Answers the oldest question about a partner's token.
+    func admit(_ answer: AdmissionAnswer) {
+        guard !admissions.isEmpty else { return }
+        hub.admitted(admissions.removeFirst(), answer, now: now)
+        settle()
+    }
+
+    func revoke(_ revocation: Revocation) -> [DeniedToken] {
+        defer { settle() }
+        return hub.revoke(revocation, now: now)
+    }
+
     /// Answers the oldest question with a failure of the store.
     func failRead() {
         guard !reads.isEmpty else { return }
@@ -171,6 +185,7 @@ final class HubHarness {
         case .submit(let request): requests.append(request)
         case .read(let request), .readWhenDrained(let request): reads.append(request)
         case .tell(_, let reply): told.append(reply)
+        case .admit(let request): admissions.append(request)
         }
     }
 

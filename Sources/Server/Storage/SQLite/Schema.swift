@@ -53,6 +53,11 @@ enum Schema {
         CREATE TABLE device (entity TEXT NOT NULL, device TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
             PRIMARY KEY (entity, device)) WITHOUT ROWID;
         """,
+        // denied: login tokens that were signed out, until their own time refuses them (milliseconds since 1970).
+        """
+        CREATE TABLE denied (hash BLOB PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE INDEX denied_until ON denied (until);
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

@@ -1,0 +1,55 @@
+import ThicketProtocol
+
+// Reading the requests of partners' apps.
+extension PartnerService {
+    /// The request that a path names; nil for other paths.
+    public static func route(of path: Substring) -> Route? {
+        if let route: Route = fixed[String(path)] { return route }
+        let parts: [Substring] = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map { $0 }
+        guard parts.count == 7, parts[0] == "api", parts[1] == "v1", parts[2] == "partner", parts[4] == "customer",
+            let partner: String = PercentCoding.decode(parts[3]), let entity: String = PercentCoding.decode(parts[5])
+        else { return nil }
+        switch parts[6] {
+        case "publickey": return .publicKey(partner: partner, entity: entity)
+        case "devices": return .devices(partner: partner, entity: entity)
+        default: return nil
+        }
+    }
+
+    private static let fixed: [String: Route] = [
+        "/api/v1/authentication/register": .register, "/api/v2/authentication/register": .register,
+        "/v1/user/logout": .logout,
+    ]
+
+    /// The only method that a route takes.
+    public static func method(of route: Route) -> String {
+        switch route {
+        case .register, .logout: "POST"
+        case .publicKey, .devices: "GET"
+        }
+    }
+
+    /// The value of a field that is there once; two are as bad as none.
+    static func single(_ name: String, in fields: HTTPFields) -> String? {
+        fields.count(of: name) == 1 ? fields[name] : nil
+    }
+
+    /// The token behind `Bearer` and one space (RFC 6750, 2.1; the scheme in any case).
+    static func bearer(_ fields: HTTPFields) -> ArraySlice<UInt8>? {
+        guard let value: String = single("authorization", in: fields) else { return nil }
+        let bytes: [UInt8] = Array(value.utf8)
+        let scheme: [UInt8] = Array("bearer ".utf8)
+        guard bytes.count > scheme.count,
+            zip(bytes, scheme).allSatisfy({ (0x41...0x5A).contains($0) ? $0 | 0x20 == $1 : $0 == $1 })
+        else { return nil }
+        return bytes[scheme.count...]
+    }
+
+    /// One `@` with something on both sides, no white space or control character; anything finer is the partner's.
+    static func isEmail(_ text: String) -> Bool {
+        let bytes: [UInt8] = Array(text.utf8)
+        guard bytes.count <= emailBytesMax, bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return false }
+        let parts: [ArraySlice<UInt8>] = bytes.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
+        return parts.count == 2 && parts.allSatisfy { !$0.isEmpty }
+    }
+}

@@ -1,0 +1,261 @@
+import ThicketAuth
+import ThicketProtocol
+
+// Tokens that end: what happens to their channels, and how another token takes the place of one (docs/PROTOCOL.md).
+extension Hub {
+    /// Milliseconds for which a channel waits for another token; nothing is delivered meanwhile.
+    static let graceMilliseconds: Int64 = 60_000
+    /// Milliseconds after which a channel whose new token is still looked at is looked at again.
+    private static let patienceMilliseconds: Int64 = 1_000
+
+    /// Begins every event: whatever has ended by now has ended before it.
+    func expireDue(_ now: HubInstant) {
+        guard !ends.isEmpty else { return }
+        if ends.hasJumped(now) { rescheduleEnds(now) }
+        while let note: () -> Void = ends.takeDue(now) { note() }
+        let channels: [Channel] = ended
+        ended = []
+        for channel: Channel in channels { end(channel, now: now) }
+    }
+
+    /// Has a channel noticed when its token, or its time of grace, is over.
+    /// - Parameter end: milliseconds since 1970.
+    func schedule(_ channel: Channel, end: Int64, now: HubInstant) {
+        if let old: Channel.End = channel.end { ends.cancel(old.ticket) }
+        schedule(channel, end, latest: .max, now: now)
+    }
+
+    private func schedule(_ channel: Channel, _ end: Int64, latest: Int64, now: HubInstant) {
+        let ticket: TokenEnds.Ticket = ends.schedule(at: end, latest: latest, now: now) { [unowned self] in
+            ended.append(channel)
+        }
+        channel.end = Channel.End(time: end, ticket: ticket)
+    }
+
+    private func rescheduleEnds(_ now: HubInstant) {
+        for session: Session in sessions {
+            for channel: Channel in session.channels {
+                guard let old: Channel.End = channel.end else { continue }
+                ends.cancel(old.ticket)
+                schedule(channel, old.time, latest: old.ticket.deadline, now: now)
+            }
+        }
+    }
+
+    private func end(_ channel: Channel, now: HubInstant) {
+        channel.end = nil
+        switch channel.phase {
+        case .authenticating, .gone: break
+        case .opening:
+            let queued: Int = channel.takeQueued().count
+            remove(channel)
+            tell(channel, .tokenExpired)
+            for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
+        case .ready: lapse(channel, now: now)
+        case .lapsed:
+            guard channel.renewal == nil else {
+                return schedule(channel, end: now.unix + Self.patienceMilliseconds, now: now)
+            }
+            dismiss(channel, "the token has expired")
+        }
+    }
+
+    /// The token has ended: the channel keeps its place, and nothing is delivered or taken.
+    private func lapse(_ channel: Channel, now: HubInstant) {
+        channel.stream = .suspended(channel.continuation)
+        channel.phase = .lapsed
+        // What readers are about to answer is not delivered.
+        nextLife += 1
+        channel.readLife = nextLife
+        metrics.channels.subtract()
+        tell(channel, .tokenExpired)
+        schedule(channel, end: now.unix + Self.graceMilliseconds, now: now)
+    }
+
+    // MARK: Another token
+
+    /// Whether this `init` only gives a channel that waits for it another token: same bucket, same client, and no
+    /// command. That the user is the same is known later.
+    func isRenewal(_ request: InitRequest, of channel: Channel) -> Bool {
+        guard case .lapsed = channel.phase, request.command?.isEmpty ?? true,
+            let app: AppID = try? AppID(request.appID ?? ""), app == channel.session.app,
+            let name: BucketName = try? BucketName(request.name ?? ""), name == channel.bucketName,
+            let clientID: ClientID = try? ClientID(request.clientID ?? ""), clientID == channel.clientID
+        else { return false }
+        return true
+    }
+
+    /// Has the new token of a channel looked at.
+    func renew(_ channel: Channel, with request: InitRequest) {
+        guard let token: String = Self.acceptable(request.token) else {
+            return refuse(channel.number, of: channel.session, .malformed, expectsExpired: channel.expectsExpired)
+        }
+        channel.renewal = request
+        nextLife += 1
+        channel.readLife = nextLife
+        read(.grant(token: token), for: channel)
+    }
+
+    /// The new token of a channel is good: delivery goes on where it ended.
+    func renewed(_ channel: Channel, _ admission: Admission, now: HubInstant) {
+        guard let request: InitRequest = channel.renewal else { return }
+        channel.renewal = nil
+        guard admission.user == channel.user else {
+            return restart(channel, as: request, admission, now: now)
+        }
+        channel.canWrite = admission.canWrite
+        channel.phase = .ready
+        forget(channel)
+        remember(channel, admission, now: now)
+        metrics.channels.add()
+        metrics.authorizations.add(1, .authorized)
+        send(Reply.authorized(channel.number, admission.user), to: channel.session)
+        resume(channel, now: now)
+        runQueued(channel, now: now)
+    }
+
+    /// The new token of a channel is not good; another one may be shown while its time of grace lasts.
+    func refuseRenewal(of channel: Channel, _ refusal: InitRefusal) {
+        channel.renewal = nil
+        let queued: Int = channel.takeQueued().count
+        refuse(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
+        for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
+    }
+
+    /// The new token is another user's: a fresh start, with what was said meanwhile.
+    private func restart(_ channel: Channel, as request: InitRequest, _ admission: Admission, now: HubInstant) {
+        nextLife += 1
+        let fresh: Channel = .init(
+            session: channel.session, number: channel.number, life: nextLife, clientID: channel.clientID,
+            bucketName: channel.bucketName, request: request)
+        for (request, bytes): (UnreadRequest, Int) in channel.takeQueued() { _ = fresh.keep(request, bytes: bytes) }
+        remove(channel)
+        fresh.session.channels.append(fresh)
+        enter(fresh, admission, now: now)
+    }
+
+    private func resume(_ channel: Channel, now: HubInstant) {
+        guard case .suspended(let continuation) = channel.stream else { return }
+        switch continuation {
+        case .idle:
+            channel.stream = .idle
+            sendHeld(channel)
+        case .walking(let current): continueWalk(channel, at: current, now: now)
+        case .following(let gid, let mustAnswer):
+            channel.stream = .idle
+            catchUp(channel, from: gid, mustAnswer: mustAnswer, now: now)
+        }
+    }
+
+    // MARK: Who is in by a partner's token
+
+    /// Notes by whose token a channel is open.
+    func remember(_ channel: Channel, _ admission: Admission, now: HubInstant) {
+        channel.pass = admission.pass
+        if admission.pass != nil { guests[admission.user, default: [:]][channel.life] = channel }
+        if let end: Int64 = admission.ends { schedule(channel, end: end, now: now) }
+    }
+
+    /// The opposite of `remember`.
+    func forget(_ channel: Channel) {
+        if let old: Channel.End = channel.end { ends.cancel(old.ticket) }
+        channel.end = nil
+        guard channel.pass != nil, let user: UserID = channel.user else { return }
+        channel.pass = nil
+        guests[user]?[channel.life] = nil
+        if guests[user]?.isEmpty ?? false { guests[user] = nil }
+    }
+
+    /// Ends the channels of those who are not let in any more, and connections that have no other.
+    /// - Returns: the tokens by which they were open.
+    public func revoke(_ revocation: Revocation, now: HubInstant) -> [DeniedToken] {
+        defer { emptyLeaving() }
+        var found: [Channel] = []
+        switch revocation {
+        case .partner(let partner):
+            for channels: [UInt64: Channel] in guests.values {
+                found += channels.values.filter { $0.pass?.partner.utf8.elementsEqual(partner.utf8) ?? false }
+            }
+        case .device(let device, let entity):
+            guard let user: UserID = try? UserID(entity) else { return [] }
+            found = (guests[user] ?? [:]).values.filter { $0.pass?.device.utf8.elementsEqual(device.utf8) ?? false }
+        }
+        // By age: the order of a dictionary is nobody's.
+        found.sort { $0.life < $1.life }
+        let tokens: [DeniedToken] = found.compactMap { $0.pass?.denied }
+        for channel: Channel in found {
+            tell(channel, .signedOut)
+            dismiss(channel, "signed out")
+        }
+        return tokens
+    }
+
+    /// The channel is over, and with the last one the connection.
+    private func dismiss(_ channel: Channel, _ reason: String) {
+        let session: Session = channel.session
+        remove(channel)
+        if session.channels.isEmpty { close(session, .policyViolation, reason) }
+    }
+
+    private func tell(_ channel: Channel, _ refusal: InitRefusal) {
+        metrics.authorizations.add(1, .ended)
+        tell(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
+    }
+
+    // MARK: Tokens of partners
+
+    /// A token that no operator made: perhaps a partner has signed it.
+    /// - Returns: false when it does not look so.
+    func askPartner(about token: String, of channel: Channel) -> Bool {
+        let session: Session = channel.session
+        guard knowsPartners, let app: AppID = session.app, SignedToken.hasForm(token) else { return false }
+        guard session.admissions < limits.channelsPerConnectionMax * 2 else {
+            metrics.limitHits.add(1, .accessQueue)
+            close(session, .tryAgainLater, "too many tokens await their answer")
+            return true
+        }
+        session.admissions += 1
+        let device: String? = channel.renewal == nil ? channel.deviceID : channel.renewal?.deviceID
+        actions.append(
+            .admit(AdmissionRequest(origin: channel.origin, app: app, token: token, device: device)))
+        return true
+    }
+
+    /// A partner's token was looked at. Answers to channels that are gone are dropped.
+    public func admitted(_ request: AdmissionRequest, _ answer: AdmissionAnswer, now: HubInstant) {
+        defer { emptyLeaving() }
+        expireDue(now)
+        guard let session: Session = session(request.origin.connection) else { return }
+        session.admissions -= 1
+        guard !session.isClosing, let channel: Channel = session.channel(request.origin.channel),
+            channel.readLife == request.origin.life
+        else { return }
+        switch answer {
+        case .admitted(let pass):
+            guard let user: UserID = try? UserID(pass.entity) else { return turnAway(channel, .invalid, now: now) }
+            let admission: Admission = .init(pass, user: user)
+            // It may have ended on its way here.
+            guard let end: Int64 = admission.ends, end > now.unix else {
+                return turnAway(channel, .tokenExpired, now: now)
+            }
+            enter(channel, admission, now: now)
+        case .refused(.expired): turnAway(channel, .tokenExpired, now: now)
+        case .refused(.denied): turnAway(channel, .invalid, now: now)
+        case .tooMany:
+            metrics.limitHits.add(1, .attempts)
+            turnAway(channel, InitRefusal(.serverError, "Too many failed tokens, try again later"), now: now)
+        case .busy:
+            metrics.limitHits.add(1, .accessQueue)
+            close(session, .tryAgainLater, "too many tokens await their answer")
+        case .unavailable: turnAway(channel, .unreadable, now: now)
+        }
+    }
+}
+
+extension InitRefusal {
+    static let malformed: InitRefusal = .init(.invalidRequest, "Token malformed")
+    static let invalid: InitRefusal = .init(.unauthorized, "Token invalid")
+    static let tokenExpired: InitRefusal = .init(.unauthorized, "Token expired")
+    static let signedOut: InitRefusal = .init(.unauthorized, "Signed out")
+    static let unreadable: InitRefusal = .init(.serverError, "The store cannot be read")
+}

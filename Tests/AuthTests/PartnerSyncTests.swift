@@ -1,0 +1,151 @@
+import Glibc
+import Synchronization
+import Testing
+import ThicketAuth
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+/// A partner's users over real sockets, on a real store, by a clock that the test steps.
+@Suite("Partner tokens over sockets", .serialized)
+final class PartnerSyncTests {
+    private let folder: String = "/tmp/thicket-sync-\(getpid())-\(RandomBytes.hex(6))"
+    private let box: ClockBox = .init(clock: 1_800_000_000_000)
+    private let admin: PartnerAdmin
+    private let server: TestServer
+    private let apiKey: String
+    private let authKey: String
+    private let partner: String
+
+    init() throws {
+        mkdir(folder, 0o700)
+        let path: String = folder + "/thicket.db"
+        let store: SQLiteStore = try .init(path: path)
+        let key: ServerKey = try .load(folder + "/key")
+        admin = try .init(path: path, key: key)
+        (partner, apiKey, authKey) = try admin.create(id: nil, now: 0)
+        _ = try StoreAdmin(path: path).createApp(try AppID("app"), partner: partner, now: 0)
+        let box: ClockBox = self.box
+        server = try TestServer(
+            store: store,
+            partners: TestPartners(directory: { try PartnerStore(path: path, key: key) }, clock: { box.now }))
+    }
+
+    /// The time of the server, which the test moves on.
+    private final class ClockBox: Sendable {
+        private let value: Mutex<Int64>
+        init(clock: Int64) { value = Mutex(clock) }
+        var now: Int64 { value.withLock { $0 } }
+        func pass(_ seconds: Int64) { value.withLock { $0 += seconds * 1_000 } }
+    }
+
+    deinit {
+        server.stop()
+        for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
+    }
+
+    private func login(_ entity: String, seconds: Int64, device: String = "d/1") -> String {
+        TokenMaker.login(
+            entity: entity, partnerEntity: "p1", device: device, expiry: "\(box.now / 1_000 + seconds)", key: authKey)
+    }
+
+    private func http(_ line: String, _ token: String, device: String? = nil, body: String = "") throws -> String {
+        let device: String = device.map { "x-rezolve-device-id: \($0)\r\n" } ?? ""
+        return try TestClient.http(
+            port: server.port,
+            "\(line) HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-rezolve-partner-apikey: \(apiKey)\r\n"
+                + "\(device)authorization: Bearer \(token)\r\ncontent-length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+
+    private func register() throws -> String {
+        let token: String = TokenMaker.registration(
+            partnerEntity: "p1", expiry: "\(box.now / 1_000 + 600)", key: authKey)
+        let answer: String = try http("POST /api/v1/authentication/register", token, body: #"{"email":"a@b"}"#)
+        let body: Substring = try #require(answer.split(separator: "\r\n\r\n").last)
+        return try #require(try JSONDocument(parsing: Array(body.utf8)).root["entity_id"]?.string)
+    }
+
+    private func initialize(_ token: String, device: String = "d/1", channel: Int = 0) -> String {
+        "\(channel):init:{\"clientid\":\"c\",\"api\":\"1.1\",\"token\":\"\(token)\",\"app_id\":\"app\","
+            + "\"name\":\"notes\",\"device_id\":\"\(device)\"}"
+    }
+
+    private static let invalid: String = #"0:auth:{"msg":"Token invalid","code":401}"#
+    private static let expired: String = #"0:auth:{"msg":"Token expired","code":401}"#
+
+    @Test("registered, let in, expired, let in again: no change is lost, none comes twice")
+    func whole() throws {
+        let entity: String = try register()
+        let client: TestClient = try server.client()
+        #expect(try client.ask(initialize(login(entity, seconds: 60))) == "0:auth:\(entity)")
+        #expect(try client.ask("0:i:1:::10").hasPrefix("0:i:"))
+        let change: String = #"0:c:{"id":"k","o":"M","ccid":"x1","v":{"t":{"o":"+","v":"a"}}}"#
+        #expect(try client.ask(change).contains(#""ccids":["x1"]"#))
+        let other: TestClient = try server.client()
+        #expect(try other.ask(initialize(login(entity, seconds: 1_800))) == "0:auth:\(entity)")
+        box.pass(60)
+        #expect(try client.receive() == Self.expired)
+        #expect(try client.ask("0:cv:x") == "0:?")
+        let edit: String = #"0:c:{"id":"k","o":"M","ccid":"x2","sv":1,"v":{"t":{"o":"r","v":"b"}}}"#
+        #expect(try other.ask(edit).contains(#""ccids":["x2"]"#))
+        #expect(try client.drain().isEmpty)
+        #expect(try client.ask(initialize(login(entity, seconds: 0))) == Self.expired)
+        #expect(try client.ask(initialize(login(entity, seconds: 60))) == "0:auth:\(entity)")
+        #expect(try client.receive().contains(#""ccids":["x2"]"#))
+        #expect(try client.drain().isEmpty)
+        box.pass(60)
+        #expect(try client.receive() == Self.expired)
+        box.pass(60)
+        #expect(try client.end() == .policyViolation)
+        #expect(try other.drain().isEmpty)
+    }
+
+    @Test("T10: a token that is shown from another device, or with none, is refused")
+    func device() throws {
+        let entity: String = try register()
+        let token: String = login(entity, seconds: 60)
+        let client: TestClient = try server.client()
+        #expect(try client.ask(initialize(token, device: "d/2")) == Self.invalid)
+        #expect(
+            try client.ask(
+                #"0:init:{"clientid":"c","api":"1.1","token":"\#(token)","app_id":"app","name":"notes"}"#)
+                == Self.invalid)
+        #expect(try client.ask(initialize(token)) == "0:auth:\(entity)")
+        let listed: String = try http(
+            "GET /api/v1/partner/\(partner)/customer/\(entity)/devices", token, device: "d/1")
+        #expect(listed.contains(#""device_id":"d/1""#) && !listed.contains("d/2"))
+    }
+
+    @Test("T18: logout ends the connections of the device, and their tokens with them")
+    func logout() throws {
+        let entity: String = try register()
+        let (first, second): (String, String) = (login(entity, seconds: 60), login(entity, seconds: 61))
+        let client: TestClient = try server.client()
+        #expect(try client.ask(initialize(first)) == "0:auth:\(entity)")
+        let other: TestClient = try server.client()
+        #expect(try other.ask(initialize(login(entity, seconds: 60, device: "x"), device: "x")) == "0:auth:\(entity)")
+        #expect(try http("POST /v1/user/logout", second, device: "d/1").hasPrefix("HTTP/1.1 204"))
+        #expect(try client.receive() == #"0:auth:{"msg":"Signed out","code":401}"#)
+        #expect(try client.end() == .policyViolation)
+        let again: TestClient = try server.client()
+        for token: String in [first, second] { #expect(try again.ask(initialize(token)) == Self.invalid) }
+        #expect(try http("POST /v1/user/logout", second, device: "d/1").hasPrefix("HTTP/1.1 403"))
+        #expect(try again.ask(initialize(login(entity, seconds: 62))) == "0:auth:\(entity)")
+        #expect(try other.drain().isEmpty)
+    }
+
+    @Test("a partner that is disabled by a command loses its users' connections; enabled again, they come back")
+    func disabled() throws {
+        let entity: String = try register()
+        let client: TestClient = try server.client()
+        #expect(try client.ask(initialize(login(entity, seconds: 60))) == "0:auth:\(entity)")
+        try admin.setEnabled(false, id: partner)
+        #expect(try client.receive() == #"0:auth:{"msg":"Signed out","code":401}"#)
+        #expect(try client.end() == .policyViolation)
+        let again: TestClient = try server.client()
+        #expect(try again.ask(initialize(login(entity, seconds: 60))) == Self.invalid)
+        try admin.setEnabled(true, id: partner)
+        #expect(try again.ask(initialize(login(entity, seconds: 60))) == "0:auth:\(entity)")
+    }
+}

@@ -1,0 +1,104 @@
+import Glibc
+import Testing
+import ThicketAuth
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// A channel whose tokens end again and again hears what a channel hears whose token never does: each change once, in
+/// order; and of its own changes it hears how they ended.
+struct TokenRenewalModelTests {
+    private static let entity: String = "e-1"
+
+    @Test("tokens that end at any moment neither lose nor double a change", arguments: 0..<24)
+    func churn(round: Int) throws {
+        let seed: UInt64 = UInt64(round) + (getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 40_000)
+        var random: SeededRandom = .init(seed: seed)
+        var limits: ServerLimits = .init()
+        limits.tailChangesMax = round % 3 == 0 ? 1 : 50
+        limits.catchUpPageChanges = round % 2 == 0 ? 2 : 20_000
+        let harness: HubHarness = try HubHarness(limits: limits)
+        harness.hub.knowsPartners = true
+        try harness.grant("lasting", user: Self.entity)
+        let other: Peer = harness.client("w", token: "lasting")
+        let guest: Peer = harness.connect()
+        var (heard, own): ([String], [String]) = ([], [])
+        var isOpen: Bool = false
+
+        func below(_ limit: UInt64) -> Int { Int(random.next() % limit) }
+        func note(_ messages: [String]) {
+            for message: String in messages {
+                if message.hasPrefix("0:auth:\(Self.entity)") { isOpen = true }
+                if message.hasPrefix("0:auth:{") { isOpen = false }
+                guard message.hasPrefix("0:c:[") else { continue }
+                #expect(isOpen, "nothing is delivered without a token (seed \(seed))")
+                for ccid: String in message.allBetween(#""ccids":[""#, and: "\"") {
+                    if message.contains("\"error\"") { own.append(ccid) } else { heard.append(ccid) }
+                }
+            }
+        }
+        func open() {
+            guest.send(
+                #"0:init:{"clientid":"c","api":"1.1","token":"h.p.\#(String(repeating: "s", count: 86))","#
+                    + #""app_id":"app","name":"notes","device_id":"d"}"#)
+            while harness.admissions.isEmpty, !harness.reads.isEmpty { harness.answerRead() }
+            harness.admit(
+                .admitted(
+                    PartnerPass(
+                        partner: "1", entity: Self.entity, device: "d", token: [],
+                        ends: Double(harness.now.unix) / 1_000 + 1 + Double(below(20)))))
+        }
+
+        open()
+        guest.send("0:cv:\(try harness.cv(0, user: Self.entity))")
+        note(guest.take())
+        var (sent, refused): ([String], [String]) = ([], [])
+        for step: Int in 0..<120 {
+            harness.holdsReads = below(3) == 0
+            harness.holdsCommits = below(3) == 0
+            switch below(6) {
+            case 0, 1:
+                other.send(edit("k\(step)", "o\(step)", to: "1"))
+                sent.append("o\(step)")
+            case 2 where isOpen:
+                let before: [String] = guest.take()
+                note(before)
+                guard isOpen else { break }
+                guest.send(edit("g\(step)", "g\(step)", to: "1"))
+                let answer: [String] = guest.take()
+                if !answer.contains("0:?") { sent.append("g\(step)") }
+                note(answer)
+            case 3 where isOpen:
+                // 404: an edit of what is not there.
+                guest.send(edit("none\(step)", "bad\(step)", sv: 7, to: "1"))
+                let answer: [String] = guest.take()
+                if !answer.contains("0:?") { refused.append("bad\(step)") }
+                note(answer)
+            case 4: harness.pass(seconds: Double(below(15)))
+            default:
+                if harness.holdsReads { break }
+                while !harness.reads.isEmpty { harness.answerRead() }
+                note(guest.take())
+                if !isOpen { open() }
+            }
+            if !harness.holdsCommits, !harness.requests.isEmpty { harness.commit() }
+            note(guest.take())
+            if harness.closed[guest.id] != nil { return }
+        }
+        (harness.holdsReads, harness.holdsCommits) = (false, false)
+        harness.commit()
+        while !harness.reads.isEmpty { harness.answerRead() }
+        note(guest.take())
+        if !isOpen { open() }
+        note(guest.take())
+        guard harness.closed[guest.id] == nil else { return }
+        #expect(heard.sorted() == sent.sorted(), "seed \(seed)")
+        #expect(Set(heard).count == heard.count)
+        #expect(own == refused, "seed \(seed)")
+        var cvs: [String: Int] = [:]
+        for (place, ccid): (Int, String) in heard.enumerated() { cvs[ccid] = place }
+        let mine: [Int] = sent.filter { $0.hasPrefix("o") }.compactMap { cvs[$0] }
+        #expect(mine == mine.sorted(), "in the order of the log (seed \(seed))")
+    }
+}
