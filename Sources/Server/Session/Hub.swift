@@ -1,4 +1,3 @@
-import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 
