@@ -88,8 +88,9 @@ public final class Server {
         let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper, access: access,
-            routes: ServerRoutes(metrics: metrics, health: health, showsMetrics: config.metrics), log: log,
-            drainTimeout: config.drainTimeout, clock: clock, reload: reload)
+            routes: ServerRoutes(
+                metrics: metrics, health: health, showsMetrics: config.metrics, cors: CORSPolicy(config.corsOrigins)),
+            log: log, drainTimeout: config.drainTimeout, clock: clock, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
         shard.awaitOpening()
         listening()

@@ -19,7 +19,7 @@ final class ServerLoop: LoopDelegate {
     private let keeper: ServerKeeper
     /// nil where there are no partners.
     private let access: ServerAccess?
-    private var routes: ServerRoutes
+    var routes: ServerRoutes
     private let log: Log
     /// Milliseconds since 1970.
     private let clock: @Sendable () -> Int64
@@ -74,6 +74,7 @@ final class ServerLoop: LoopDelegate {
     // MARK: From the network
 
     func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
+        if let disposition: HTTPDisposition = answerREST(request, on: connection) { return disposition }
         guard let route: PartnerService.Route = ServerRoutes.partnerRoute(of: request), let access: ServerAccess else {
             return routes.answer(request)
         }
@@ -133,6 +134,7 @@ final class ServerLoop: LoopDelegate {
         keeper.use(config.retention)
         access?.use(ServerAccess.Settings(config))
         routes.showsMetrics = config.metrics
+        routes.cors = CORSPolicy(config.corsOrigins)
         drainTimeout = config.drainTimeout
     }
 
@@ -181,7 +183,7 @@ final class ServerLoop: LoopDelegate {
 
     // MARK: Doing
 
-    private func perform() {
+    func perform() {
         hub.drainActions(perform)
         if requests.count >= Self.requestsAtOnce { handOver() }
     }
@@ -199,6 +201,7 @@ final class ServerLoop: LoopDelegate {
             freshReads += 1
         case .admit(let request): access?.admit(request, from: loop.peerAddress(request.origin.connection))
         case .tell(let id, let reply): tell(id, reply)
+        case .respond(let connection, let response, let lane): loop.respond(connection, response, group: lane)
         }
     }
 
@@ -261,7 +264,7 @@ final class ServerLoop: LoopDelegate {
     }
 
     /// Both clocks, read once in a turn.
-    private func now() -> HubInstant {
+    func now() -> HubInstant {
         if instant.monotonic != loop.now {
             instant = HubInstant(monotonic: loop.now, unix: clock())
         }
@@ -315,6 +318,8 @@ final class ServerLoop: LoopDelegate {
         log.info("server.stopping", ["connections": .int(hub.connectionCount)])
         routes.health.stop()
         loop.quiesce()
+        hub.endWaiting()
+        perform()
         drain = .waiting(deadline: loop.now + drainTimeout.nanoseconds)
         loop.schedule(after: drainTimeout) {}
     }

@@ -7,6 +7,8 @@ struct ServerRoutes {
     let health: Health
     /// Whether `/metrics` is answered here.
     var showsMetrics: Bool
+    /// Which web pages may use the data API.
+    var cors: CORSPolicy
 
     /// What apps of partners ask, without a look at who they are; nil for other paths.
     static func partnerRoute(of request: HTTPRequest) -> PartnerService.Route? {

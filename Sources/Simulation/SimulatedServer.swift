@@ -295,7 +295,7 @@ final class SimulatedServer {
                 wakeShard(life)
             case .read(let request): read(request, life)
             case .readWhenDrained(let request): read(request, life)
-            case .admit, .tell: continue
+            case .admit, .tell, .respond: continue
             }
         }
         scheduleTick(life)

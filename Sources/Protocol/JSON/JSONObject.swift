@@ -146,3 +146,12 @@ extension JSONObject: ExpressibleByDictionaryLiteral, CustomDebugStringConvertib
     /// The whole content: for tests and debuggers, never for logs.
     public var debugDescription: String { JSONValue.object(self).serializedText }
 }
+
+extension JSONObject {
+    /// This object with all members of another set in it.
+    public func setting(_ members: JSONObject) -> JSONObject {
+        var result: JSONObject = self
+        for (key, value): Pair in members.pairs { result[key] = value }
+        return result
+    }
+}

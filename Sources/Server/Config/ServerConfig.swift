@@ -39,6 +39,9 @@ public struct ServerConfig: Sendable, Equatable {
     /// Registrations a minute of one partner, 1...1,000,000.
     public var registrationsPerMinute: Int = 60
 
+    /// Web origins whose pages may use the data API from a browser: `none`, `*`, or a list with commas.
+    public var corsOrigins: String = "none"
+
     /// Bounds of everything that grows.
     public var limits: ServerLimits = .init()
 

@@ -108,6 +108,14 @@ public struct ServerLimits: Sendable, Equatable {
     /// Changes of one `c:` message of a catch-up from disk, 1...1,000,000. As `catchUpPageBytes`.
     public var catchUpPageChanges: Int = 20_000
 
+    /// HTTP requests of all users that wait for changes, 0...1,000,000. One more: 503.
+    public var changesWaitersMax: Int = 10_000
+
+    /// How long such a request waits before it is answered that there were none, 1 s...10 min.
+    ///
+    /// Proxies often give up after 60 s.
+    public var changesWait: Duration = .seconds(50)
+
     // MARK: The whole server
 
     /// Bytes of parsed objects kept in memory, roughly, 1 MiB...1 TiB. What falls out is read again when it is edited.

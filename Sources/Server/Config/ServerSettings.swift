@@ -47,6 +47,9 @@ public enum ServerSettings {
         .integer(
             "registrations-per-minute", \.registrationsPerMinute, 1...largest,
             "Registrations a minute of one partner. One more: 429."),
+        .origins(
+            "cors-origins", \.corsOrigins,
+            "Web origins whose pages may use the data API, with commas between; * is every one, none is none."),
     ]
 
     private static let connection: [Setting] = [
@@ -139,6 +142,12 @@ public enum ServerSettings {
         .integer(
             "catch-up-page-changes", \.limits.catchUpPageChanges, 1...largest,
             "Most changes of one c: message of a catch-up."),
+        .integer(
+            "changes-waiters-max", \.limits.changesWaitersMax, 0...largest,
+            "HTTP requests that wait for changes. One more: 503."),
+        .duration(
+            "changes-wait", \.limits.changesWait, second...10 * minute,
+            "How long an HTTP request waits for changes before it is answered that there were none."),
     ]
 
     private static let queue: [Setting] = [

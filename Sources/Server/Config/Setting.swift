@@ -4,6 +4,8 @@ public struct Setting: Sendable {
     public enum Kind: Sendable, Equatable {
         case text
         case address
+        /// Web origins with commas between.
+        case origins
         case flag
         case choice([String])
         case integer(ClosedRange<Int64>)
@@ -34,6 +36,7 @@ public struct Setting: Sendable {
         switch kind {
         case .text: "TEXT"
         case .address: "HOST:PORT"
+        case .origins: "ORIGINS"
         case .flag: "on|off"
         case .choice: "WORD"
         case .integer: "NUMBER"
@@ -45,7 +48,7 @@ public struct Setting: Sendable {
     /// The values that are taken: `1KiB…64MiB`, `debug, info`; empty when there is no bound.
     public var boundsText: String {
         switch kind {
-        case .text, .address: ""
+        case .text, .address, .origins: ""
         case .flag: "on, off"
         case .choice(let words): words.joined(separator: ", ")
         case .integer(let range): "\(range.lowerBound)…\(range.upperBound)"

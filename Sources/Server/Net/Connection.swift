@@ -56,6 +56,9 @@ final class Connection {
         exchange = HTTPExchange(limits: settings.http)
     }
 
+    /// Whether a request waits for its answer that nobody needs when the peer is gone.
+    var isWatched: Bool { phase == .http && exchange?.isWatched == true }
+
     /// Whether input may be handed to the delegate now.
     var mayConsume: Bool {
         switch phase {
@@ -72,6 +75,8 @@ final class HTTPExchange {
     var requests: HTTPRequestReader
     /// The request whose answer comes later.
     var awaited: HTTPRequest?
+    /// The peer's end is watched for while it waits.
+    var isWatched: Bool = false
 
     init(limits: HTTPLimits) { requests = HTTPRequestReader(limits: limits) }
 }

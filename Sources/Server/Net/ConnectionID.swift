@@ -57,6 +57,9 @@ public enum HTTPDisposition: Sendable {
     case respond(HTTPResponse)
     /// The answer comes by `EventLoop.respond(_:_:)`; nothing more is read from the connection until then.
     case later
+    /// As `later`, and the answer may be long in coming: if the peer ends before, its connection is dropped, and the
+    /// delegate hears of it by `closed`.
+    case waits
     /// Make it a WebSocket. A request that does not ask for one properly is answered 400 or 426 instead.
     case upgrade
 }
@@ -72,7 +75,8 @@ public protocol LoopDelegate: AnyObject {
     func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer)
     /// A whole binary message; only with `NetSettings.takesBinary`.
     func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer)
-    /// A WebSocket ended; exactly once for each `opened`, and the last call about it.
+    /// A WebSocket ended; exactly once for each `opened`, and the last call about it. Or a connection did whose request
+    /// was to be waited for (`HTTPDisposition.waits`).
     func closed(_ connection: ConnectionID, _ end: ConnectionEnd)
     /// A signal came.
     func signaled(_ signal: LoopSignal)

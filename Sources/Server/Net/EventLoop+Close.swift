@@ -74,6 +74,7 @@ extension EventLoop {
         guard connection.phase != .dead else { return }
         self.end(connection, end)
         if connection.phase == .http { metrics.connectionsClosed.add(1, .init(end)) }
+        if connection.isWatched { ended.append((connection.id, end)) }
         connection.phase = .dead
         connections[Int(connection.id.slot)] = nil
         deadlines[Int(connection.id.slot)] = .max

@@ -74,6 +74,12 @@ extension EventLoop {
         guard connection.group.number == 0, connection.phase == .open else { return }
         let number: UInt32 = delegate?.group(of: connection.id) ?? 0
         guard number != 0 else { return }
+        sort(connection, into: number)
+    }
+
+    /// Counts a connection to a group.
+    func sort(_ connection: Connection, into number: UInt32) {
+        guard connection.group.number != number else { return }
         let group: LoopGroup = groups[number] ?? LoopGroup(number: number)
         groups[number] = group
         move(connection, to: group)

@@ -97,6 +97,7 @@ extension EventLoop {
     private func inputEnded(_ connection: Connection) {
         connection.sawEnd = true
         let isAwaited: Bool = connection.exchange?.awaited != nil
+        if connection.isWatched { return drop(connection, .vanished) }
         let mayStillWrite: Bool = connection.phase == .http || connection.phase == .draining
         guard mayStillWrite && (isAwaited || !connection.outbox.isEmpty) else { return drop(connection, .vanished) }
         // A client that has shut its end only still gets its answer.
@@ -192,6 +193,10 @@ extension EventLoop {
         case .later:
             exchange.awaited = request
             expire(connection, after: nil)
+        case .waits:
+            exchange.awaited = request
+            exchange.isWatched = true
+            expire(connection, after: nil)
         case .upgrade: upgrade(request, connection)
         }
     }
@@ -211,13 +216,16 @@ extension EventLoop {
         delegate?.opened(connection.id, request)
     }
 
-    /// Answers a request for which the delegate had said `.later`. Without such a request nothing happens.
-    public func respond(_ id: ConnectionID, _ response: HTTPResponse) {
+    /// Answers a request for which the delegate had said `.later` or `.waits`. Without such a request nothing happens.
+    /// - Parameter group: whose it is; its bytes count for them from now on.
+    public func respond(_ id: ConnectionID, _ response: HTTPResponse, group: UInt32 = 0) {
         checkThread()
         guard let connection: Connection = lookup(id), let request: HTTPRequest = connection.exchange?.awaited else {
             return
         }
         connection.exchange?.awaited = nil
+        connection.exchange?.isWatched = false
+        if group != 0 { sort(connection, into: group) }
         write(response, for: request, connection)
         if connection.phase == .http { resume(connection) }
     }

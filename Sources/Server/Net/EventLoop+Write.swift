@@ -135,7 +135,8 @@ extension EventLoop {
         guard connection.phase != .dead else { return }
         let isHeld: Bool = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
         let reads: Bool =
-            connection.mayConsume && !connection.sawEnd && connection.backlog.isEmpty && !isHeld
+            (connection.mayConsume || connection.isWatched) && !connection.sawEnd && connection.backlog.isEmpty
+            && !isHeld
         let writes: Bool = connection.isBlocked
         guard reads != connection.watchesReads || writes != connection.watchesWrites else { return }
         (connection.watchesReads, connection.watchesWrites) = (reads, writes)

@@ -55,6 +55,7 @@ public struct NetSettings: Sendable {
     public init(_ config: ServerConfig) {
         connectionsMax = config.limits.connectionsMax
         messageBytesMax = config.limits.frameBytesMax
+        http.bodyBytesMax = config.limits.frameBytesMax
         pendingBytesMax = config.limits.pendingBytesPerConnectionMax
         pendingBytesPerGroupMax = config.limits.pendingBytesPerUserMax
         gatheredBytesPerGroupMax = config.limits.gatheredBytesPerUserMax

@@ -27,7 +27,28 @@ extension Metrics {
         case metrics
         /// What apps of partners ask: registration, keys.
         case partner
+        /// The data API.
+        case rest
         case other
+    }
+
+    /// The status of an answer of the data API.
+    public enum RESTStatus: String, MetricLabel {
+        case ok = "200"
+        case noContent = "204"
+        case notModified = "304"
+        case badRequest = "400"
+        case unauthorized = "401"
+        case forbidden = "403"
+        case notFound = "404"
+        case methodNotAllowed = "405"
+        case conflict = "409"
+        case preconditionFailed = "412"
+        case tooLarge = "413"
+        case serverError = "500"
+        case unavailable = "503"
+
+        init(status: Int) { self = Self(rawValue: String(status)) ?? .serverError }
     }
 
     /// How a partner's token was judged.
@@ -136,5 +157,7 @@ extension Metrics {
         case accessQueue = "access_queue"
         /// Too many failed tokens or registrations in a minute.
         case attempts
+        /// Too many HTTP requests wait for changes.
+        case waiters
     }
 }

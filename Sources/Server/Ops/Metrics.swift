@@ -33,6 +33,9 @@ public final class Metrics: Sendable {
         "thicket_http_requests_total", by: "route", "HTTP requests, by route.")
     public let httpErrors: CounterFamily<HTTPFault> = .init(
         "thicket_http_errors_total", by: "code", "HTTP requests refused before they reached a route.")
+    public let restAnswers: CounterFamily<RESTStatus> = .init(
+        "thicket_rest_answers_total", by: "code", "Answers of the data API, by status.")
+    public let restWaiters: Gauge = .init("thicket_rest_waiters", "HTTP requests that wait for changes now.")
     public let webSocketErrors: CounterFamily<CloseCode> = .init(
         "thicket_websocket_errors_total", by: "code", "WebSocket connections failed by us, by close code.")
     public let loopSeconds: Histogram = .seconds(

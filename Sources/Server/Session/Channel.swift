@@ -92,8 +92,8 @@ final class Channel {
     var feed: BucketFeed?
     /// Index in the feed's subscribers.
     var place: Int = 0
-    /// `name` of the `init`.
-    let bucketName: BucketName
+    /// `name` of the `init`; nil for a request that is about no bucket.
+    let bucketName: BucketName?
     /// `cmd` of the `init`, and what came behind it, with the bytes of each message.
     private(set) var queued: [(request: UnreadRequest, bytes: Int)] = []
     private var queuedBytes: Int = 0
@@ -108,7 +108,7 @@ final class Channel {
     var hints: RemovalHints = .init()
 
     init(
-        session: Session, number: ChannelNumber, life: UInt64, clientID: ClientID, bucketName: BucketName,
+        session: Session, number: ChannelNumber, life: UInt64, clientID: ClientID, bucketName: BucketName?,
         request: InitRequest
     ) {
         self.session = session

@@ -43,8 +43,12 @@ public final class Hub {
     var ends: TokenEnds = .init()
     /// Channels whose end has come during this event.
     var ended: [Channel] = []
-    /// Connections that were told to go during this event.
-    private var leaving: [Session] = []
+    /// Connections that were told to go during this event, and requests that were answered.
+    var leaving: [Session] = []
+    /// Requests of the data API under way.
+    var calls: Int = 0
+    /// Requests that wait for changes, and until when (nanoseconds).
+    var waiting: [ConnectionID: Int64] = [:]
 
     /// - Parameter codec: made from the store's identity.
     public init(limits: ServerLimits, codec: ChangeVersionCodec, metrics: Metrics) {
@@ -86,7 +90,8 @@ public final class Hub {
     /// Milliseconds until `tick` should be called; nil while it has nothing to do.
     public var tickMilliseconds: Int? {
         if !slowed.isEmpty { return 50 }
-        return walkers.isEmpty && asks.isEmpty && ends.isEmpty ? nil : 1_000
+        let isIdle: Bool = walkers.isEmpty && asks.isEmpty && ends.isEmpty && waiting.isEmpty
+        return isIdle ? nil : 1_000
     }
 
     /// Reads that await their answer.
@@ -99,18 +104,23 @@ public final class Hub {
     /// A WebSocket was opened.
     /// - Parameter app: the app of the path, as it stood there.
     public func opened(_ id: ConnectionID, app: String) {
-        let slot: Int = Int(id.slot)
-        if let old: Session = session(atSlot: slot) { closed(old.id) }
-        while slots.count <= slot { slots.append(nil) }
-        slots[slot] = Session(id: id, app: try? AppID(app), limits: limits)
+        seat(Session(id: id, app: try? AppID(app), limits: limits))
         connectionCount += 1
     }
 
-    /// A connection is gone, for whatever reason.
+    func seat(_ session: Session) {
+        let slot: Int = Int(session.id.slot)
+        if let old: Session = self.session(atSlot: slot) { closed(old.id) }
+        while slots.count <= slot { slots.append(nil) }
+        slots[slot] = session
+        if session.exchange != nil { calls += 1 }
+    }
+
+    /// A connection is gone, for whatever reason; or one whose request waited for changes.
     public func closed(_ id: ConnectionID) {
         guard let session: Session = session(id) else { return }
         slots[Int(id.slot)] = nil
-        connectionCount -= 1
+        if session.exchange == nil { connectionCount -= 1 } else { calls -= 1 }
         session.isClosing = true
         empty(session)
     }
@@ -217,6 +227,7 @@ public final class Hub {
         expireDue(now)
         resumeSlowed(now)
         releaseWalkers(now)
+        releaseWaiting(now)
         expireAsks(now)
         emptyLeaving()
     }
@@ -224,11 +235,13 @@ public final class Hub {
     // MARK: Doing
 
     func send(_ frame: SharedFrame, to session: Session) {
-        guard !session.isClosing else { return }
+        // What a request needs of it, it gets by its own way.
+        guard !session.isClosing, session.exchange == nil else { return }
         actions.append(.send(session.id, frame))
     }
 
     private func empty(_ session: Session) {
+        endWaiting(session)
         for channel: Channel in session.channels { leave(channel) }
         session.channels = []
         let dropped: Int = session.dropWaitingReads()
@@ -241,6 +254,7 @@ public final class Hub {
     /// because this may be called from within a walk over the channels of a bucket.
     func close(_ session: Session, _ code: WebSocketCloseCode, _ reason: String) {
         guard !session.isClosing else { return }
+        guard session.exchange == nil else { return answer(session, RESTAnswer.busy("The server is busy: \(reason).")) }
         session.isClosing = true
         leaving.append(session)
         actions.append(.close(session.id, code, reason: reason))
@@ -251,7 +265,14 @@ public final class Hub {
         guard !leaving.isEmpty else { return }
         let sessions: [Session] = leaving
         leaving = []
-        for session: Session in sessions { empty(session) }
+        for session: Session in sessions {
+            empty(session)
+            // Its connection stays for the next request.
+            let slot: Int = Int(session.id.slot)
+            guard session.exchange != nil, slots[slot] === session else { continue }
+            slots[slot] = nil
+            calls -= 1
+        }
     }
 }
 

@@ -42,7 +42,7 @@ extension Hub {
             bucket: feed.bucket,
             clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
             echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix,
-            ticket: begin(session, bytes: bytes, now: now))
+            ticket: begin(session, bytes: bytes, now: now), terms: session.exchange?.call.terms)
         actions.append(.submit(.change(submitted)))
         guard isAboveHighWater else { return nil }
         if !session.pauses.contains(.queue) { heldByQueue.append(session.id) }
@@ -74,6 +74,7 @@ extension Hub {
     /// Refuses changes that the shard has not seen, all in one message.
     func refuse(_ changes: [(ChangeRequest, ErrorCode)], on channel: Channel) {
         guard !changes.isEmpty else { return }
+        let exchange: RESTExchange? = channel.session.exchange
         var elements: [[UInt8]] = []
         for (change, code): (ChangeRequest, ErrorCode) in changes {
             metrics.changesRefused.add(1, code)
@@ -81,6 +82,7 @@ extension Hub {
                 Reply.refusal(
                     client: channel.clientID.text, key: change.key, code: code,
                     changeIDs: change.ccid.isEmpty ? [] : [change.ccid]))
+            if let exchange, let element: [UInt8] = elements.last { refused(code, element, exchange, on: channel) }
         }
         send(Reply.changes(channel.number, elements), to: channel.session)
     }
@@ -111,6 +113,7 @@ extension Hub {
             acknowledge(outcome, in: feed, above: fresh[0].gid)
         }
         refuse(outcome, in: feed)
+        if calls > 0 { answerCalls(outcome, in: feed) }
         if tailBytes > limits.tailBytesTotalMax {
             tailBytes -= feed.tailBytes
             feed.dropTail()
@@ -124,6 +127,11 @@ extension Hub {
         var frames: [(number: ChannelNumber, frame: SharedFrame)] = []
         var receivers: Int = 0
         for channel: Channel in feed.subscribers where channel.isLive && !channel.session.isClosing {
+            if channel.session.exchange != nil {
+                answer(channel.session, RESTAnswer.changes(entries.lazy.map(\.element)))
+                receivers += 1
+                continue
+            }
             let frame: SharedFrame
             if let made = frames.first(where: { $0.number == channel.number }) {
                 frame = made.frame
@@ -143,7 +151,9 @@ extension Hub {
     private func acknowledge(_ outcome: BucketOutcome, in feed: BucketFeed, above first: GlobalID) {
         var own: [(channel: Channel, elements: [[UInt8]])] = []
         for case .applied(let applied) in outcome.events where applied.gid >= first {
-            guard let channel: Channel = self.channel(applied.origin, in: feed) else { continue }
+            guard let channel: Channel = self.channel(applied.origin, in: feed), channel.session.exchange == nil else {
+                continue
+            }
             switch channel.stream {
             case .idle: break
             case .suspended(.idle):
@@ -167,7 +177,9 @@ extension Hub {
     private func refuse(_ outcome: BucketOutcome, in feed: BucketFeed) {
         var ready: [(channel: Channel, elements: [[UInt8]])] = []
         for case .refused(let refused) in outcome.events {
-            guard let channel: Channel = self.channel(refused.origin, in: feed) else { continue }
+            guard let channel: Channel = self.channel(refused.origin, in: feed), channel.session.exchange == nil else {
+                continue
+            }
             let element: [UInt8] = Reply.refusal(
                 client: refused.clientID.text, key: refused.key, code: refused.code, changeIDs: refused.changeIDs)
             if channel.isBehind && channel.hold(element) || !channel.isReady { continue }
@@ -182,7 +194,7 @@ extension Hub {
         }
     }
 
-    private func channel(_ origin: ChangeOrigin, in feed: BucketFeed) -> Channel? {
+    func channel(_ origin: ChangeOrigin, in feed: BucketFeed) -> Channel? {
         guard let channel: Channel = session(ConnectionID(packed: origin.connection))?.channel(origin.channel),
             channel.life == origin.life, channel.feed === feed
         else { return nil }

@@ -93,7 +93,8 @@ extension Hub {
         }
         tenant.channels += 1
         channel.tenant = tenant
-        let bucket: BucketID = .init(app: app, user: admission.user, name: channel.bucketName)
+        guard !isAnswered(channel, by: admission), let name: BucketName = channel.bucketName else { return }
+        let bucket: BucketID = .init(app: app, user: admission.user, name: name)
         let feed: BucketFeed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
         guard feed.subscribers.count + feed.waiters.count < limits.subscribersPerBucketMax else {
             metrics.limitHits.add(1, .subscribers)
@@ -118,7 +119,7 @@ extension Hub {
             tailBytes -= feed.tailBytes
             feed.waiters = []
             for channel: Channel in waiters {
-                refuse(channel, InitRefusal(.serverError, "Bucket limit reached"), now: now)
+                refuse(channel, InitRefusal(.serverError, "Bucket limit reached", isBucketLimit: true), now: now)
             }
             return
         }
@@ -151,6 +152,7 @@ extension Hub {
         feed.add(channel)
         metrics.channels.add()
         metrics.authorizations.add(1, .authorized)
+        if let exchange: RESTExchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
         send(Reply.authorized(channel.number, user), to: channel.session)
         runQueued(channel, now: now)
     }
@@ -178,6 +180,7 @@ extension Hub {
     }
 
     func tell(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
+        guard session.exchange == nil else { return answer(session, RESTAnswer.of(refusal)) }
         if expectsExpired { send(Reply.authExpired(number), to: session) }
         send(Reply.authFailed(number, refusal.code, refusal.message), to: session)
     }
@@ -224,9 +227,12 @@ extension Hub {
 struct InitRefusal: Error {
     let code: ErrorCode
     let message: String
+    /// Of no use to try again: the user has too many buckets.
+    let isBucketLimit: Bool
 
-    init(_ code: ErrorCode, _ message: String) {
+    init(_ code: ErrorCode, _ message: String, isBucketLimit: Bool = false) {
         self.code = code
         self.message = message
+        self.isBucketLimit = isBucketLimit
     }
 }

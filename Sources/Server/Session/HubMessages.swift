@@ -38,6 +38,8 @@ public enum HubAction: Sendable {
     indirect case admit(AdmissionRequest)
     /// Tell the asker.
     indirect case tell(AskID, RemoteReply)
+    /// Answer the connection's request. `lane`: its user's, 0 for a stranger.
+    indirect case respond(ConnectionID, HTTPResponse, lane: UInt32)
 }
 
 /// The channel a read was made for. `life` tells a channel from one that took its number later.
@@ -63,6 +65,10 @@ public enum ReadQuestion: Sendable {
     case index(IndexQuery, tag: UInt32)
     /// One version of one object, as a whole message.
     case entity(key: String, version: Version, bucket: BucketRow, upTo: GlobalID)
+    /// An object as it was at a version, or at the newest that is published.
+    case object(EntityKey, Version?, bucket: BucketRow, upTo: GlobalID)
+    /// The names of a user's buckets.
+    case buckets(AppID, UserID)
     /// Changes above `after` and up to `upTo`, oldest first, as a whole message.
     case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID)
 }
@@ -71,8 +77,8 @@ extension ReadQuestion {
     /// Whether the answer goes to the client and may be of the size of an object or more.
     var hasLargeAnswer: Bool {
         switch self {
-        case .grant, .open: false
-        case .index, .entity, .changes: true
+        case .grant, .open, .buckets: false
+        case .index, .entity, .object, .changes: true
         }
     }
 }
@@ -89,6 +95,9 @@ public enum ReadAnswer: Sendable {
     case indexForgotten
     /// `KEY.VERSION`, and the object or `?`.
     case entity(SharedFrame)
+    /// nil: there is no such object, or not at that version.
+    case object(Version, [UInt8]?)
+    case buckets([BucketName])
     /// All changes up to `through`; more follow while that is below what was asked for. `removals`: keys of the newest
     /// removals among them, at most `RemovalHints.countMax`.
     case changes(SharedFrame, count: Int, through: GlobalID, removals: [EntityKey])

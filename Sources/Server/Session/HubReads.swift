@@ -50,14 +50,7 @@ extension Hub {
     /// Starts or continues an index walk.
     func index(_ request: IndexRequest, on channel: Channel, now: HubInstant) {
         guard let feed: BucketFeed = channel.feed else { return }
-        var query: IndexQuery = .init(
-            bucket: feed.row ?? 0, current: feed.published, limit: request.pageLimit, withData: request.wantsData)
-        if let mark: String = request.mark, let position: IndexMark = IndexMark(mark, codec: codec, tag: feed.tag),
-            position.current <= feed.published, position.before <= position.current
-        {
-            query.current = position.current
-            query.before = position.before
-        }
+        let query: IndexQuery = indexQuery(request, of: feed)
         walk(channel, at: query.current, isFirst: query.before == nil, now: now)
         guard feed.row != nil else {
             let page: SharedFrame = IndexMessage.empty(
@@ -66,6 +59,19 @@ extension Hub {
             return walked(channel, isLast: true, now: now)
         }
         read(.index(query, tag: feed.tag), for: channel)
+    }
+
+    /// What a page is asked for by. A mark that is none of this bucket begins anew.
+    func indexQuery(_ request: IndexRequest, of feed: BucketFeed) -> IndexQuery {
+        var query: IndexQuery = .init(
+            bucket: feed.row ?? 0, current: feed.published, limit: request.pageLimit, withData: request.wantsData)
+        if let mark: String = request.mark, let position: IndexMark = IndexMark(mark, codec: codec, tag: feed.tag),
+            position.current <= feed.published, position.before <= position.current
+        {
+            query.current = position.current
+            query.before = position.before
+        }
+        return query
     }
 
     /// Answers one version of an object.
@@ -116,9 +122,12 @@ extension Hub {
     }
 
     private func deliver(_ entries: ArraySlice<BucketFeed.Entry>, to channel: Channel, now: HubInstant) {
+        metrics.deliveries.add(entries.count)
+        guard channel.session.exchange == nil else {
+            return answer(channel.session, RESTAnswer.changes(entries.lazy.map(\.element)))
+        }
         let bytes: Int = entries.reduce(0) { $0 + $1.element.count + 1 }
         send(Reply.changes(channel.number, entries.lazy.map(\.element), bytes: bytes), to: channel.session)
-        metrics.deliveries.add(entries.count)
         guard channel.library == .nodeSimperium else { return }
         for entry: BucketFeed.Entry in entries where entry.isRemoval {
             channel.hints.note(entry.key, at: now.monotonic)
@@ -127,6 +136,7 @@ extension Hub {
 
     private func becomeLive(_ channel: Channel, now: HubInstant) {
         channel.stream = .live
+        if let exchange: RESTExchange = channel.session.exchange { begin(waiting: exchange, on: channel, now: now) }
         sendHeld(channel)
         guard !channel.queuedCatchUps.isEmpty else { return }
         catchUp(channel, from: channel.queuedCatchUps.removeFirst(), mustAnswer: true, now: now)
@@ -219,9 +229,10 @@ extension Hub {
         guard let session: Session = session(request.origin.connection), !session.isClosing,
             let channel: Channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
         else { return }
+        if let exchange: RESTExchange = session.exchange, answered(exchange, request, answer, on: channel) { return }
         switch answer {
         case .grant(let grant): granted(grant, of: request.question, to: channel, now: now)
-        case .opened: break
+        case .opened, .object, .buckets: break
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)
@@ -237,7 +248,10 @@ extension Hub {
     private func settle(_ request: ReadRequest) {
         readsOutstanding -= 1
         metrics.readsQueued.set(readsOutstanding)
-        if let session: Session = session(request.origin.connection) {
+        // A connection that has had its answer may have another request by now.
+        if let session: Session = session(request.origin.connection),
+            session.exchange == nil || session.exchange?.life == request.origin.life
+        {
             session.readsOutstanding -= 1
             if let tenant: Tenant = session.tenant {
                 tenant.reads -= 1
@@ -265,8 +279,11 @@ extension Hub {
         guard case .catchingUp(_, let upTo, let mustAnswer) = channel.stream, let feed: BucketFeed = channel.feed else {
             return
         }
-        if count > 0 || mustAnswer { send(frame, to: channel.session) }
         metrics.deliveries.add(count)
+        if count > 0, channel.session.exchange != nil {
+            return answer(channel.session, RESTAnswer.json(Array(frame.argument)))
+        }
+        if count > 0 || mustAnswer { send(frame, to: channel.session) }
         if channel.library == .nodeSimperium {
             for key: EntityKey in removals { channel.hints.note(key, at: now.monotonic) }
         }

@@ -49,7 +49,36 @@ public final class ReadExecutor {
             return .entity(Reply.entity(channel, key: key, version: version, body: body))
         case .changes(let bucket, let tag, let after, let upTo):
             return try changes(bucket, tag: tag, after: after, upTo: upTo, channel: channel)
+        case .object(let key, let version, let bucket, let upTo):
+            return try object(key, version, in: bucket, upTo: upTo)
+        case .buckets(let app, let user):
+            return .buckets(try reader.buckets(of: app, user: user).map(\.id.name).sorted())
         }
+    }
+
+    private func object(
+        _ key: EntityKey, _ wanted: Version?, in bucket: BucketRow, upTo: GlobalID
+    ) throws(StoreError) -> ReadAnswer {
+        var version: Version? = wanted
+        if version == nil { version = try newest(key, in: bucket, upTo: upTo) }
+        guard let version: Version else { return .object(0, nil) }
+        return .object(version, try reader.body(of: key, version: version, in: bucket, upTo: upTo))
+    }
+
+    /// Version of the newest published state of an object; nil when it was removed or never made.
+    private func newest(
+        _ key: EntityKey, in bucket: BucketRow, upTo: GlobalID
+    ) throws(StoreError) -> Version? {
+        guard let head: EntityRecord = try reader.entity(key, in: bucket) else { return nil }
+        if head.gid <= upTo { return head.isDeleted ? nil : head.version }
+        // Some changes are on disk and about to be published: those of one turn or two.
+        var gid: GlobalID = head.gid
+        while gid > upTo {
+            guard let row: ChangeRecord = try reader.change(gid) else { return nil }
+            gid = row.previousOfEntity
+        }
+        guard gid > 0, let row: ChangeRecord = try reader.change(gid) else { return nil }
+        return row.kind == .remove ? nil : row.endVersion
     }
 
     private func index(_ query: IndexQuery, tag: UInt32, channel: ChannelNumber) throws(StoreError) -> ReadAnswer {
@@ -58,7 +87,7 @@ public final class ReadExecutor {
         let known: PageBodies? = pages.bodies(for: query)
         let found: IndexSlice? =
             if let known: PageBodies { try reader.indexPage(query, known: known) } else { try reader.indexPage(query) }
-        guard let slice: IndexSlice = found else { return .indexForgotten }
+        guard let slice: IndexSlice = found?.since(query.since) else { return .indexForgotten }
         let mark: [UInt8]? = slice.next.map {
             IndexMark(current: query.current, before: $0).text(codec, tag: tag)
         }

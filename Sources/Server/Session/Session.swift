@@ -35,6 +35,8 @@ final class Session {
     var pauses: Pauses = []
     /// When `Pauses.rate` ends, nanoseconds.
     var slowUntil: Int64 = 0
+    /// The request of the data API that it stands for; nil for a WebSocket.
+    var exchange: RESTExchange?
     /// A close was asked for: nothing more is taken from it or sent to it.
     var isClosing: Bool = false
 

@@ -54,6 +54,8 @@ public struct IndexQuery: Hashable, Sendable {
     public var current: GlobalID
     /// Objects whose newest change is below this one; nil for the first page.
     public var before: GlobalID?
+    /// Only objects whose newest change is above this one. The store does not look at it: see `IndexSlice.since`.
+    public var since: GlobalID?
     /// Objects on the page at most.
     public var limit: Int
     /// Whether bodies are wanted.
@@ -103,5 +105,11 @@ public struct IndexSlice: Hashable, Sendable {
         self.entries = entries
         self.next = next
         self.total = total
+    }
+
+    /// The part of the page above a position; the walk ends there.
+    public func since(_ gid: GlobalID?) -> IndexSlice {
+        guard let gid: GlobalID, let end: Int = entries.firstIndex(where: { $0.gid <= gid }) else { return self }
+        return IndexSlice(entries: Array(entries[..<end]), next: nil, total: 0)
     }
 }

@@ -35,7 +35,11 @@ struct ChangeEngine: Sendable {
             else { return outcome }
             return .failure(ChangeRejection(.emptyChange, "a ghost record in d, and v: \(reason)"))
         case .modify(_, .object(let whole)?):
-            return try replacement(change, whole: whole, state: state, history: history)
+            return try replacement(change, whole: whole, state: state, history: history) { whole, _ in whole }
+        case .modify(_, .members(let members)?):
+            return try replacement(change, whole: members, state: state, history: history) { members, base in
+                base.setting(members)
+            }
         case .modify(let diff, nil):
             return try modification(change, diff: diff, state: state, history: history)
         }
@@ -111,9 +115,10 @@ struct ChangeEngine: Sendable {
     // MARK: Whole object
 
     /// `d`: the difference is computed here, from the version its author saw if that is known, else from the newest.
+    /// - Parameter target: what the author wants, from what was sent and what it was made on.
     private func replacement<Failure: Error>(
         _ change: CheckedChange, whole sent: JSONFragment, state: ObjectState?,
-        history: (Version) throws(Failure) -> LaterChanges?
+        history: (Version) throws(Failure) -> LaterChanges?, target: (JSONObject, JSONObject) -> JSONObject
     ) throws(Failure) -> Outcome {
         let whole: JSONObject
         do {
@@ -122,14 +127,22 @@ struct ChangeEngine: Sendable {
             return .failure(error)
         }
         guard let state: ObjectState, !state.isDeleted else {
+            if change.needsSource, let source: Version = change.source {
+                return .failure(ChangeRejection(.notFound, "version \(source) of an object that is not there"))
+            }
             return create(JSONDiff.diff(from: JSONObject(), to: whole), after: state)
         }
-        if let source: Version = change.source, source < state.version,
-            let later: LaterChanges = try history(source)
-        {
-            return rebase(JSONDiff.diff(from: later.base, to: whole), over: later, change.rule, onto: state)
+        if let source: Version = change.source, source != state.version {
+            if source < state.version, let later: LaterChanges = try history(source) {
+                let edit: ObjectDiff = JSONDiff.diff(from: later.base, to: target(whole, later.base))
+                return rebase(edit, over: later, change.rule, onto: state)
+            }
+            guard !change.needsSource else {
+                return .failure(
+                    ChangeRejection(.badVersion, "version \(source) is not kept, the newest is \(state.version)"))
+            }
         }
-        return apply(JSONDiff.diff(from: state.value, to: whole), to: state)
+        return apply(JSONDiff.diff(from: state.value, to: target(whole, state.value)), to: state)
     }
 
     /// Reads an object of at most `sizeMax` bytes as compact JSON. What is longer even if every byte of it is an escape is

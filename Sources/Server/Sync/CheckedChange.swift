@@ -16,6 +16,8 @@ struct CheckedChange: Sendable {
     enum WholeObject: Sendable {
         /// An object, not read yet.
         case object(JSONFragment)
+        /// Members to set in the object, not read yet; the others stay.
+        case members(JSONFragment)
         /// The ghost record that `node-simperium` sends in its place (wire contract, 1.11). Storing it would destroy
         /// the object.
         case ghostRecord
@@ -28,6 +30,8 @@ struct CheckedChange: Sendable {
     let source: Version?
     let library: AuthorLibrary
     let echoesRemoval: Bool
+    /// A source version that is not kept is an error, even if the whole object was sent.
+    let needsSource: Bool
 
     /// The rule by which the author's own library would rebase.
     var rule: TransformRule { library == .thicket ? .exact(tie: .after) : .reference }
@@ -54,6 +58,7 @@ extension CheckedChange {
         source = request.sv == 0 ? nil : request.sv
         library = submitted.library
         echoesRemoval = submitted.echoesRemoval
+        needsSource = submitted.terms?.needsSource ?? false
         intent = try Self.intent(of: request, submitted: submitted)
         guard submitted.canWrite else { throw ChangeRejection(.unauthorized, "the token is read-only") }
     }
@@ -66,7 +71,7 @@ extension CheckedChange {
             guard request.diff != nil || request.object != nil else {
                 throw ChangeRejection(.invalidRequest, "M without v and d")
             }
-            return .modify(diff: request.diff, whole: try whole(of: request, library: submitted.library))
+            return .modify(diff: request.diff, whole: try whole(of: request, submitted: submitted))
         case .remove:
             return .remove
         case .empty:
@@ -82,11 +87,12 @@ extension CheckedChange {
     }
 
     private static func whole(
-        of request: ChangeRequest, library: AuthorLibrary
+        of request: ChangeRequest, submitted: SubmittedChange
     ) throws(ChangeRejection) -> WholeObject? {
         guard let sent: JSONFragment = request.object else { return nil }
         guard sent.isObject else { throw ChangeRejection(.invalidRequest, "d is not an object") }
-        return library == .nodeSimperium && isGhostRecord(sent) ? .ghostRecord : .object(sent)
+        if submitted.terms?.mergesObject == true { return .members(sent) }
+        return submitted.library == .nodeSimperium && isGhostRecord(sent) ? .ghostRecord : .object(sent)
     }
 
     private static func isGhostRecord(_ sent: JSONFragment) -> Bool {

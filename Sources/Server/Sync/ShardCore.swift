@@ -141,6 +141,7 @@ public final class ShardCore {
         }
         if case .empty = change.intent { return try enqueueEmpty(change, submitted, bucket) }
         let entity: ActiveEntity? = try activeEntity(change.key, in: bucket)
+        try submitted.terms?.condition?.check(entity?.state)
         let outcome = try engine.decide(change, state: entity?.state) { version throws(ChangeRejection) in
             guard let entity: ActiveEntity else { return nil }
             return try laterChanges(of: entity, after: version)
@@ -221,7 +222,8 @@ public final class ShardCore {
         if body != nil { group.keyframeCount += 1 }
         let event: ChangeOutcome = .applied(
             AppliedOutcome(
-                gid: gid, origin: author.origin, key: entity.key, isRemoval: decision.isRemoval, element: element))
+                gid: gid, origin: author.origin, key: entity.key, version: decision.state.version,
+                isRemoval: decision.isRemoval, element: element))
         group.add(row: row, entity: entity, event: event)
     }
 

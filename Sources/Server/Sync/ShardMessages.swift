@@ -64,10 +64,13 @@ public final class SubmittedChange: Sendable {
     public let now: Int64
     /// What the hub counts it with; comes back in `CommitOutcome.settled`.
     public let ticket: ChangeTicket
+    /// What only HTTP can ask; nil for changes of sockets.
+    public let terms: ChangeTerms?
 
     public init(
         origin: ChangeOrigin, bucket: BucketID, clientID: ClientID, library: AuthorLibrary, canWrite: Bool,
-        echoesRemoval: Bool = false, request: ChangeRequest, now: Int64, ticket: ChangeTicket = ChangeTicket()
+        echoesRemoval: Bool = false, request: ChangeRequest, now: Int64, ticket: ChangeTicket = ChangeTicket(),
+        terms: ChangeTerms? = nil
     ) {
         self.origin = origin
         self.bucket = bucket
@@ -78,6 +81,7 @@ public final class SubmittedChange: Sendable {
         self.request = request
         self.now = now
         self.ticket = ticket
+        self.terms = terms
     }
 }
 
@@ -97,6 +101,8 @@ public struct AppliedOutcome: Sendable {
     public var origin: ChangeOrigin
     /// The object that changed.
     public var key: EntityKey
+    /// The object's version after the change.
+    public var version: Version
     /// True for `-`: the hub remembers which removals a channel was sent (see `SubmittedChange.echoesRemoval`).
     public var isRemoval: Bool
     /// The element of a `c:[…]` message, with its `cv`, encoded once for all receivers. One line of JSON.

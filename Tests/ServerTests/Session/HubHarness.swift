@@ -26,6 +26,7 @@ final class HubHarness {
     private(set) var paused: Set<ConnectionID> = []
     private(set) var told: [RemoteReply] = []
     private(set) var admissions: [AdmissionRequest] = []
+    var responses: [ConnectionID: [HTTPResponse]] = [:]
     var now: HubInstant = .init(monotonic: 1_000_000_000, unix: 1_700_000_000_000)
     private var serial: UInt32 = 0
 
@@ -162,7 +163,7 @@ final class HubHarness {
         return told
     }
 
-    private func settle() {
+    func settle() {
         while true {
             let actions: [HubAction] = hub.takeActions()
             for action: HubAction in actions { perform(action) }
@@ -186,6 +187,7 @@ final class HubHarness {
         case .read(let request), .readWhenDrained(let request): reads.append(request)
         case .tell(_, let reply): told.append(reply)
         case .admit(let request): admissions.append(request)
+        case .respond(let id, let response, _): responses[id, default: []].append(response)
         }
     }
 

@@ -6,7 +6,7 @@ import ThicketProtocol
 public final class TestClient {
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
-        init(_ description: String) { self.description = description }
+        public init(_ description: String) { self.description = description }
     }
 
     /// Seconds that any single wait may take before the test fails.
@@ -124,7 +124,7 @@ public final class TestClient {
 
     private func connect(_ port: Int) throws { try Self.connect(descriptor, port) }
 
-    private static func connect(_ descriptor: Int32, _ port: Int) throws {
+    static func connect(_ descriptor: Int32, _ port: Int) throws {
         var patience: timeval = .init(tv_sec: Self.patience, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))

@@ -1,0 +1,78 @@
+import ThicketProtocol
+
+/// Which web pages may use the data API from a browser (the Fetch standard's CORS protocol): none, unless an operator
+/// names their origins. Tokens travel in a header that pages set themselves, so no credentials are ever allowed.
+struct CORSPolicy: Sendable, Equatable {
+    /// How long a browser may remember a preflight, seconds.
+    static let preflightSeconds: Int = 600
+
+    private let origins: [String]
+    private let admitsAll: Bool
+
+    /// - Parameter list: `none`, `*`, or origins with commas between.
+    init(_ list: String) {
+        origins = Self.parts(list)
+        admitsAll = origins.contains { $0.utf8.elementsEqual("*".utf8) }
+    }
+
+    /// The fields that let a page read the answer; none when its origin is not listed.
+    func fields(for request: HTTPRequest) -> [HTTPField] {
+        guard !origins.isEmpty else { return [] }
+        var fields: [HTTPField] = admitsAll ? [] : [.init("vary", "origin")]
+        guard let origin: String = request.fields["origin"], request.fields.count(of: "origin") == 1,
+            admitsAll || origins.contains(where: { $0.utf8.elementsEqual(origin.utf8) })
+        else { return fields }
+        fields.append(.init("access-control-allow-origin", admitsAll ? "*" : origin))
+        fields.append(.init("access-control-expose-headers", "X-Simperium-Version, ETag, Retry-After"))
+        return fields
+    }
+
+    /// The answer to `OPTIONS`: what the path takes, and for pages that are let in, that they may.
+    func preflight(_ request: HTTPRequest, allowed: String) -> HTTPResponse {
+        var response: HTTPResponse = .init(status: 204, fields: [.init("allow", allowed)])
+        let own: [HTTPField] = fields(for: request)
+        for field: HTTPField in own { response.fields.append(field.name, field.value) }
+        guard own.contains(where: { $0.name == "access-control-allow-origin" }),
+            request.fields["access-control-request-method"] != nil
+        else { return response }
+        response.fields.append("access-control-allow-methods", allowed)
+        response.fields.append(
+            "access-control-allow-headers", "X-Simperium-Token, X-Simperium-User, Content-Type, If-Match, If-None-Match"
+        )
+        response.fields.append("access-control-max-age", String(Self.preflightSeconds))
+        return response
+    }
+
+    private static func parts(_ list: String) -> [String] {
+        list.split(separator: ",").map { String($0.drop { $0 == " " }) }.filter {
+            !$0.isEmpty && !$0.utf8.elementsEqual("none".utf8)
+        }
+    }
+
+    /// Why the list cannot be used; nil when it can.
+    static func problem(_ list: String) -> String? {
+        let parts: [String] = parts(list)
+        guard !parts.isEmpty || list.utf8.elementsEqual("none".utf8) else { return "names no origin; 'none' is none" }
+        for part: String in parts where !part.utf8.elementsEqual("*".utf8) {
+            guard let scheme: String = ["https://", "http://"].first(where: { part.hasPrefix($0) }),
+                part.utf8.count > scheme.utf8.count,
+                part.utf8.dropFirst(scheme.utf8.count).allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x2C }
+                )
+            else { return "'\(SettingValue.shown(part))' is not an origin, such as https://app.example.com" }
+        }
+        return nil
+    }
+}
+
+extension Setting {
+    /// A list of web origins.
+    static func origins(_ name: String, _ path: Path<String>, _ summary: String) -> Setting {
+        Setting(name: name, kind: .origins, summary: summary, isSecret: false) {
+            (config: ServerConfig) in
+            config[keyPath: path]
+        } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
+            if let problem: String = CORSPolicy.problem(text) { throw ValueError(problem) }
+            config[keyPath: path] = text
+        }
+    }
+}

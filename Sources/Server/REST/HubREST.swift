@@ -1,0 +1,192 @@
+import ThicketProtocol
+
+// Requests of the data API: each is a session with one channel, so that tokens, buckets, limits, the shard and the
+// readers treat it as they treat a socket's; what would be sent becomes its one answer.
+extension Hub {
+    /// A request came on a connection, which sends no other until this one has been answered by a `respond` action.
+    public func call(_ id: ConnectionID, _ call: RESTCall, now: HubInstant) {
+        defer { emptyLeaving() }
+        expireDue(now)
+        nextLife += 1
+        let session: Session = .init(id: id, app: call.app, limits: limits)
+        session.exchange = RESTExchange(call, life: nextLife)
+        seat(session)
+        var request: InitRequest = .init()
+        request.deviceID = call.deviceID
+        let channel: Channel = .init(
+            session: session, number: Self.callChannel, life: nextLife, clientID: call.clientID,
+            bucketName: call.bucket, request: request)
+        session.channels.append(channel)
+        read(.grant(token: call.token), for: channel)
+    }
+
+    /// The number of the channel of a request; pages are shared with the sockets that use it.
+    private static let callChannel: ChannelNumber = 0
+
+    // MARK: Answering
+
+    /// Ends a request with its answer. What comes for it afterwards is dropped.
+    func answer(_ session: Session, _ response: HTTPResponse) {
+        guard !session.isClosing, let exchange: RESTExchange = session.exchange else { return }
+        session.isClosing = true
+        leaving.append(session)
+        var response: HTTPResponse = response
+        for field: HTTPField in exchange.call.answerFields { response.fields.append(field.name, field.value) }
+        metrics.restAnswers.add(1, .init(status: response.status))
+        actions.append(.respond(session.id, response, lane: session.tenant?.number ?? 0))
+    }
+
+    // MARK: The way of a request
+
+    /// The token is good.
+    /// - Returns: whether the channel stands for a request that needs no bucket.
+    func isAnswered(_ channel: Channel, by admission: Admission) -> Bool {
+        guard let exchange: RESTExchange = channel.session.exchange else { return false }
+        switch exchange.call.operation {
+        case .user: answer(channel.session, RESTAnswer.user(admission.user))
+        case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
+        case .object, .index, .write, .submit, .changes: return false
+        }
+        return true
+    }
+
+    /// The bucket is at hand.
+    func run(_ exchange: RESTExchange, on channel: Channel, now: HubInstant) {
+        guard let feed: BucketFeed = channel.feed else { return }
+        if let tenant: Tenant = channel.tenant, isCrowded(tenant) {
+            metrics.limitHits.add(1, tenant.reads >= limits.readsPerUserMax ? .userReads : .userChanges)
+            return answer(channel.session, RESTAnswer.busy("The user has too much under way."))
+        }
+        switch exchange.call.operation {
+        case .object(let key, let version, _):
+            guard let row: BucketRow = feed.row else { return answer(channel.session, RESTAnswer.objectNotFound) }
+            read(.object(key, version, bucket: row, upTo: feed.published), for: channel)
+        case .index(let request): index(request, of: feed, for: channel)
+        case .write(let change, _, _): submit(change, on: channel, bytes: exchange.call.bytes, now: now)
+        case .submit(let changes):
+            guard !changes.isEmpty else { return answer(channel.session, RESTAnswer.changes([])) }
+            submit(changes, on: channel, bytes: exchange.call.bytes, now: now)
+        case .changes(let text): wait(on: channel, since: text, now: now)
+        case .buckets, .user: break
+        }
+    }
+
+    private func index(_ request: IndexRequest, of feed: BucketFeed, for channel: Channel) {
+        var query: IndexQuery = indexQuery(request, of: feed)
+        if let since: String = request.since {
+            guard let gid: GlobalID = codec.decode(since, tag: feed.tag), gid <= feed.published else {
+                return answer(channel.session, RESTAnswer.unknownPosition)
+            }
+            query.since = gid
+        }
+        guard feed.row != nil else {
+            return answer(
+                channel.session, RESTAnswer.emptyIndex(current: codec.encode(query.current, tag: feed.tag)))
+        }
+        read(.index(query, tag: feed.tag), for: channel)
+    }
+
+    // MARK: What readers found
+
+    /// - Returns: false when the answer is one that sockets get in the same way.
+    func answered(
+        _ exchange: RESTExchange, _ request: ReadRequest, _ found: ReadAnswer, on channel: Channel
+    ) -> Bool {
+        let session: Session = channel.session
+        switch found {
+        case .grant, .opened, .changes: return false
+        case .object(let version, let body): answer(session, object(exchange, version, body))
+        case .buckets(let names): answer(session, RESTAnswer.buckets(names))
+        case .index(let frame, _): answer(session, RESTAnswer.json(Array(frame.argument)))
+        case .indexForgotten: restart(request, on: channel)
+        case .entity, .changesForgotten: answer(session, RESTAnswer.unknownPosition)
+        case .failed: answer(session, RESTAnswer.busy("The store cannot be read."))
+        }
+        return true
+    }
+
+    private func object(_ exchange: RESTExchange, _ version: Version, _ body: [UInt8]?) -> HTTPResponse {
+        switch exchange.call.operation {
+        case .object(_, _, let known):
+            guard let body: [UInt8] else { return RESTAnswer.objectNotFound }
+            return known == version
+                ? RESTAnswer.notModified(version: version) : RESTAnswer.object(body, version: version)
+        default:
+            // It was made just now, and is gone again, or the store would not give it: it is stored all the same.
+            return body.map { RESTAnswer.object($0, version: version) } ?? RESTAnswer.written(version: version)
+        }
+    }
+
+    /// The log no longer reaches back to the walk's `current`: the first page of a new walk is the answer.
+    private func restart(_ request: ReadRequest, on channel: Channel) {
+        guard case .index(var query, let tag) = request.question, let feed: BucketFeed = channel.feed,
+            query.before != nil || query.current < feed.published
+        else { return answer(channel.session, RESTAnswer.busy("The index cannot be read.")) }
+        query.before = nil
+        query.current = feed.published
+        read(.index(query, tag: tag), for: channel)
+    }
+
+    // MARK: What became of changes
+
+    /// Tells requests what became of their changes, in the order in which those were decided.
+    func answerCalls(_ outcome: BucketOutcome, in feed: BucketFeed) {
+        for event: ChangeOutcome in outcome.events {
+            switch event {
+            case .applied(let outcome):
+                guard let channel: Channel = self.channel(outcome.origin, in: feed),
+                    let exchange: RESTExchange = channel.session.exchange
+                else { continue }
+                applied(outcome, exchange, on: channel)
+            case .refused(let outcome):
+                guard let channel: Channel = self.channel(outcome.origin, in: feed),
+                    let exchange: RESTExchange = channel.session.exchange
+                else { continue }
+                let element: [UInt8] = Reply.refusal(
+                    client: outcome.clientID.text, key: outcome.key, code: outcome.code, changeIDs: outcome.changeIDs)
+                refused(outcome.code, element, exchange, on: channel)
+            }
+        }
+    }
+
+    /// The request's change is on disk.
+    private func applied(_ applied: AppliedOutcome, _ exchange: RESTExchange, on channel: Channel) {
+        switch exchange.call.operation {
+        case .write(_, _, let wantsObject):
+            guard wantsObject, let row: BucketRow = channel.feed?.row else {
+                return answer(channel.session, RESTAnswer.written(version: applied.version))
+            }
+            read(.object(applied.key, applied.version, bucket: row, upTo: applied.gid), for: channel)
+        case .submit: gather(applied.element, exchange, on: channel)
+        default: break
+        }
+    }
+
+    /// The request's change was refused.
+    /// - Parameter element: as sockets are told.
+    func refused(_ code: ErrorCode, _ element: [UInt8], _ exchange: RESTExchange, on channel: Channel) {
+        switch exchange.call.operation {
+        case .write(let change, let terms, _):
+            let removes: Bool = change.operation == .remove
+            answer(channel.session, RESTAnswer.of(code, removes: removes, isConditional: terms.condition != nil))
+        case .submit: gather(element, exchange, on: channel)
+        default: break
+        }
+    }
+
+    private func gather(_ element: [UInt8], _ exchange: RESTExchange, on channel: Channel) {
+        guard case .submit(let changes) = exchange.call.operation else { return }
+        exchange.results.append(element)
+        guard exchange.results.count == changes.count else { return }
+        answer(channel.session, RESTAnswer.changes(exchange.results))
+    }
+}
+
+extension SharedFrame {
+    /// The argument of the message on a channel of one digit, with a command of one letter: what follows `0:i:`.
+    var argument: ArraySlice<UInt8> {
+        // RFC 6455, 5.2: the length in the second byte, or in the two or eight bytes behind it.
+        let head: Int = bytes.count < 2 || bytes[1] < 126 ? 2 : bytes[1] == 126 ? 4 : 10
+        return bytes.dropFirst(head + 4)
+    }
+}

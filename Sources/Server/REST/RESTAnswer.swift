@@ -1,0 +1,154 @@
+import ThicketProtocol
+
+/// The answers of the data API. What went wrong is told as JSON: a `code` for programs, a `message`, and a `hint` what to
+/// do about it; what went right in the plain shapes that Simperium's clients read (wire contract, 8.2).
+enum RESTAnswer {
+    static let versionField: String = "x-simperium-version"
+
+    // MARK: Right
+
+    static func object(_ body: [UInt8], version: Version) -> HTTPResponse {
+        var response: HTTPResponse = .json(200, body)
+        response.fields.append(versionField, String(version))
+        response.fields.append("etag", "\"\(version)\"")
+        response.fields.append("cache-control", "private, no-cache")
+        return response
+    }
+
+    /// The client has this version already.
+    static func notModified(version: Version) -> HTTPResponse {
+        HTTPResponse(
+            status: 304,
+            fields: [
+                .init(versionField, String(version)), .init("etag", "\"\(version)\""),
+                .init("cache-control", "private, no-cache"),
+            ])
+    }
+
+    /// A change was made. The body is empty: one client takes nothing else for a success.
+    static func written(version: Version) -> HTTPResponse {
+        HTTPResponse(status: 200, fields: [.init(versionField, String(version)), .init("etag", "\"\(version)\"")])
+    }
+
+    static func json(_ body: [UInt8]) -> HTTPResponse {
+        var response: HTTPResponse = .json(200, body)
+        response.fields.append("cache-control", "private, no-cache")
+        return response
+    }
+
+    /// Changes and refusals that are JSON already.
+    static func changes(_ elements: some Sequence<[UInt8]>) -> HTTPResponse {
+        var body: [UInt8] = [0x5B]
+        for element: [UInt8] in elements {
+            if body.count > 1 { body.append(0x2C) }
+            body.append(contentsOf: element)
+        }
+        body.append(0x5D)
+        return json(body)
+    }
+
+    static func emptyIndex(current: [UInt8]) -> HTTPResponse {
+        json(Array("{\"current\":\"".utf8) + current + Array("\",\"index\":[]}".utf8))
+    }
+
+    static func buckets(_ names: [BucketName]) -> HTTPResponse {
+        let list: [JSONValue] = names.map { .object(JSONObject([(key: "name", value: .string($0.text))])) }
+        return json(JSONValue.object(JSONObject([(key: "buckets", value: .array(list))])).serialized())
+    }
+
+    static func user(_ user: UserID) -> HTTPResponse {
+        json(
+            JSONValue.object(
+                JSONObject([
+                    (key: "userid", value: .string(user.text)), (key: "username", value: .string(user.text)),
+                ])
+            ).serialized())
+    }
+
+    // MARK: Wrong
+
+    static func failure(_ status: Int, _ code: String, _ message: String, _ hint: String) -> HTTPResponse {
+        .json(
+            status,
+            JSONValue.object(
+                JSONObject([
+                    (key: "code", value: .string(code)), (key: "message", value: .string(message)),
+                    (key: "hint", value: .string(hint)),
+                ])
+            ).serialized())
+    }
+
+    static let noSuchPath: HTTPResponse = failure(
+        404, "no_such_path", "There is nothing at this path.",
+        "Paths are /1/APP/BUCKET/index, /1/APP/BUCKET/i/KEY, /1/APP/BUCKET/changes, /1/APP/buckets and /1/APP/user.")
+    static let objectNotFound: HTTPResponse = failure(
+        404, "not_found", "There is no such object, or not at this version.",
+        "It was removed, never made, or the version is no longer kept. The index lists what is there.")
+    static let unknownPosition: HTTPResponse = failure(
+        404, "unknown_cv", "The position is not in this bucket's log, or no longer.",
+        "Read the index again and go on from its 'current'.")
+    static let adminOnly: HTTPResponse = failure(
+        403, "admin_only", "This needs an administrator of the app.", "A user's token does not do.")
+
+    static func methodNotAllowed(_ allowed: String) -> HTTPResponse {
+        var response: HTTPResponse = failure(
+            405, "method_not_allowed", "This path does not take the method.", "It takes \(allowed).")
+        response.fields.append("allow", allowed)
+        return response
+    }
+
+    static func invalid(_ code: String, _ message: String, _ hint: String) -> HTTPResponse {
+        failure(400, code, message, hint)
+    }
+
+    static func unauthorized(_ message: String = "The token is missing, unknown or over.") -> HTTPResponse {
+        failure(401, "unauthorized", message, "Send a good token in the header X-Simperium-Token.")
+    }
+
+    static func busy(_ message: String) -> HTTPResponse {
+        var response: HTTPResponse = failure(
+            503, "unavailable", message, "Send the same request again in a moment, with the same ccid.")
+        response.fields.append("retry-after", "1")
+        return response
+    }
+
+    /// An `init` that was refused, said over HTTP.
+    static func of(_ refusal: InitRefusal) -> HTTPResponse {
+        switch refusal.code {
+        case .unauthorized: unauthorized("\(refusal.message).")
+        case .invalidRequest: invalid("invalid_request", "\(refusal.message).", "Change the request.")
+        case _ where refusal.isBucketLimit:
+            failure(403, "bucket_limit", "The user has as many buckets as there may be.", "Use one of them.")
+        default: busy("\(refusal.message).")
+        }
+    }
+
+    /// A change that was refused.
+    static func of(_ code: ErrorCode, removes: Bool, isConditional: Bool) -> HTTPResponse {
+        switch code {
+        case .invalidRequest:
+            invalid("invalid_change", "The change is not valid.", "Look at the key, the ccid and the version.")
+        case .unauthorized:
+            failure(401, "read_only", "The token does not permit changes.", "Use a token that may write.")
+        case .notFound: objectNotFound
+        case .badVersion where removes || isConditional:
+            failure(
+                412, "version_mismatch", "The object is not at the version that the request names.",
+                "Read the object and decide anew.")
+        case .badVersion: objectNotFound
+        case .duplicateChange:
+            failure(
+                409, "duplicate_ccid", "A change with this ccid was made before.",
+                "It is stored. Make a new ccid for another change.")
+        case .emptyChange where removes: objectNotFound
+        case .emptyChange:
+            failure(412, "nothing_changed", "The object is like that already.", "There is nothing to do.")
+        case .tooLarge: failure(413, "too_large", "The object would be too large.", "Make it smaller.")
+        case .invalidDiff:
+            invalid("invalid_diff", "The difference does not fit the object.", "Send the whole object instead.")
+        case .serverError:
+            failure(500, "server_error", "The change could not be stored.", "Send the same request again later.")
+        case .unavailable: busy("The server cannot take changes now.")
+        }
+    }
+}

@@ -1,0 +1,274 @@
+import ThicketProtocol
+
+/// Reads requests of the data API (wire contract, 8.2): from bytes of HTTP to a checked call, or to the answer that needs
+/// no look at the store. Pure, but for the ccids that it makes for clients that send none.
+struct RESTDoor: Sendable {
+    /// What a request comes to.
+    enum Reading: Sendable {
+        case answer(HTTPResponse)
+        case call(RESTCall)
+    }
+
+    let cors: CORSPolicy
+    /// Bytes of an object as compact JSON.
+    let documentBytesMax: Int
+    /// A ccid that nobody has used.
+    let makeChangeID: @Sendable () -> String
+
+    /// Whether the path is the data API's. What else begins with `/1/` belongs to others.
+    static func owns(_ path: Substring) -> Bool {
+        guard path.utf8.starts(with: "/1/".utf8) else { return false }
+        let parts: [Substring] = parts(of: path)
+        if parts.count == 2 { return named(parts[1], "buckets") || named(parts[1], "user") }
+        return parts.count > 2
+    }
+
+    /// - Parameter request: one whose path `owns` takes.
+    func read(_ request: HTTPRequest) -> Reading {
+        let place: Place
+        switch Self.place(Self.parts(of: request.path)) {
+        case .failure(let refusal): return .answer(withCORS(refusal.response, request))
+        case .success(let found): place = found
+        }
+        if request.method == "OPTIONS" { return .answer(cors.preflight(request, allowed: place.allowed)) }
+        do {
+            var call: RESTCall = try self.call(request, at: place)
+            call.answerFields = cors.fields(for: request)
+            return .call(call)
+        } catch {
+            return .answer(withCORS(error.response, request))
+        }
+    }
+
+    private func withCORS(_ response: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
+        var response: HTTPResponse = response
+        for field: HTTPField in cors.fields(for: request) { response.fields.append(field.name, field.value) }
+        return response
+    }
+
+    // MARK: Paths
+
+    /// Why a request is not let in.
+    private struct Refusal: Error {
+        let response: HTTPResponse
+        init(_ response: HTTPResponse) { self.response = response }
+    }
+
+    private enum Resource {
+        case object(String, version: String?)
+        case index, changes, all, buckets, user
+    }
+
+    private struct Place {
+        let app: String
+        let bucket: String?
+        let resource: Resource
+
+        /// The methods that it takes.
+        var allowed: String {
+            switch resource {
+            case .object: "GET, HEAD, POST, DELETE, OPTIONS"
+            case .changes: "GET, HEAD, POST, OPTIONS"
+            case .index, .all, .buckets, .user: "GET, HEAD, OPTIONS"
+            }
+        }
+    }
+
+    /// Behind `/1/`; a slash at the end counts for nothing.
+    private static func parts(of path: Substring) -> [Substring] {
+        var parts: [Substring] = path.dropFirst(3).split(separator: "/", omittingEmptySubsequences: false)
+        if parts.last?.isEmpty == true { parts.removeLast() }
+        return parts
+    }
+
+    private static func named(_ part: Substring, _ word: StaticString) -> Bool {
+        word.withUTF8Buffer { part.utf8.elementsEqual($0) }
+    }
+
+    private static func place(_ parts: [Substring]) -> Result<Place, Refusal> {
+        let app: String = RESTQuery.decode(parts[0].utf8)
+        if parts.count == 2 {
+            return .success(Place(app: app, bucket: nil, resource: named(parts[1], "user") ? .user : .buckets))
+        }
+        let resource: Resource
+        switch parts.count {
+        case 3 where named(parts[2], "index"): resource = .index
+        case 3 where named(parts[2], "changes"): resource = .changes
+        case 3 where named(parts[2], "all"): resource = .all
+        case 4 where named(parts[2], "i"): resource = .object(RESTQuery.decode(parts[3].utf8), version: nil)
+        case 6 where named(parts[2], "i") && named(parts[4], "v"):
+            resource = .object(RESTQuery.decode(parts[3].utf8), version: String(parts[5]))
+        default: return .failure(Refusal(RESTAnswer.noSuchPath))
+        }
+        return .success(Place(app: app, bucket: RESTQuery.decode(parts[1].utf8), resource: resource))
+    }
+
+    // MARK: Calls
+
+    private func call(_ request: HTTPRequest, at place: Place) throws(Refusal) -> RESTCall {
+        let method: String = request.method == "HEAD" ? "GET" : request.method
+        guard place.allowed.split(separator: ", ").contains(where: { $0.utf8.elementsEqual(method.utf8) }) else {
+            throw Refusal(RESTAnswer.methodNotAllowed(place.allowed))
+        }
+        let token: String = try Self.token(request.fields)
+        guard let app: AppID = try? AppID(place.app) else { throw Refusal(RESTAnswer.unauthorized()) }
+        let query: RESTQuery = .init(request.query)
+        guard let client: ClientID = try? ClientID(query["clientid"] ?? Self.clientID) else {
+            throw Self.bad("clientid", "It is free text of 1 to 256 bytes.")
+        }
+        let bucket: BucketName? = try place.bucket.map { (name: String) throws(Refusal) in
+            guard let bucket: BucketName = try? BucketName(name) else {
+                throw Refusal(
+                    RESTAnswer.invalid(
+                        "invalid_bucket", "The bucket's name is not valid.",
+                        "It is 1 to 64 letters, digits or any of . _ - %."))
+            }
+            return bucket
+        }
+        return RESTCall(
+            app: app, bucket: bucket, token: token, deviceID: request.fields["x-rezolve-device-id"], clientID: client,
+            operation: try operation(place.resource, method, request, query), bytes: request.body.count)
+    }
+
+    /// `clientid` of changes whose author gave none. No library calls itself so.
+    private static let clientID: String = "http"
+
+    /// The one place that finds what a request shows of who it is from.
+    private static func token(_ fields: HTTPFields) throws(Refusal) -> String {
+        guard fields.count(of: "x-simperium-token") == 1, let token: String = fields["x-simperium-token"],
+            Hub.acceptable(token) != nil
+        else { throw Refusal(RESTAnswer.unauthorized()) }
+        return token
+    }
+
+    private func operation(
+        _ resource: Resource, _ method: String, _ request: HTTPRequest, _ query: RESTQuery
+    ) throws(Refusal) -> RESTCall.Operation {
+        switch resource {
+        case .buckets: return .buckets
+        case .user: return .user
+        case .all: throw Refusal(RESTAnswer.adminOnly)
+        case .index: return .index(try Self.index(query))
+        case .changes: return method == "POST" ? try submission(request) : .changes(since: query["cv"])
+        case .object(let name, let version):
+            guard let key: EntityKey = try? EntityKey(name) else {
+                throw Refusal(
+                    RESTAnswer.invalid(
+                        "invalid_key", "The object's key is not valid.",
+                        "It is 1 to 256 letters, digits or any of . _ - % @."))
+            }
+            let version: Version? = try version.map { (text: String) throws(Refusal) in try Self.version(text) }
+            guard method != "GET" else {
+                return .object(key, version, knownVersion: Self.tag(request.fields["if-none-match"]))
+            }
+            return try write(key, version, removes: method == "DELETE", request, query)
+        }
+    }
+
+    private static func index(_ query: RESTQuery) throws(Refusal) -> IndexRequest {
+        var limit: Int?
+        if let text: String = query["limit"] {
+            guard let number: Int64 = number(text), number > 0 else {
+                throw bad("limit", "It is a whole number from 1; above \(Limits.indexPageMax) counts as that.")
+            }
+            limit = Int(number)
+        }
+        return IndexRequest(wantsData: query["data"] != nil, mark: query["mark"], since: query["since"], limit: limit)
+    }
+
+    private func submission(_ request: HTTPRequest) throws(Refusal) -> RESTCall.Operation {
+        let changes: [ChangeRequest]
+        do {
+            let root: JSONNode = try JSONDocument(
+                parsing: request.body[...], elementsMax: Limits.changesPerMessageMax
+            ).root
+            changes = root.kind == .array ? root.elements.map { ChangeRequest($0) } : [ChangeRequest(root)]
+        } catch {
+            throw Self.badJSON("The body is an array of at most \(Limits.changesPerMessageMax) changes.")
+        }
+        // Those are answered by many changes, whose end nobody could tell here.
+        return .submit(
+            changes.map { change in
+                guard case .empty = change.operation else { return change }
+                var refused: ChangeRequest = change
+                refused.problems.append("EMPTY needs a socket")
+                return refused
+            })
+    }
+
+    private func write(
+        _ key: EntityKey, _ version: Version?, removes: Bool, _ request: HTTPRequest, _ query: RESTQuery
+    ) throws(Refusal) -> RESTCall.Operation {
+        let ccid: String = query["ccid"] ?? makeChangeID()
+        guard (try? ChangeID(ccid)) != nil else {
+            throw Self.bad("ccid", "It is 1 to 256 printable characters without spaces.")
+        }
+        var terms: ChangeTerms = .init(condition: try Self.condition(request.fields))
+        guard !removes else {
+            return .write(
+                ChangeRequest(key: key.text, ccid: ccid, operation: .remove, sv: version), terms, wantsObject: false)
+        }
+        terms.mergesObject = !query.isOn("replace")
+        terms.needsSource = true
+        guard request.body.count <= documentBytesMax * Limits.jsonEscapeBytesMax else {
+            throw Refusal(RESTAnswer.of(.tooLarge, removes: false, isConditional: false))
+        }
+        guard let body: JSONNode = try? JSONDocument(parsing: request.body).root, body.kind == .object else {
+            throw Self.badJSON("The body is one JSON object.")
+        }
+        return .write(
+            ChangeRequest(key: key.text, ccid: ccid, operation: .modify, sv: version, object: .node(body)), terms,
+            wantsObject: query.isOn("response"))
+    }
+
+    // MARK: Parts
+
+    private static func badJSON(_ hint: String) -> Refusal {
+        Refusal(RESTAnswer.invalid("invalid_json", "The body cannot be used.", hint))
+    }
+
+    private static func bad(_ parameter: String, _ hint: String) -> Refusal {
+        Refusal(RESTAnswer.invalid("invalid_parameter", "The parameter '\(parameter)' is not valid.", hint))
+    }
+
+    private static func version(_ text: String) throws(Refusal) -> Version {
+        guard let version: Int64 = number(text), version > 0 else {
+            throw Refusal(
+                RESTAnswer.invalid("invalid_version", "The version is not valid.", "It is a whole number from 1."))
+        }
+        return version
+    }
+
+    private static func number(_ text: String) -> Int64? {
+        guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int64(text)
+    }
+
+    /// The condition of a change (RFC 9110, 13.1).
+    private static func condition(_ fields: HTTPFields) throws(Refusal) -> ChangeTerms.Condition? {
+        if let text: String = fields["if-match"] {
+            if text.utf8.elementsEqual("*".utf8) { return .exists }
+            guard let version: Version = tag(text) else {
+                throw Refusal(
+                    RESTAnswer.invalid(
+                        "invalid_condition", "If-Match names no version.", "It is * or one version, such as \"7\"."))
+            }
+            return .version(version)
+        }
+        guard let text: String = fields["if-none-match"] else { return nil }
+        guard text.utf8.elementsEqual("*".utf8) else {
+            throw Refusal(
+                RESTAnswer.invalid(
+                    "invalid_condition", "If-None-Match is only * for a change.", "It says: only if there is none."))
+        }
+        return .absent
+    }
+
+    /// The version in an entity tag as we make them; nil for any other.
+    private static func tag(_ text: String?) -> Version? {
+        guard var bytes: ArraySlice<UInt8> = text.map({ Array($0.utf8)[...] }) else { return nil }
+        if bytes.starts(with: "W/".utf8) { bytes = bytes.dropFirst(2) }
+        guard bytes.count > 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"") else { return nil }
+        return number(String(decoding: bytes.dropFirst().dropLast(), as: UTF8.self))
+    }
+}

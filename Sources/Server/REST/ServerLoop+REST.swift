@@ -1,0 +1,23 @@
+import ThicketCrypto
+import ThicketProtocol
+
+// The data API on the loop's thread.
+extension ServerLoop {
+    /// - Returns: nil for paths that are not the data API's.
+    func answerREST(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
+        guard RESTDoor.owns(request.path) else { return nil }
+        hub.metrics.httpRequests.add(1, .rest)
+        let door: RESTDoor = .init(
+            cors: routes.cors, documentBytesMax: hub.limits.documentBytesMax, makeChangeID: { RandomBytes.hex(16) })
+        switch door.read(request) {
+        case .answer(let response):
+            hub.metrics.restAnswers.add(1, .init(status: response.status))
+            return .respond(response)
+        case .call(let call):
+            hub.call(connection, call, now: now())
+            perform()
+            if case .changes = call.operation { return .waits }
+            return .later
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import Testing
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+/// Index pages and changes over HTTP beside sockets, on a real server.
+@Suite("REST index and changes")
+struct IndexTests {
+    @Test(
+        "pages go on by their mark, stand at one position, and are those that sockets get",
+        arguments: StoreKind.allCases)
+    func pages(kind: StoreKind) throws {
+        try withServer(kind) { server in
+            let http: TestHTTP = try server.http()
+            let empty: TestHTTP.Answer = try http.ask("GET", "notes/index")
+            #expect(empty.status == 200 && empty.body.hasSuffix(#","index":[]}"#))
+            for number: Int in 1...5 { _ = try http.ask("POST", "notes/i/k\(number)", body: "{\"n\":\(number)}") }
+            let first: String = try http.ask("GET", "notes/index?limit=2&data=1").body
+            #expect(first.fields("id") == ["k5", "k4"] && first.contains(#""d":{"n":5}"#))
+            let mark: String = try #require(first.field("mark"))
+            _ = try http.ask("POST", "notes/i/k1", body: #"{"n":100}"#)
+            let second: String = try http.ask("GET", "notes/index?limit=2&data=1&mark=\(mark)").body
+            #expect(second.fields("id") == ["k3", "k2"] && second.field("current") == first.field("current"))
+            let last: String = try #require(second.field("mark"))
+            let third: String = try http.ask("GET", "notes/index?limit=2&mark=x&mark=\(last)").body
+            #expect(third.fields("id") == ["k1"] && third.contains(#""v":1"#) && third.field("mark") == nil)
+            let socket: TestClient = try server.client("s1")
+            #expect(try socket.ask("0:i:1:\(mark)::2") == "0:i:" + second)
+        }
+    }
+
+    @Test("with since, only what changed after that position is listed")
+    func since() throws {
+        try withServer(.memory) { server in
+            let http: TestHTTP = try server.http()
+            for key: String in ["a", "b", "c"] { _ = try http.ask("POST", "notes/i/\(key)", body: "{}") }
+            let before: String = try server.current(http)
+            #expect(try http.ask("GET", "notes/index?since=\(before)").body.hasSuffix(#""index":[]}"#))
+            _ = try http.ask("POST", "notes/i/d", body: "{}")
+            _ = try http.ask("POST", "notes/i/a", body: #"{"n":1}"#)
+            let page: String = try http.ask("GET", "notes/index?since=\(before)&limit=1").body
+            #expect(page.fields("id") == ["a"])
+            let mark: String = try #require(page.field("mark"))
+            let rest: String = try http.ask("GET", "notes/index?since=\(before)&limit=2&mark=\(mark)").body
+            #expect(rest.fields("id") == ["d"] && rest.field("mark") == nil)
+            #expect(try http.ask("GET", "notes/index?since=unknown").code == "unknown_cv")
+        }
+    }
+
+    @Test("changes sent together are answered together, in order, each with its own result")
+    func submission() throws {
+        try withServer(.memory) { server in
+            let http: TestHTTP = try server.http()
+            let socket: TestClient = try server.client("s1", command: "cv:\(try server.current(http))")
+            #expect(try socket.receive() == "0:c:[]")
+            let body: String =
+                #"[{"id":"a","o":"M","ccid":"1","v":{"n":{"o":"+","v":1}}},{"id":"a","o":"M","ccid":"1","v":{}},"#
+                + #"{"id":"b","o":"-","ccid":"2"},{"id":"c","o":"M","ccid":"3","d":{"t":"x"}},{"o":"M","ccid":"4"}]"#
+            let answer: TestHTTP.Answer = try http.ask("POST", "notes/changes?clientid=web&wait=1", body: body)
+            #expect(answer.status == 200 && answer.body.ccids == ["1", "1", "2", "3", "4"])
+            #expect(
+                answer.body.contains(#""ev":1,"ccids":["1"]"#) && answer.body.contains(#""error":409,"ccids":["1"]"#))
+            #expect(
+                answer.body.contains(#""error":404,"ccids":["2"]"#)
+                    && answer.body.contains(#""error":400,"ccids":["4"]"#))
+            #expect(try socket.receive().ccids == ["1", "3"])
+            #expect(try http.ask("POST", "notes/changes", body: "[]").body == "[]")
+        }
+    }
+
+    @Test(
+        "changes since a position come at once; without any, the request waits for the next",
+        arguments: StoreKind.allCases)
+    func waiting(kind: StoreKind) throws {
+        try withServer(kind) { server in
+            let http: TestHTTP = try server.http()
+            let start: String = try server.current(http)
+            _ = try http.ask("POST", "notes/i/a?ccid=c1&clientid=web", body: #"{"n":1}"#)
+            _ = try http.ask("POST", "notes/i/a?ccid=c2", body: #"{"n":2}"#)
+            let missed: String = try http.ask("GET", "notes/changes?clientid=x&cv=\(start)").body
+            #expect(missed.hasPrefix(#"[{"clientid":"web","cv":""#) && missed.ccids == ["c1", "c2"])
+            let last: String = try #require(missed.fields("cv").last)
+            let waiter: TestHTTP = try server.http()
+            try waiter.send("GET", "notes/changes?clientid=x&cv=\(last)")
+            #expect(waitUntil { server.metrics.restWaiters.value == 1 })
+            let socket: TestClient = try server.client("s1")
+            _ = try socket.ask(edit("b", "c3", to: "x"))
+            let heard: TestHTTP.Answer = try waiter.receive()
+            #expect(heard.status == 200 && heard.body.ccids == ["c3"])
+            #expect(server.metrics.restWaiters.value == 0)
+            try waiter.send("GET", "notes/changes")
+            #expect(waitUntil { server.metrics.restWaiters.value == 1 })
+            _ = try http.ask("POST", "notes/i/c?ccid=c4", body: "{}")
+            #expect(try waiter.receive().body.ccids == ["c4"], "without a position, from now on")
+            #expect(try http.ask("GET", "notes/changes?cv=unknown").code == "unknown_cv")
+        }
+    }
+
+    @Test("a wait ends when its time is over, when the client goes, when there are too many, and when the server stops")
+    func ends() throws {
+        let store: TestStore = try .init(.memory)
+        let server: TestServer = try .init(store: store.store) {
+            $0.limits.changesWaitersMax = 2
+            $0.limits.changesWait = .seconds(1)
+        }
+        let first: TestHTTP = try server.http()
+        #expect(try first.ask("GET", "notes/changes").body == "[]", "nothing came in its time")
+        #expect(try first.ask("GET", "user").status == 200, "and the connection goes on")
+        server.stop()
+        let other: TestServer = try .init(store: store.store) { $0.limits.changesWaitersMax = 2 }
+        let (one, two, three): (TestHTTP, TestHTTP, TestHTTP) = (try other.http(), try other.http(), try other.http())
+        try one.send("GET", "notes/changes")
+        try two.send("GET", "notes/changes")
+        #expect(waitUntil { other.metrics.restWaiters.value == 2 })
+        let refused: TestHTTP.Answer = try three.ask("GET", "notes/changes")
+        #expect(refused.status == 503 && refused.code == "unavailable" && refused.fields["retry-after"] == "1")
+        #expect(other.metrics.limitHits.value(.waiters) == 1)
+        two.leave()
+        #expect(waitUntil { other.metrics.restWaiters.value == 1 }, "the server hears of a client that goes")
+        #expect(waitUntil { other.metrics.connections.value == 2 })
+        other.stop()
+        #expect(try one.receive().body == "[]", "a server that stops lets nobody wait")
+    }
+
+    private func withServer(_ kind: StoreKind, _ body: (TestServer) throws -> Void) throws {
+        let store: TestStore = try .init(kind)
+        let server: TestServer = try .init(store: store.store)
+        defer { server.stop() }
+        try body(server)
+    }
+}

@@ -1,0 +1,113 @@
+import Glibc
+import ThicketProtocol
+
+/// A small HTTP client that blocks, for tests: one connection that stays, every wait with a deadline.
+public final class TestHTTP {
+    public struct Answer: Sendable {
+        public let status: Int
+        public let fields: HTTPFields
+        public let body: String
+        /// The version that the answer tells of.
+        public var version: Int? { fields["x-simperium-version"].flatMap { Int($0) } }
+        /// `code` of an error.
+        public var code: String? {
+            (try? JSONValue(parsing: body))?.objectValue?["code"].flatMap { value in
+                if case .string(let text) = value { text } else { nil }
+            }
+        }
+    }
+
+    private let descriptor: Int32
+    private var unread: [UInt8] = []
+    private let app: String
+    /// Shown with every request.
+    public var token: String?
+
+    public init(port: Int, app: String = "app", token: String? = "ann-token") throws {
+        (self.app, self.token) = (app, token)
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        try TestClient.connect(descriptor, port)
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    /// One request and its answer. `path` stands behind `/1/APP/`.
+    public func ask(
+        _ method: String, _ path: String, body: String? = nil, fields: [(String, String)] = []
+    ) throws -> Answer {
+        try send(method, path, body: body, fields: fields)
+        return try receive(headOnly: method == "HEAD")
+    }
+
+    /// Sends a request and does not wait for its answer.
+    public func send(_ method: String, _ path: String, body: String? = nil, fields: [(String, String)] = []) throws {
+        var text: String = "\(method) /1/\(app)/\(path) HTTP/1.1\r\nhost: test\r\n"
+        if let token { text += "x-simperium-token: \(token)\r\n" }
+        for (name, value): (String, String) in fields { text += "\(name): \(value)\r\n" }
+        if let body { text += "content-length: \(body.utf8.count)\r\n" }
+        try send(raw: text + "\r\n" + (body ?? ""))
+    }
+
+    public func send(raw text: String) throws {
+        let bytes: [UInt8] = Array(text.utf8)
+        var sent: Int = 0
+        while sent < bytes.count {
+            let count: Int = Glibc.send(descriptor, Array(bytes[sent...]), bytes.count - sent, Int32(MSG_NOSIGNAL))
+            guard count > 0 else { throw TestClient.Failure("the request could not be sent") }
+            sent += count
+        }
+    }
+
+    /// The next answer; one of 100 is an answer too.
+    public func receive(headOnly: Bool = false) throws -> Answer {
+        let end: Int = try place(of: [13, 10, 13, 10]) + 4
+        var reader: HTTPResponseHeadReader = .init()
+        let head: HTTPResponseHead? = try unread[..<end].withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+            var input: UnsafeRawBufferPointer = bytes
+            return try reader.next(&input)
+        }
+        guard let head: HTTPResponseHead else { throw TestClient.Failure("no head") }
+        let length: Int = headOnly ? 0 : head.fields["content-length"].flatMap { Int($0) } ?? 0
+        while unread.count < end + length { try readMore() }
+        let body: String = .init(decoding: unread[end..<end + length], as: UTF8.self)
+        unread.removeFirst(end + length)
+        return Answer(status: head.status, fields: head.fields, body: body)
+    }
+
+    /// Waits for the server's end of the connection.
+    public func end() throws {
+        while true {
+            do { try readMore() } catch { return }
+        }
+    }
+
+    /// Goes away as a client does that is done.
+    public func leave() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+    private func place(of mark: [UInt8]) throws -> Int {
+        while true {
+            if unread.count >= mark.count {
+                for start: Int in 0...(unread.count - mark.count)
+                where unread[start..<start + mark.count].elementsEqual(mark) {
+                    return start
+                }
+            }
+            try readMore()
+        }
+    }
+
+    private func readMore() throws {
+        var chunk: [UInt8] = .init(repeating: 0, count: 64 << 10)
+        let count: Int = recv(descriptor, &chunk, chunk.count, 0)
+        guard count > 0 else {
+            throw TestClient.Failure(
+                count == 0 ? "the connection ended" : "nothing came for \(TestClient.patience) s")
+        }
+        unread += chunk[..<count]
+    }
+}
+
+extension TestServer {
+    /// A connection for HTTP requests.
+    public func http(token: String? = "ann-token") throws -> TestHTTP { try TestHTTP(port: port, token: token) }
+}
