@@ -90,7 +90,8 @@ public final class Server {
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper, access: access,
             routes: ServerRoutes(
                 metrics: metrics, health: health, showsMetrics: config.metrics, cors: CORSPolicy(config.corsOrigins)),
-            log: log, drainTimeout: config.drainTimeout, clock: clock, reload: reload)
+            log: log, drainTimeout: config.drainTimeout, clock: clock,
+            sockJS: SockJSSettings(config), reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
         shard.awaitOpening()
         listening()

@@ -1,4 +1,5 @@
 import ThicketAuth
+import ThicketCrypto
 import ThicketProtocol
 
 /// What the event loop tells, told to the hub; and the hub's actions, done. Lives on the loop's thread.
@@ -41,6 +42,10 @@ final class ServerLoop: LoopDelegate {
     private var askers: [AskID: @Sendable (RemoteReply) -> Void] = [:]
     private var lastAsk: AskID = 0
     private var drain: Drain = .none
+    private let sockJSSettings: SockJSSettings
+    private lazy var sockjs: SockJSDoor = .init(
+        loop: loop, host: self, settings: sockJSSettings, metrics: hub.metrics
+    ) { RandomBytes.make(4).reduce(0) { (number: UInt32, byte: UInt8) in number << 8 | UInt32(byte) } }
 
     /// How far the end has come.
     private enum Drain {
@@ -53,7 +58,8 @@ final class ServerLoop: LoopDelegate {
     init(
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
         keeper: ServerKeeper, access: ServerAccess?, routes: ServerRoutes, log: Log, drainTimeout: Duration,
-        clock: @escaping @Sendable () -> Int64, reload: @escaping @Sendable () -> ServerConfig?
+        clock: @escaping @Sendable () -> Int64, sockJS: SockJSSettings,
+        reload: @escaping @Sendable () -> ServerConfig?
     ) {
         self.loop = loop
         self.hub = hub
@@ -67,6 +73,7 @@ final class ServerLoop: LoopDelegate {
         self.clock = clock
         self.drainTimeout = drainTimeout
         self.reload = reload
+        sockJSSettings = sockJS
         meter = CostMeter(hub.limits)
         hub.knowsPartners = access != nil
     }
@@ -74,6 +81,9 @@ final class ServerLoop: LoopDelegate {
     // MARK: From the network
 
     func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
+        if let answer: HTTPDisposition = sockjs.answer(request, on: connection, unixTime: now().unix) {
+            return answer
+        }
         if let disposition: HTTPDisposition = answerREST(request, on: connection) { return disposition }
         guard let route: PartnerService.Route = ServerRoutes.partnerRoute(of: request), let access: ServerAccess else {
             return routes.answer(request)
@@ -91,11 +101,13 @@ final class ServerLoop: LoopDelegate {
     }
 
     func opened(_ connection: ConnectionID, _ request: HTTPRequest) {
+        guard !sockjs.opened(connection, request) else { return }
         hub.opened(connection, app: ServerRoutes.app(of: request) ?? "")
         perform()
     }
 
     func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
+        guard !sockjs.received(connection, text) else { return }
         meter.start()
         hub.received(connection, text, now: now())
         if let rest: Int64 = meter.lap() { hub.rest(connection, until: rest) }
@@ -111,11 +123,14 @@ final class ServerLoop: LoopDelegate {
         if log.writes(.debug) {
             log.debug("session.closed", ["session": .text(connection.description), "reason": .text("\(end)")])
         }
+        guard !sockjs.closed(connection) else { return }
         hub.closed(connection)
         perform()
     }
 
-    func group(of connection: ConnectionID) -> UInt32 { hub.lane(of: connection) }
+    func group(of connection: ConnectionID) -> UInt32 {
+        hub.lane(of: sockjs.entry(servedBy: connection)?.id ?? connection)
+    }
 
     func signaled(_ signal: LoopSignal) {
         switch signal {
@@ -135,6 +150,7 @@ final class ServerLoop: LoopDelegate {
         access?.use(ServerAccess.Settings(config))
         routes.showsMetrics = config.metrics
         routes.cors = CORSPolicy(config.corsOrigins)
+        sockjs.use(SockJSSettings(config))
         drainTimeout = config.drainTimeout
     }
 
@@ -142,6 +158,7 @@ final class ServerLoop: LoopDelegate {
         if freshReads > 0 { releaseReads(from: waitingReads.count - freshReads) }
         handOverReads()
         if !commitNow() { handOver() }
+        sockjs.flush()
         scheduleTick()
         meter.begin()
         if case .waiting(let deadline) = drain { continueStop(deadline) }
@@ -190,16 +207,21 @@ final class ServerLoop: LoopDelegate {
 
     private func perform(_ action: HubAction) {
         switch action {
-        case .send(let connection, let frame): loop.send(connection, frame)
-        case .close(let connection, let code, let reason): loop.close(connection, code, reason: reason)
-        case .pause(let connection): loop.pauseReading(connection)
-        case .resume(let connection): loop.resumeReading(connection)
+        case .send(let connection, let frame):
+            connection.isSocket ? loop.send(connection, frame) : sockjs.send(connection, frame)
+        case .close(let connection, let code, let reason):
+            connection.isSocket
+                ? loop.close(connection, code, reason: reason) : sockjs.close(connection, code, reason: reason)
+        case .pause(let connection):
+            connection.isSocket ? loop.pauseReading(connection) : sockjs.pause(connection)
+        case .resume(let connection):
+            connection.isSocket ? loop.resumeReading(connection) : sockjs.resume(connection)
         case .submit(let request): requests.append((request.lane, .request(request)))
         case .read(let request): window.append(request, of: hub.lane(of: request.origin.connection))
         case .readWhenDrained(let request):
             waitingReads.append(request)
             freshReads += 1
-        case .admit(let request): access?.admit(request, from: loop.peerAddress(request.origin.connection))
+        case .admit(let request): access?.admit(request, from: address(of: request.origin.connection))
         case .tell(let id, let reply): tell(id, reply)
         case .respond(let connection, let response, let lane): loop.respond(connection, response, group: lane)
         }
@@ -218,7 +240,9 @@ final class ServerLoop: LoopDelegate {
     }
 
     private func mayAnswer(_ connection: ConnectionID) -> Bool {
-        loop.pendingBytes(connection) <= Self.pendingBytesPart && !loop.isCrowded(connection)
+        connection.isSocket
+            ? loop.pendingBytes(connection) <= Self.pendingBytesPart && !loop.isCrowded(connection)
+            : sockjs.pendingBytes(connection) <= Self.pendingBytesPart && !sockjs.isCrowded(connection)
     }
 
     /// Wakes the other threads, once for everything that one turn brought.
@@ -241,11 +265,16 @@ final class ServerLoop: LoopDelegate {
     private func commitNow() -> Bool {
         guard !requests.isEmpty else { return false }
         // What the turn has for others leaves before: it does not wait for the disk.
-        guard shard.commitNow(requests, beforehand: loop.flushDirty) else { return false }
+        guard shard.commitNow(requests, beforehand: sendAll) else { return false }
         requests = []
         // The turn began before the disk was waited for.
         committed(commits.takeAll(), at: HubInstant(monotonic: SystemClock.monotonic(), unix: clock()))
         return true
+    }
+
+    private func sendAll() {
+        sockjs.flush()
+        loop.flushDirty()
     }
 
     /// Hands over the reads at `start` and behind whose clients have read what was sent. New ones are looked at in the
@@ -328,7 +357,34 @@ final class ServerLoop: LoopDelegate {
         let isDone: Bool = hub.changeCount == 0 && hub.readCount == 0
         guard isDone || loop.now >= deadline else { return }
         drain = .stopping
+        sockjs.stop()
         let left: Int64 = max(1_000_000_000, deadline - loop.now)
         loop.stop(within: .nanoseconds(left))
+    }
+}
+
+// Sessions of SockJS are connections like any other.
+extension ServerLoop: SockJSHost {
+    func sessionOpened(_ session: ConnectionID, app: String) {
+        hub.opened(session, app: app)
+        perform()
+    }
+
+    func sessionReceived(_ session: ConnectionID, _ text: [UInt8]) {
+        meter.start()
+        hub.received(session, text, now: now())
+        if let rest: Int64 = meter.lap() { hub.rest(session, until: rest) }
+        perform()
+    }
+
+    func sessionClosed(_ session: ConnectionID) {
+        hub.closed(session)
+        perform()
+    }
+
+    func lane(of session: ConnectionID) -> UInt32 { hub.lane(of: session) }
+
+    private func address(of connection: ConnectionID) -> String {
+        connection.isSocket ? loop.peerAddress(connection) : sockjs.address(of: connection)
     }
 }

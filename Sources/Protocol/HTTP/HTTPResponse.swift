@@ -41,8 +41,7 @@ public struct HTTPResponse: Sendable, Equatable {
     ///   - date: the value of the date field; nil leaves it out.
     public func encoded(for request: HTTPRequest?, date: String? = nil) -> [UInt8] {
         let keepsAlive: Bool = !closes && (request?.keepsAlive ?? false)
-        var head: String = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
-        for field: HTTPField in fields.all { head += "\(field.name): \(Self.singleLine(field.value))\r\n" }
+        var head: String = beginning
         if status >= 200 && status != 204 && status != 304 { head += "content-length: \(body.count)\r\n" }
         if let date { head += "date: \(date)\r\n" }
         if status >= 200 {
@@ -54,6 +53,36 @@ public struct HTTPResponse: Sendable, Equatable {
         if request?.method != "HEAD" { bytes.append(contentsOf: body) }
         return bytes
     }
+
+    private var beginning: String {
+        var head: String = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
+        for field: HTTPField in fields.all { head += "\(field.name): \(Self.singleLine(field.value))\r\n" }
+        return head
+    }
+
+    /// The head alone, of a response whose length nobody knows yet: in chunks for HTTP/1.1 (RFC 9112, 7.1), up to the
+    /// end of the connection for HTTP/1.0.
+    public func streamHead(for request: HTTPRequest, date: String? = nil) -> [UInt8] {
+        var head: String = beginning
+        if request.minorVersion >= 1 { head += "transfer-encoding: chunked\r\n" }
+        if let date { head += "date: \(date)\r\n" }
+        if request.minorVersion == 0 || !request.keepsAlive { head += "connection: close\r\n" }
+        return Array((head + "\r\n").utf8)
+    }
+
+    /// One chunk of a body; an empty one would be its end.
+    public static func chunk(_ bytes: [UInt8]) -> [UInt8] {
+        var chunk: [UInt8] = .init()
+        chunk.reserveCapacity(bytes.count + 20)
+        chunk.append(contentsOf: String(bytes.count, radix: 16).utf8)
+        chunk.append(contentsOf: [0x0D, 0x0A])
+        chunk.append(contentsOf: bytes)
+        chunk.append(contentsOf: [0x0D, 0x0A])
+        return chunk
+    }
+
+    /// The end of a body in chunks.
+    public static let lastChunk: [UInt8] = Array("0\r\n\r\n".utf8)
 
     /// A value never ends its own line, whatever it was made from.
     private static func singleLine(_ value: String) -> String {

@@ -89,6 +89,12 @@ public struct SharedFrame: Sendable {
         var text: String = text
         bytes = text.withUTF8 { WebSocketWriter.frame(.text, UnsafeRawBufferPointer($0)) }
     }
+    /// What a text frame says, without the frame around it; for ways to a client that are no WebSocket.
+    public var text: ArraySlice<UInt8> {
+        guard bytes.count >= 2 else { return [] }
+        let short: UInt8 = bytes[1] & 0x7F
+        return bytes[min(bytes.count, short == 127 ? 10 : short == 126 ? 4 : 2)...]
+    }
     /// Bytes that are frames already.
     public init(encoded bytes: [UInt8]) { self.bytes = bytes }
 }

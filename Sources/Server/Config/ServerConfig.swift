@@ -42,6 +42,22 @@ public struct ServerConfig: Sendable, Equatable {
     /// Web origins whose pages may use the data API from a browser: `none`, `*`, or a list with commas.
     public var corsOrigins: String = "none"
 
+    /// Whether SockJS sessions may be WebSockets; clients of a proxy that cannot carry these then do not try.
+    public var sockJSWebSocket: Bool = true
+
+    /// Silence after which a SockJS client gets a heartbeat, 1 s...10 min. Below `idleTimeout`, which ends a response
+    /// that nothing is written to.
+    public var sockJSHeartbeat: Duration = .seconds(25)
+
+    /// How long a SockJS session waits for its client's next request, 1 s...5 min.
+    public var sockJSPatience: Duration = .seconds(5)
+
+    /// Set the cookie `JSESSIONID`, by which some load balancers tell sessions apart.
+    public var sockJSCookie: Bool = false
+
+    /// Where browsers get the SockJS client for the iframe page: a path or an http address; any other word is none.
+    public var sockJSScript: String = "none"
+
     /// Bounds of everything that grows.
     public var limits: ServerLimits = .init()
 

@@ -47,6 +47,12 @@ public struct ServerLimits: Sendable, Equatable {
     /// Some clients have 200 `e` in flight, one asks for 160 versions at once (wire contract, section 5).
     public var readsPerConnectionMax: Int = 512
 
+    /// SockJS sessions without a socket of their own, 1...1,000,000. One more: status 503.
+    public var sockJSSessionsMax: Int = 20_000
+
+    /// Bytes of a streaming SockJS response, 4 KiB...64 MiB; then the client asks for the next one.
+    public var sockJSResponseBytes: Int = 128 << 10
+
     // MARK: One user, one bucket
 
     /// Channels of one user on all connections, 1...1,000,000. One more `init`: `auth:` with code 500.

@@ -10,7 +10,7 @@ public enum ServerSettings {
     private static let minute: Int64 = 60_000
 
     /// Every setting, in the order of the help.
-    public static let all: [Setting] = general + access + connection + user + bucket + queue + retention
+    public static let all: [Setting] = general + access + connection + sockJS + user + bucket + queue + retention
 
     /// Settings that SIGHUP does not change: what they govern is made at the start.
     public static let fixed: Set<String> = [
@@ -83,6 +83,28 @@ public enum ServerSettings {
         .integer(
             "reads-per-connection-max", \.limits.readsPerConnectionMax, 1...100_000,
             "Reads of one connection that await their answer. Above it the connection is read no further for a while."),
+    ]
+
+    private static let sockJS: [Setting] = [
+        .flag("sockjs-websocket", \.sockJSWebSocket, "Offer WebSocket sessions to SockJS clients."),
+        .duration(
+            "sockjs-heartbeat", \.sockJSHeartbeat, second...10 * minute,
+            "Silence after which a SockJS client gets a heartbeat. Keep it below idle-timeout."),
+        .duration(
+            "sockjs-patience", \.sockJSPatience, second...5 * minute,
+            "How long a SockJS session waits for its client's next request."),
+        .integer(
+            "sockjs-sessions-max", \.limits.sockJSSessionsMax, 1...largest,
+            "SockJS sessions without a socket of their own. One more: 503."),
+        .bytes(
+            "sockjs-response-bytes", \.limits.sockJSResponseBytes, 4 * kib...64 * mib,
+            "Bytes after which a streaming SockJS response ends and the client asks for the next."),
+        .flag(
+            "sockjs-cookie", \.sockJSCookie,
+            "Set the cookie JSESSIONID, by which some load balancers tell SockJS sessions apart."),
+        .text(
+            "sockjs-script", \.sockJSScript,
+            "Address of the SockJS client for the iframe page of old browsers; none leaves that page out."),
     ]
 
     private static let user: [Setting] = [

@@ -77,6 +77,14 @@ final class HTTPExchange {
     var awaited: HTTPRequest?
     /// The peer's end is watched for while it waits.
     var isWatched: Bool = false
+    /// The answer has begun and has no end yet.
+    var stream: HTTPStream?
 
     init(limits: HTTPLimits) { requests = HTTPRequestReader(limits: limits) }
+}
+
+/// How the rest of a response is written whose length nobody knows.
+struct HTTPStream {
+    /// In chunks (HTTP/1.1); otherwise the end of the connection is the end of the body.
+    let isChunked: Bool
 }

@@ -4,13 +4,15 @@ import ThicketProtocol
 /// it goes nowhere.
 public struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
     /// A small number that no two living connections share, and that later connections use again: fit to index an
-    /// array by. It is the file descriptor.
+    /// array by. It is the file descriptor; below 0 it names a session that is tied to no socket (SockJS).
     public let slot: Int32
     /// Tells the connections of one slot apart; never 0.
     public let serial: UInt32
 
     public init(slot: Int32, serial: UInt32) { (self.slot, self.serial) = (slot, serial) }
     public var description: String { "\(slot).\(serial)" }
+    /// Whether it is a socket's; the loop knows no others.
+    public var isSocket: Bool { slot >= 0 }
 }
 
 /// Why a WebSocket ended, told once to the delegate for each that was opened.
@@ -60,6 +62,9 @@ public enum HTTPDisposition: Sendable {
     /// As `later`, and the answer may be long in coming: if the peer ends before, its connection is dropped, and the
     /// delegate hears of it by `closed`.
     case waits
+    /// Begin an answer without an end: its head and, as the first chunk, its body. The rest comes by
+    /// `EventLoop.write(_:chunk:)` and `EventLoop.finish(_:)`; the peer's end is told as for `waits`.
+    case stream(HTTPResponse)
     /// Make it a WebSocket. A request that does not ask for one properly is answered 400 or 426 instead.
     case upgrade
 }
@@ -76,7 +81,7 @@ public protocol LoopDelegate: AnyObject {
     /// A whole binary message; only with `NetSettings.takesBinary`.
     func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer)
     /// A WebSocket ended; exactly once for each `opened`, and the last call about it. Or a connection did whose request
-    /// was to be waited for (`HTTPDisposition.waits`).
+    /// was to be waited for (`HTTPDisposition.waits`), or whose answer had no end yet (`.stream`).
     func closed(_ connection: ConnectionID, _ end: ConnectionEnd)
     /// A signal came.
     func signaled(_ signal: LoopSignal)

@@ -53,6 +53,7 @@ extension EventLoop {
         if connection.phase == .http { metrics.connectionsClosed.add(1, isStopping ? .shutdown : .done) }
         connection.phase = .draining
         connection.backlog = []
+        forgetStream(connection)
         connection.exchange = nil
         forgetGathered(connection)
         expire(connection, after: settings.lingerTimeout)
@@ -75,6 +76,7 @@ extension EventLoop {
         self.end(connection, end)
         if connection.phase == .http { metrics.connectionsClosed.add(1, .init(end)) }
         if connection.isWatched { ended.append((connection.id, end)) }
+        forgetStream(connection)
         connection.phase = .dead
         connections[Int(connection.id.slot)] = nil
         deadlines[Int(connection.id.slot)] = .max

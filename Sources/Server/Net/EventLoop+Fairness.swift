@@ -71,7 +71,9 @@ extension EventLoop {
 
     /// Asks the delegate whose connection it is, until it knows.
     func sort(_ connection: Connection) {
-        guard connection.group.number == 0, connection.phase == .open else { return }
+        guard connection.group.number == 0, connection.phase == .open || connection.exchange?.stream != nil else {
+            return
+        }
         let number: UInt32 = delegate?.group(of: connection.id) ?? 0
         guard number != 0 else { return }
         sort(connection, into: number)

@@ -197,6 +197,7 @@ extension EventLoop {
             exchange.awaited = request
             exchange.isWatched = true
             expire(connection, after: nil)
+        case .stream(let response): begin(response, for: request, connection, exchange)
         case .upgrade: upgrade(request, connection)
         }
     }
@@ -220,11 +221,10 @@ extension EventLoop {
     /// - Parameter group: whose it is; its bytes count for them from now on.
     public func respond(_ id: ConnectionID, _ response: HTTPResponse, group: UInt32 = 0) {
         checkThread()
-        guard let connection: Connection = lookup(id), let request: HTTPRequest = connection.exchange?.awaited else {
-            return
-        }
-        connection.exchange?.awaited = nil
-        connection.exchange?.isWatched = false
+        guard let connection: Connection = lookup(id), let exchange: HTTPExchange = connection.exchange,
+            let request: HTTPRequest = exchange.awaited, exchange.stream == nil
+        else { return }
+        (exchange.awaited, exchange.isWatched) = (nil, false)
         if group != 0 { sort(connection, into: group) }
         write(response, for: request, connection)
         if connection.phase == .http { resume(connection) }

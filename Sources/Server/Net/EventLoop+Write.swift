@@ -125,7 +125,7 @@ extension EventLoop {
         metrics.sentBytes.add(written)
         metrics.socketWrites.add()
         countPending(connection, -written)
-        if connection.phase == .open { touch(connection) }
+        if connection.phase == .open || connection.exchange?.stream != nil { touch(connection) }
         if written < asked { connection.isBlocked = true }
         return true
     }

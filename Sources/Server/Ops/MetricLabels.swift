@@ -29,6 +29,8 @@ extension Metrics {
         case partner
         /// The data API.
         case rest
+        /// Below `/sock/1/APP`, raw WebSockets left out.
+        case sockjs
         case other
     }
 
@@ -49,6 +51,16 @@ extension Metrics {
         case unavailable = "503"
 
         init(status: Int) { self = Self(rawValue: String(status)) ?? .serverError }
+    }
+
+    /// How a SockJS session began.
+    public enum SockJSTransportLabel: String, MetricLabel {
+        case websocket
+        case xhr
+        case xhrStreaming = "xhr_streaming"
+        case eventsource
+        case htmlfile
+        case jsonp
     }
 
     /// How a partner's token was judged.
@@ -155,6 +167,10 @@ extension Metrics {
         case costlyChanges = "costly_changes"
         /// Too many requests of partners' apps wait.
         case accessQueue = "access_queue"
+        /// Too many SockJS sessions without a socket.
+        case sockJSSessions = "sockjs_sessions"
+        /// A SockJS client sent more before its last messages were taken.
+        case sockJSSends = "sockjs_sends"
         /// Too many failed tokens or registrations in a minute.
         case attempts
         /// Too many HTTP requests wait for changes.

@@ -31,6 +31,8 @@ public final class Metrics: Sendable {
         "thicket_outbox_overflows_total", "Slow readers whose queue grew over the bound.")
     public let httpRequests: CounterFamily<Route> = .init(
         "thicket_http_requests_total", by: "route", "HTTP requests, by route.")
+    public let httpStreams: Gauge = .init(
+        "thicket_http_streams", "HTTP responses under way that have no end yet.")
     public let httpErrors: CounterFamily<HTTPFault> = .init(
         "thicket_http_errors_total", by: "code", "HTTP requests refused before they reached a route.")
     public let restAnswers: CounterFamily<RESTStatus> = .init(
@@ -40,6 +42,14 @@ public final class Metrics: Sendable {
         "thicket_websocket_errors_total", by: "code", "WebSocket connections failed by us, by close code.")
     public let loopSeconds: Histogram = .seconds(
         "thicket_loop_turn_seconds", "Time one turn of the network loop took, waiting left out.")
+
+    // MARK: SockJS
+
+    public let sockJSSessions: Gauge = .init("thicket_sockjs_sessions", "SockJS sessions that are remembered now.")
+    public let sockJSOpened: CounterFamily<SockJSTransportLabel> = .init(
+        "thicket_sockjs_sessions_opened_total", by: "transport", "SockJS sessions begun, by their first transport.")
+    public let sockJSQueuedBytes: Gauge = .init(
+        "thicket_sockjs_queued_bytes", "Bytes that wait for the next request of a SockJS client.")
 
     // MARK: Sessions
 

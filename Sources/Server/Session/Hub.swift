@@ -16,8 +16,7 @@ public final class Hub {
     let codec: ChangeVersionCodec
     let metrics: Metrics
 
-    /// By slot, which is small and used again.
-    private var slots: [Session?] = []
+    private var seats: SessionTable = .init()
     /// Connections open now.
     public private(set) var connectionCount: Int = 0
     var feeds: [BucketID: BucketFeed] = [:]
@@ -60,12 +59,12 @@ public final class Hub {
     /// Other bounds from now on, for the connections that are there too.
     public func use(_ limits: ServerLimits) {
         self.limits = limits
-        for case let session? in slots { session.use(limits) }
+        seats.all.forEach { $0.use(limits) }
     }
 
     deinit {
         // A connection and its channels hold each other.
-        for case let session? in slots { session.channels = [] }
+        seats.all.forEach { $0.channels = [] }
     }
 
     /// Gives out what is to be done, in order. To be called after each event and before the next.
@@ -101,7 +100,7 @@ public final class Hub {
 
     // MARK: Connections
 
-    /// A WebSocket was opened.
+    /// A WebSocket was opened, or a session that no socket is tied to (its slot is below 0).
     /// - Parameter app: the app of the path, as it stood there.
     public func opened(_ id: ConnectionID, app: String) {
         seat(Session(id: id, app: try? AppID(app), limits: limits))
@@ -109,17 +108,15 @@ public final class Hub {
     }
 
     func seat(_ session: Session) {
-        let slot: Int = Int(session.id.slot)
-        if let old: Session = self.session(atSlot: slot) { closed(old.id) }
-        while slots.count <= slot { slots.append(nil) }
-        slots[slot] = session
+        if let old: Session = seats[session.id.slot] { closed(old.id) }
+        seats[session.id.slot] = session
         if session.exchange != nil { calls += 1 }
     }
 
     /// A connection is gone, for whatever reason; or one whose request waited for changes.
     public func closed(_ id: ConnectionID) {
         guard let session: Session = session(id) else { return }
-        slots[Int(id.slot)] = nil
+        seats[id.slot] = nil
         if session.exchange == nil { connectionCount -= 1 } else { calls -= 1 }
         session.isClosing = true
         empty(session)
@@ -127,20 +124,18 @@ public final class Hub {
 
     /// Asks all connections to go: the server stops.
     public func closeAll() {
-        for case let session? in slots { close(session, .goingAway, "the server stops") }
+        seats.all.forEach { close($0, .goingAway, "the server stops") }
         emptyLeaving()
     }
 
     /// The connection of that name; nil when it is gone, even if its slot is used again.
     func session(_ id: ConnectionID) -> Session? {
-        guard let session: Session = session(atSlot: Int(id.slot)), session.id == id else { return nil }
+        guard let session: Session = seats[id.slot], session.id == id else { return nil }
         return session
     }
 
     /// All that are open.
-    var sessions: [Session] { slots.compactMap { $0 } }
-
-    private func session(atSlot slot: Int) -> Session? { slot >= 0 && slot < slots.count ? slots[slot] : nil }
+    var sessions: [Session] { seats.all }
 
     // MARK: Messages
 
@@ -268,9 +263,8 @@ public final class Hub {
         for session: Session in sessions {
             empty(session)
             // Its connection stays for the next request.
-            let slot: Int = Int(session.id.slot)
-            guard session.exchange != nil, slots[slot] === session else { continue }
-            slots[slot] = nil
+            guard session.exchange != nil, seats[session.id.slot] === session else { continue }
+            seats[session.id.slot] = nil
             calls -= 1
         }
     }

@@ -111,3 +111,32 @@ struct WaitingReads {
         return first
     }
 }
+
+/// Sessions by the slot of their id, which is small and used again: from 0 up for sockets, from -1 down for those that
+/// come and go over many sockets.
+struct SessionTable {
+    private var sockets: [Session?] = []
+    private var others: [Session?] = []
+
+    subscript(slot: Int32) -> Session? {
+        get {
+            let place: Int = .init(slot >= 0 ? slot : ~slot)
+            if slot >= 0 { return place < sockets.count ? sockets[place] : nil }
+            return place < others.count ? others[place] : nil
+        }
+        set {
+            if slot >= 0 {
+                Self.put(newValue, at: Int(slot), in: &sockets)
+            } else {
+                Self.put(newValue, at: Int(~slot), in: &others)
+            }
+        }
+    }
+
+    private static func put(_ session: Session?, at place: Int, in sessions: inout [Session?]) {
+        while sessions.count <= place { sessions.append(nil) }
+        sessions[place] = session
+    }
+
+    var all: [Session] { sockets.compactMap(\.self) + others.compactMap(\.self) }
+}

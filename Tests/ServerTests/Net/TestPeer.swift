@@ -6,6 +6,7 @@ import ThicketProtocol
 final class TestPeer {
     let socket: Int32
     private var unread: [UInt8] = []
+    private var isGone: Bool = false
     private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 64 << 20)
 
     init(port: Int) throws {
@@ -26,7 +27,7 @@ final class TestPeer {
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
 
-    deinit { if socket >= 0 { close(socket) } }
+    deinit { if socket >= 0 && !isGone { close(socket) } }
 
     struct PeerError: Error { let what: String }
 
@@ -96,6 +97,21 @@ final class TestPeer {
             }
             try fill()
         }
+    }
+
+    /// So many bytes, whatever they are.
+    func read(_ count: Int) throws -> [UInt8] {
+        while unread.count < count { try fill() }
+        defer { unread.removeFirst(count) }
+        return Array(unread[..<count])
+    }
+
+    /// Breaks the connection without a word.
+    func reset() {
+        var hard: linger = .init(l_onoff: 1, l_linger: 0)
+        setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+        close(socket)
+        isGone = true
     }
 
     private func fill() throws {

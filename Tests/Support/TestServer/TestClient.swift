@@ -25,14 +25,15 @@ public final class TestClient {
 
     /// Connects and shakes hands.
     /// - Parameter receiveBytes: the kernel's buffer for what we do not read; small ones make slow readers.
-    public init(port: Int, app: String = "app", receiveBytes: Int32? = nil) throws {
+    /// - Parameter path: instead of the app's.
+    public init(port: Int, app: String = "app", path: String? = nil, receiveBytes: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if var receiveBytes: Int32 {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, socklen_t(MemoryLayout<Int32>.size))
         }
         try connect(port)
         let request: [UInt8] = WebSocketHandshake.request(
-            host: "127.0.0.1:\(port)", target: "/sock/1/\(app)/websocket", nonce: RandomBytes.make(16))
+            host: "127.0.0.1:\(port)", target: path ?? "/sock/1/\(app)/websocket", nonce: RandomBytes.make(16))
         try write(request)
         let answer: String = try readHead()
         guard answer.hasPrefix("HTTP/1.1 101") else { throw Failure("no upgrade: \(answer)") }

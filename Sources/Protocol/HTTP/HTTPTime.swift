@@ -1,0 +1,36 @@
+/// Times as HTTP fields write them (RFC 9110, 5.6.7).
+public enum HTTPTime {
+    private static let days: [String] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+    private static let months: [String] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`.
+    ///
+    /// - Parameter seconds: since 1970, up to the year 9999; others are moved to the nearest of these.
+    public static func text(unixSeconds seconds: Int64) -> String {
+        let seconds: Int64 = min(max(0, seconds), 253_402_300_799)
+        let day: Int64 = seconds / 86_400
+        let time: Int64 = seconds % 86_400
+        let date: (year: Int64, month: Int, day: Int64) = date(day)
+        let clock: String = [time / 3_600, time / 60 % 60, time % 60].map(twoDigits).joined(separator: ":")
+        return "\(days[Int(day % 7)]), \(twoDigits(date.day)) \(months[date.month]) \(date.year) \(clock) GMT"
+    }
+
+    private static func twoDigits(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+    /// The year begins in March here, so that a leap day is its last.
+    private static func date(_ day: Int64) -> (year: Int64, month: Int, day: Int64) {
+        let shifted: Int64 = day + 719_468
+        let era: Int64 = shifted / 146_097
+        let dayOfEra: Int64 = shifted % 146_097
+        let yearOfEra: Int64 = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear: Int64 = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let month: Int64 = (5 * dayOfYear + 2) / 153
+        let isNextYear: Bool = month >= 10
+        return (
+            year: era * 400 + yearOfEra + (isNextYear ? 1 : 0), month: Int(isNextYear ? month - 10 : month + 2),
+            day: dayOfYear - (153 * month + 2) / 5 + 1
+        )
+    }
+}

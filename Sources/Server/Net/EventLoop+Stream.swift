@@ -1,0 +1,61 @@
+import ThicketProtocol
+
+// Responses without an end: a head now, chunks as they come. Their queue has the bounds of every connection's.
+extension EventLoop {
+    /// Adds to the response that the delegate began with `.stream`; it leaves at the end of the turn. Without such a
+    /// response, or with nothing to add, nothing happens.
+    public func write(_ id: ConnectionID, chunk: [UInt8]) {
+        checkThread()
+        guard let connection: Connection = lookup(id), let stream: HTTPStream = connection.exchange?.stream else {
+            return
+        }
+        sort(connection)
+        write(chunk, stream, connection)
+    }
+
+    /// Ends the response that the delegate began with `.stream`. The connection takes the next request, if its peer
+    /// wants that.
+    ///
+    /// - Parameter closes: end the connection behind it too.
+    public func finish(_ id: ConnectionID, closes: Bool = false) {
+        checkThread()
+        guard let connection: Connection = lookup(id), let exchange: HTTPExchange = connection.exchange,
+            let stream: HTTPStream = exchange.stream, let request: HTTPRequest = exchange.awaited
+        else { return }
+        if stream.isChunked { enqueue(connection, HTTPResponse.lastChunk) }
+        guard connection.phase == .http else { return }
+        metrics.httpStreams.subtract()
+        (exchange.awaited, exchange.stream, exchange.isWatched) = (nil, nil, false)
+        move(connection, to: strangers)
+        if closes || !stream.isChunked || !request.keepsAlive || connection.sawEnd || isStopping {
+            drain(connection)
+        } else {
+            expire(connection, after: settings.keepAliveTimeout)
+            resume(connection)
+        }
+    }
+
+    func begin(
+        _ response: HTTPResponse, for request: HTTPRequest, _ connection: Connection, _ exchange: HTTPExchange
+    ) {
+        let stream: HTTPStream = .init(isChunked: request.minorVersion >= 1)
+        (exchange.awaited, exchange.stream, exchange.isWatched) = (request, stream, true)
+        metrics.httpStreams.add()
+        enqueue(connection, response.streamHead(for: request, date: date.text(now)))
+        write(response.body, stream, connection)
+        touch(connection)
+    }
+
+    private func write(_ chunk: [UInt8], _ stream: HTTPStream, _ connection: Connection) {
+        // An empty chunk would be the end.
+        guard !chunk.isEmpty else { return }
+        enqueue(connection, stream.isChunked ? HTTPResponse.chunk(chunk) : chunk)
+    }
+
+    /// The connection is over, and with it a response that had no end yet.
+    func forgetStream(_ connection: Connection) {
+        guard let exchange: HTTPExchange = connection.exchange, exchange.stream != nil else { return }
+        exchange.stream = nil
+        metrics.httpStreams.subtract()
+    }
+}

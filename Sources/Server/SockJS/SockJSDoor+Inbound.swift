@@ -1,0 +1,53 @@
+import ThicketProtocol
+
+// What clients send: handed on a few messages a turn, and held back while the hub wants no more.
+extension SockJSDoor {
+    /// Takes the messages of one payload.
+    func take(_ messages: [[UInt8]], _ entry: Entry) {
+        entry.inbound.append(contentsOf: messages)
+        pump(entry)
+    }
+
+    /// Hands on what may be handed on now; the rest follows in later turns.
+    private func pump(_ entry: Entry) {
+        var left: Int = Self.messagesPerTurn
+        while entry.inboundStart < entry.inbound.count, !entry.isPaused, entry.session.isOpen {
+            guard left > 0 else { return pumpLater(entry) }
+            left -= 1
+            let message: [UInt8] = entry.inbound[entry.inboundStart]
+            entry.inboundStart += 1
+            host.sessionReceived(entry.id, message)
+        }
+        guard entry.inboundStart == entry.inbound.count, !entry.isPaused else { return }
+        (entry.inbound, entry.inboundStart) = ([], 0)
+        if let held: (connection: ConnectionID, answer: HTTPResponse) = entry.held {
+            entry.held = nil
+            loop.respond(held.connection, held.answer)
+        }
+        if entry.transport == .websocket, let socket: ConnectionID = entry.socket { loop.resumeReading(socket) }
+    }
+
+    /// Goes on in the next turn.
+    func pumpLater(_ entry: Entry) {
+        guard !entry.isPumping else { return }
+        entry.isPumping = true
+        pumping.append(entry)
+        guard pumping.count == 1 else { return }
+        loop.schedule(after: .zero) { [unowned self] in
+            let batch: [Entry] = pumping
+            pumping = []
+            for entry: Entry in batch {
+                entry.isPumping = false
+                if !entry.isForgotten { pump(entry) }
+            }
+        }
+    }
+
+    /// The session is over: its messages go nowhere.
+    func dropInbound(_ entry: Entry) {
+        (entry.inbound, entry.inboundStart) = ([], 0)
+        guard let held: (connection: ConnectionID, answer: HTTPResponse) = entry.held else { return }
+        entry.held = nil
+        loop.respond(held.connection, HTTPResponse(status: 404, fields: held.answer.fields))
+    }
+}

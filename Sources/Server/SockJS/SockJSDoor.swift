@@ -1,0 +1,402 @@
+import ThicketProtocol
+
+/// What the sessions of SockJS are to the server: connections like any other.
+protocol SockJSHost: AnyObject {
+    /// A session begins.
+    func sessionOpened(_ session: ConnectionID, app: String)
+    /// A message of its client.
+    func sessionReceived(_ session: ConnectionID, _ text: [UInt8])
+    /// It is over. Never from inside another call about it.
+    func sessionClosed(_ session: ConnectionID)
+    /// Whose it is: `Hub.lane(of:)`.
+    func lane(of session: ConnectionID) -> UInt32
+}
+
+/// Connects SockJS sessions with the sockets that serve them for a while. Lives on the loop's thread.
+///
+/// To the hub a session is a connection whose id has a slot below 0, which no socket has. What the hub sends to it is
+/// queued, and leaves at the end of the turn if a receiver is there. Messages are handed to the hub a few in a turn,
+/// and the request that brought them is answered when all are through and the hub wants more: a client that is too fast
+/// waits, as one whose socket is not read.
+final class SockJSDoor {
+    /// Messages of one session handed on in one turn.
+    static let messagesPerTurn: Int = 32
+    /// Longest name of a function to call back, bytes.
+    static let callbackBytesMax: Int = 128
+    /// Times in the shortest wait that the sessions' clocks are looked at.
+    static let looksPerWait: Int64 = 4
+    static let lookMax: Int64 = 1_000_000_000
+
+    /// One session and what it has of the loop.
+    final class Entry {
+        let id: ConnectionID
+        let key: Key?
+        var session: SockJSSession
+        /// Where its first receiver came from.
+        var address: String = ""
+        /// What takes its frames.
+        var socket: ConnectionID?
+        /// The transport of `socket`.
+        var transport: SockJSTransport
+        /// For a poll: the answer, so far without its body.
+        var answer: HTTPResponse?
+        /// Messages that the hub has not seen, and where they begin.
+        var inbound: [[UInt8]] = []
+        var inboundStart: Int = 0
+        /// The request that brought them.
+        var held: (connection: ConnectionID, answer: HTTPResponse)?
+        var isPaused: Bool = false
+        var isDirty: Bool = false
+        var isPumping: Bool = false
+        var isForgotten: Bool = false
+        /// Code with which a socket is closed behind the last frame.
+        var closeCode: WebSocketCloseCode = .normal
+        /// As counted into the door's sums.
+        var countedBytes: Int = 0
+        var countedLane: UInt32 = 0
+
+        init(id: ConnectionID, key: Key?, session: SockJSSession, transport: SockJSTransport) {
+            (self.id, self.key, self.session, self.transport) = (id, key, session, transport)
+        }
+    }
+
+    /// Names a session; both parts are ASCII.
+    struct Key: Hashable {
+        let app: AppID
+        let session: String
+    }
+
+    unowned let loop: EventLoop
+    unowned let host: any SockJSHost
+    let metrics: Metrics
+    let entropy: () -> UInt32
+    private(set) var settings: SockJSSettings
+
+    /// By place: slot -1 is place 0.
+    var entries: [Entry?] = []
+    private var freePlaces: [Int] = []
+    private var lastSerial: UInt32 = 0
+    private(set) var count: Int = 0
+    var byKey: [Key: Entry] = [:]
+    /// By the slot of the socket.
+    private var bySocket: [Entry?] = []
+
+    var dirty: [Entry] = []
+    var pumping: [Entry] = []
+    private var ended: [ConnectionID] = []
+    /// Responses of receivers that were refused: what is left to be written.
+    var farewells: [(connection: ConnectionID, bytes: [UInt8])] = []
+    private var timer: TimerID?
+    private(set) var isStopping: Bool = false
+
+    private var queuedTotal: Int = 0
+    private var queuedByLane: [UInt32: Int] = [:]
+    /// The newest message as a JSON string, and what it was made from: one change goes to many sessions.
+    private var lastFrame: [UInt8] = []
+    private var lastElement: [UInt8] = []
+
+    init(
+        loop: EventLoop, host: any SockJSHost, settings: SockJSSettings, metrics: Metrics,
+        entropy: @escaping () -> UInt32
+    ) {
+        self.loop = loop
+        self.host = host
+        self.settings = settings
+        self.metrics = metrics
+        self.entropy = entropy
+    }
+
+    /// Other settings, for sessions that begin from now on.
+    func use(_ settings: SockJSSettings) { self.settings = settings }
+
+    // MARK: Finding
+
+    func entry(_ id: ConnectionID) -> Entry? {
+        let place: Int = -1 - Int(id.slot)
+        guard place >= 0, place < entries.count, let entry: Entry = entries[place], entry.id == id else { return nil }
+        return entry
+    }
+
+    /// The session that a socket serves at the moment.
+    func entry(servedBy socket: ConnectionID) -> Entry? {
+        let slot: Int = Int(socket.slot)
+        guard slot >= 0, slot < bySocket.count, let entry: Entry = bySocket[slot], entry.socket == socket else {
+            return nil
+        }
+        return entry
+    }
+
+    /// The address that the session's first receiver came from.
+    func address(of id: ConnectionID) -> String { entry(id)?.address ?? "" }
+
+    // MARK: Sessions
+
+    /// - Parameter key: nil for a session that is one socket, and is found by nothing else.
+    func makeEntry(_ key: Key?, app: String, _ transport: SockJSTransport) -> Entry {
+        lastSerial = lastSerial == .max ? 1 : lastSerial + 1
+        let place: Int = freePlaces.popLast() ?? entries.count
+        if place == entries.count { entries.append(nil) }
+        let id: ConnectionID = .init(slot: Int32(-1 - place), serial: lastSerial)
+        let entry: Entry = .init(
+            id: id, key: key, session: SockJSSession(rules: settings.rules, now: loop.now), transport: transport)
+        entries[place] = entry
+        count += 1
+        if let key: Key { byKey[key] = entry }
+        metrics.sockJSSessions.add()
+        if let label: Metrics.SockJSTransportLabel = .init(rawValue: transport.rawValue) {
+            metrics.sockJSOpened.add(1, label)
+        }
+        host.sessionOpened(id, app: app)
+        watchClock()
+        return entry
+    }
+
+    func serve(_ entry: Entry, by socket: ConnectionID, _ transport: SockJSTransport) {
+        let slot: Int = Int(socket.slot)
+        while bySocket.count <= slot { bySocket.append(nil) }
+        bySocket[slot] = entry
+        (entry.socket, entry.transport) = (socket, transport)
+        if entry.address.isEmpty { entry.address = loop.peerAddress(socket) }
+        touch(entry)
+    }
+
+    private func part(_ entry: Entry) {
+        guard let socket: ConnectionID = entry.socket else { return }
+        if self.entry(servedBy: socket) === entry { bySocket[Int(socket.slot)] = nil }
+        (entry.socket, entry.answer) = (nil, nil)
+    }
+
+    private func forget(_ entry: Entry) {
+        guard !entry.isForgotten else { return }
+        entry.isForgotten = true
+        part(entry)
+        account(entry)
+        let place: Int = -1 - Int(entry.id.slot)
+        entries[place] = nil
+        freePlaces.append(place)
+        count -= 1
+        if let key: Key = entry.key, byKey[key] === entry { byKey[key] = nil }
+        metrics.sockJSSessions.subtract()
+    }
+
+    // MARK: From the loop
+
+    /// A WebSocket on a session's path is open.
+    /// - Returns: false when the path is none of ours.
+    func opened(_ socket: ConnectionID, _ request: HTTPRequest) -> Bool {
+        guard let path: SockJSPath = .init(request.path), case .session(_, .websocket) = path.place else {
+            return false
+        }
+        let entry: Entry = makeEntry(nil, app: path.app, .websocket)
+        _ = entry.session.attach(SockJSReceiver(.websocket), now: loop.now)
+        serve(entry, by: socket, .websocket)
+        return true
+    }
+
+    /// A message of such a socket.
+    /// - Returns: false when the socket is none of ours.
+    func received(_ socket: ConnectionID, _ text: UnsafeRawBufferPointer) -> Bool {
+        guard let entry: Entry = entry(servedBy: socket) else { return false }
+        do throws(SockJSPayload.Failure) {
+            let messages: [[UInt8]] = try SockJSPayload.messages(ofSocket: [UInt8](text))
+            take(messages, entry)
+            if !entry.inbound.isEmpty { loop.pauseReading(socket) }
+        } catch {
+            // The protocol wants an end without a word of its own: no frame of a session goes before it.
+            loop.close(socket, error == .tooMany ? .messageTooBig : .invalidPayload, reason: error.text)
+        }
+        return true
+    }
+
+    /// The socket, or the peer of an answer, is gone.
+    /// - Returns: false when it was none of ours.
+    func closed(_ socket: ConnectionID) -> Bool {
+        guard let entry: Entry = entry(servedBy: socket) else { return false }
+        part(entry)
+        perform(entry.session.vanished(now: loop.now), entry)
+        // A session that is a socket ends with it.
+        if entry.key == nil { forget(entry) }
+        return true
+    }
+
+    // MARK: From the hub
+
+    /// Queues a message.
+    func send(_ id: ConnectionID, _ frame: SharedFrame) {
+        guard let entry: Entry = entry(id) else { return }
+        guard entry.session.enqueue(element(of: frame)) else {
+            metrics.limitHits.add(1, .pendingBytes)
+            return giveUp(entry)
+        }
+        touch(entry)
+    }
+
+    private func element(of frame: SharedFrame) -> [UInt8] {
+        let isLast: Bool = frame.bytes.withUnsafeBufferPointer { (new: UnsafeBufferPointer<UInt8>) in
+            lastFrame.withUnsafeBufferPointer { $0.baseAddress == new.baseAddress && $0.count == new.count }
+        }
+        if !isLast { (lastFrame, lastElement) = (frame.bytes, SockJSText.element(frame.text)) }
+        return lastElement
+    }
+
+    func close(_ id: ConnectionID, _ code: WebSocketCloseCode, reason: String) {
+        guard let entry: Entry = entry(id) else { return }
+        close(entry, code, reason)
+    }
+
+    private func close(_ entry: Entry, _ code: WebSocketCloseCode, _ reason: String) {
+        entry.closeCode = code
+        perform(entry.session.close(code.rawValue, reason, now: loop.now), entry)
+    }
+
+    private func giveUp(_ entry: Entry) {
+        metrics.outboxOverflows.add()
+        close(entry, .tryAgainLater, "too slow")
+    }
+
+    func pause(_ id: ConnectionID) {
+        guard let entry: Entry = entry(id) else { return }
+        entry.isPaused = true
+        if entry.transport == .websocket, let socket: ConnectionID = entry.socket { loop.pauseReading(socket) }
+    }
+
+    func resume(_ id: ConnectionID) {
+        guard let entry: Entry = entry(id) else { return }
+        entry.isPaused = false
+        pumpLater(entry)
+    }
+
+    /// Bytes on their way to the session's client.
+    func pendingBytes(_ id: ConnectionID) -> Int {
+        guard let entry: Entry = entry(id) else { return 0 }
+        return entry.session.queueBytes + (entry.socket.map(loop.pendingBytes) ?? 0)
+    }
+
+    /// Whether the session's user has half of what may wait.
+    func isCrowded(_ id: ConnectionID) -> Bool {
+        guard let entry: Entry = entry(id) else { return false }
+        return (queuedByLane[entry.countedLane] ?? 0) > settings.queueBytesPerUserMax / 2
+            || (entry.socket.map(loop.isCrowded) ?? false)
+    }
+
+    // MARK: Turns
+
+    /// Gives receivers what the turn brought for them; to be called at its end.
+    func flush() {
+        for (connection, bytes): (ConnectionID, [UInt8]) in farewells {
+            loop.write(connection, chunk: bytes)
+            loop.finish(connection, closes: isStopping)
+        }
+        farewells = []
+        while !dirty.isEmpty {
+            let batch: [Entry] = dirty
+            dirty = []
+            for entry: Entry in batch {
+                entry.isDirty = false
+                perform(entry.session.flush(now: loop.now), entry)
+                account(entry)
+            }
+        }
+        (lastFrame, lastElement) = ([], [])
+        while !ended.isEmpty {
+            let batch: [ConnectionID] = ended
+            ended = []
+            for id: ConnectionID in batch { host.sessionClosed(id) }
+        }
+    }
+
+    func touch(_ entry: Entry) {
+        guard !entry.isDirty else { return }
+        entry.isDirty = true
+        dirty.append(entry)
+    }
+
+    /// Closes every session: the server stops.
+    func stop() {
+        isStopping = true
+        for case let entry? in entries { close(entry, .goingAway, "the server stops") }
+        flush()
+    }
+
+    private func perform(_ actions: [SockJSSession.Action], _ entry: Entry) {
+        for action: SockJSSession.Action in actions {
+            switch action {
+            case .write(let bytes): write(bytes, entry)
+            case .finish: finish(entry)
+            case .ended:
+                ended.append(entry.id)
+                touch(entry)
+                dropInbound(entry)
+            case .forget: forget(entry)
+            }
+        }
+    }
+
+    private func write(_ bytes: [UInt8], _ entry: Entry) {
+        guard let socket: ConnectionID = entry.socket else { return }
+        switch entry.transport.role {
+        case .poll: entry.answer?.body = bytes
+        case .stream: loop.write(socket, chunk: bytes)
+        case .socket: loop.send(socket, text: bytes)
+        case .send: break
+        }
+    }
+
+    private func finish(_ entry: Entry) {
+        guard let socket: ConnectionID = entry.socket else { return }
+        switch entry.transport.role {
+        case .poll:
+            if var answer: HTTPResponse = entry.answer {
+                answer.closes = isStopping
+                loop.respond(socket, answer)
+            }
+            part(entry)
+        case .stream:
+            loop.finish(socket, closes: isStopping)
+            part(entry)
+        // Its end is told by the loop.
+        case .socket: loop.close(socket, entry.closeCode)
+        case .send: break
+        }
+    }
+
+    // MARK: Bounds
+
+    /// Keeps the sums of what waits, and within their bounds.
+    private func account(_ entry: Entry) {
+        let bytes: Int = entry.isForgotten ? 0 : entry.session.queueBytes
+        guard bytes != entry.countedBytes else { return }
+        let lane: UInt32 = entry.isForgotten ? entry.countedLane : host.lane(of: entry.id)
+        add(-entry.countedBytes, to: entry.countedLane)
+        add(bytes, to: lane)
+        (entry.countedBytes, entry.countedLane) = (bytes, lane)
+        guard bytes > settings.queueBytesFree else { return }
+        if (queuedByLane[lane] ?? 0) > settings.queueBytesPerUserMax {
+            metrics.limitHits.add(1, .userPendingBytes)
+        } else if queuedTotal > settings.queueBytesTotalMax {
+            metrics.limitHits.add(1, .pendingBytes)
+        } else {
+            return
+        }
+        giveUp(entry)
+    }
+
+    private func add(_ bytes: Int, to lane: UInt32) {
+        queuedTotal += bytes
+        metrics.sockJSQueuedBytes.add(bytes)
+        let sum: Int = (queuedByLane[lane] ?? 0) + bytes
+        queuedByLane[lane] = sum == 0 ? nil : sum
+    }
+
+    // MARK: Time
+
+    private func watchClock() {
+        guard timer == nil, count > 0 else { return }
+        let shortest: Int64 = min(settings.rules.heartbeat, settings.rules.patience) / Self.looksPerWait
+        timer = loop.schedule(after: .nanoseconds(max(1_000_000, min(Self.lookMax, shortest)))) { [unowned self] in
+            timer = nil
+            for case let entry? in entries { perform(entry.session.tick(now: loop.now), entry) }
+            watchClock()
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import ThicketProtocol
+
+/// What a SockJS server says, before a transport wraps it (sockjs-protocol 0.3.3, "Protocol and framing").
+enum SockJSFrame {
+    /// The session is new.
+    static let open: [UInt8] = [UInt8(ascii: "o")]
+    /// Nothing happened for a while; keeps proxies from cutting the connection.
+    static let heartbeat: [UInt8] = [UInt8(ascii: "h")]
+    /// To a receiver that comes while another one waits.
+    static let busy: [UInt8] = close(2010, "Another connection still open")
+    /// To a receiver that comes after another one broke off: what that one was sent may be lost.
+    static let interrupted: [UInt8] = close(1002, "Connection interrupted")
+
+    /// `a[…]` of messages that are JSON strings already.
+    static func messages(_ elements: ArraySlice<[UInt8]>) -> [UInt8] {
+        var frame: [UInt8] = []
+        frame.reserveCapacity(elements.reduce(3) { (sum: Int, element: [UInt8]) in sum + element.count + 1 })
+        frame.append(contentsOf: [UInt8(ascii: "a"), UInt8(ascii: "[")])
+        for (place, element): (Int, [UInt8]) in elements.enumerated() {
+            if place > 0 { frame.append(UInt8(ascii: ",")) }
+            frame.append(contentsOf: element)
+        }
+        frame.append(UInt8(ascii: "]"))
+        return frame
+    }
+
+    /// `c[code,"reason"]`.
+    static func close(_ code: UInt16, _ reason: String) -> [UInt8] {
+        var frame: [UInt8] = Array("c[\(code),".utf8)
+        SockJSText.append(reason.utf8, to: &frame)
+        frame.append(UInt8(ascii: "]"))
+        return frame
+    }
+}

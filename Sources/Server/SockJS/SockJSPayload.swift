@@ -1,0 +1,170 @@
+import ThicketProtocol
+
+/// Reads what clients send: JSON arrays of strings (sockjs-protocol 0.3.3, "XhrPolling", "JsonPolling").
+enum SockJSPayload {
+    enum Failure: Error, Equatable {
+        /// There is nothing, or no array.
+        case missing
+        /// Not JSON, or an element is no string.
+        case broken
+        /// More than `messagesMax`.
+        case tooMany
+
+        /// The body of the answer; the first two are the protocol's words.
+        var text: String {
+            switch self {
+            case .missing: "Payload expected."
+            case .broken: "Broken JSON encoding."
+            case .tooMany: "Too many messages."
+            }
+        }
+
+        var status: Int { self == .tooMany ? 413 : 500 }
+    }
+
+    /// Messages of one payload at most.
+    static let messagesMax: Int = 10_000
+
+    /// The messages of a body of `xhr_send`, of any content type.
+    static func messages(_ body: [UInt8]) throws(Failure) -> [[UInt8]] {
+        guard !body.isEmpty else { throw .missing }
+        let root: JSONNode = try document(body).root
+        guard root.kind == .array else { throw .missing }
+        return try strings(of: root)
+    }
+
+    /// The messages of a body of `jsonp_send`: a form with `d`, or the array itself.
+    static func messages(_ body: [UInt8], contentType: String?) throws(Failure) -> [[UInt8]] {
+        let type: [UInt8] = Array((contentType ?? "").utf8.prefix { $0 != UInt8(ascii: ";") })
+        guard SockJSQuery.lowercased(type).elementsEqual("application/x-www-form-urlencoded".utf8) else {
+            return try messages(body)
+        }
+        guard let field: ArraySlice<UInt8> = SockJSQuery.field("d", of: body[...]) else { throw .missing }
+        guard let decoded: [UInt8] = SockJSQuery.decode(field) else { throw .broken }
+        return try messages(decoded)
+    }
+
+    /// The messages of one WebSocket message: an array, or a single string; empty for an empty one.
+    static func messages(ofSocket text: [UInt8]) throws(Failure) -> [[UInt8]] {
+        guard !text.isEmpty else { return [] }
+        let root: JSONNode = try document(text).root
+        if root.kind == .string { return [bytes(of: root)] }
+        guard root.kind == .array else { throw .broken }
+        return try strings(of: root)
+    }
+
+    private static func strings(of array: JSONNode) throws(Failure) -> [[UInt8]] {
+        guard array.count <= messagesMax else { throw .tooMany }
+        var strings: [[UInt8]] = []
+        strings.reserveCapacity(array.count)
+        for element: JSONNode in array.elements {
+            guard element.kind == .string else { throw .broken }
+            strings.append(bytes(of: element))
+        }
+        return strings
+    }
+
+    private static func bytes(of string: JSONNode) -> [UInt8] {
+        let raw: ArraySlice<UInt8> = string.rawBytes.dropFirst().dropLast()
+        guard raw.contains(UInt8(ascii: "\\")) else { return Array(raw) }
+        return Array((string.string ?? "").utf8)
+    }
+
+    private static func document(_ body: [UInt8]) throws(Failure) -> JSONDocument {
+        do {
+            return try JSONDocument(parsing: body)
+        } catch {
+            guard error.kind == .loneSurrogate else { throw .broken }
+        }
+        do {
+            return try JSONDocument(parsing: mended(body))
+        } catch {
+            throw .broken
+        }
+    }
+
+    /// Half a surrogate pair becomes U+FFFD, as it does in every text that a browser puts into a WebSocket: scripts may
+    /// hold such halves, UTF-8 cannot.
+    private static func mended(_ body: [UInt8]) -> [UInt8] {
+        var mended: [UInt8] = []
+        mended.reserveCapacity(body.count)
+        var at: Int = 0
+        while at < body.count {
+            guard body[at] == UInt8(ascii: "\\"), at + 1 < body.count else {
+                mended.append(body[at])
+                at += 1
+                continue
+            }
+            let unit: UInt16? = escapedUnit(body, at)
+            let isHigh: Bool = unit.map { $0 & 0xFC00 == 0xD800 } ?? false
+            let isLow: Bool = unit.map { $0 & 0xFC00 == 0xDC00 } ?? false
+            let isPair: Bool = isHigh && (escapedUnit(body, at + 6).map { $0 & 0xFC00 == 0xDC00 } ?? false)
+            let length: Int = isPair ? 12 : unit == nil ? 2 : 6
+            if (isHigh && !isPair) || isLow {
+                mended.append(contentsOf: "\\ufffd".utf8)
+            } else {
+                mended.append(contentsOf: body[at..<(at + length)])
+            }
+            at += length
+        }
+        return mended
+    }
+
+    /// The unit of the `\u` escape at `at`; nil when there is none.
+    private static func escapedUnit(_ body: [UInt8], _ at: Int) -> UInt16? {
+        guard at + 6 <= body.count, body[at] == UInt8(ascii: "\\"), body[at + 1] == UInt8(ascii: "u") else {
+            return nil
+        }
+        var unit: UInt16 = 0
+        for byte: UInt8 in body[(at + 2)..<(at + 6)] {
+            guard let digit: UInt8 = SockJSQuery.hexDigit(byte) else { return nil }
+            unit = unit << 4 | UInt16(digit)
+        }
+        return unit
+    }
+}
+
+/// Forms and queries, as far as SockJS uses them: one field, percent-encoded.
+enum SockJSQuery {
+    /// The first field of that name, still encoded.
+    static func field(_ name: String, of form: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        for part: ArraySlice<UInt8> in form.split(separator: UInt8(ascii: "&")) {
+            let key: ArraySlice<UInt8> = part.prefix { $0 != UInt8(ascii: "=") }
+            guard key.elementsEqual(name.utf8) else { continue }
+            return part.dropFirst(key.count + 1)
+        }
+        return nil
+    }
+
+    /// nil when a `%` is not followed by two hex digits.
+    static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var rest: ArraySlice<UInt8> = text
+        while let byte: UInt8 = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(0x20)
+            case UInt8(ascii: "%"):
+                guard let high: UInt8 = rest.popFirst().flatMap(hexDigit),
+                    let low: UInt8 = rest.popFirst().flatMap(hexDigit)
+                else { return nil }
+                bytes.append(high << 4 | low)
+            default: bytes.append(byte)
+            }
+        }
+        return bytes
+    }
+
+    static func hexDigit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x37
+        case 0x61...0x66: byte - 0x57
+        default: nil
+        }
+    }
+
+    static func lowercased(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.filter { $0 != 0x20 }.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+    }
+}

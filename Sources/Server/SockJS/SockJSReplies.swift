@@ -1,0 +1,144 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// The answers that need no session, and the head of those that do (sockjs-protocol 0.3.3, "Static URLs").
+struct SockJSReplies {
+    let settings: SockJSSettings
+    /// Milliseconds since 1970; for the `expires` of what may be kept.
+    let unixTime: Int64
+
+    /// Seconds for which browsers may keep what does not change.
+    private static let year: Int64 = 31_536_000
+
+    // MARK: Without a session
+
+    static let greeting: HTTPResponse = .init(
+        status: 200, fields: [.init("content-type", "text/plain; charset=UTF-8")],
+        body: Array("Welcome to SockJS!\n".utf8))
+
+    static func notFound(_ request: HTTPRequest) -> HTTPResponse {
+        HTTPResponse(
+            status: 404, fields: HTTPFields([.init("content-type", "application/json")] + cors(request)),
+            body: Array(#"{"error":"not found"}"#.utf8))
+    }
+
+    /// Without content, as the protocol wants it.
+    static func methodNotAllowed(but allowed: String) -> HTTPResponse {
+        HTTPResponse(status: 405, fields: [.init("allow", allowed)])
+    }
+
+    /// Why a text is all there is to say: 400 and 500.
+    static func refusal(_ status: Int, _ text: String, _ request: HTTPRequest) -> HTTPResponse {
+        HTTPResponse(
+            status: status,
+            fields: HTTPFields([.init("content-type", "text/plain; charset=UTF-8")] + noCache + cors(request)),
+            body: Array(text.utf8))
+    }
+
+    /// - Parameter entropy: an unpredictable number, for browsers that have none.
+    func info(_ request: HTTPRequest, entropy: UInt32) -> HTTPResponse {
+        let body: String =
+            "{\"websocket\":\(settings.takesWebSockets),\"origins\":[\"*:*\"],"
+            + "\"cookie_needed\":\(settings.setsCookie),\"entropy\":\(entropy)}"
+        return HTTPResponse(
+            status: 200,
+            fields: HTTPFields(
+                [.init("content-type", "application/json; charset=UTF-8")] + Self.noCache + Self.cors(request)),
+            body: Array(body.utf8))
+    }
+
+    /// The answer to OPTIONS.
+    func options(_ request: HTTPRequest, methods: String) -> HTTPResponse {
+        let allowed: [HTTPField] = [
+            .init("access-control-allow-methods", methods), .init("access-control-max-age", "\(Self.year)"),
+        ]
+        return HTTPResponse(status: 204, fields: HTTPFields(allowed + cacheable + Self.cors(request)))
+    }
+
+    /// The page by which old browsers reach us from other origins; nil while no script is configured.
+    func iframe(_ request: HTTPRequest) -> HTTPResponse? {
+        guard let script: String = settings.script else { return nil }
+        let page: String = """
+            <!DOCTYPE html>
+            <html>
+            <head>
+              <meta http-equiv="X-UA-Compatible" content="IE=edge" />
+              <meta http-equiv="Content-Type" content="text/html; charset=UTF-8" />
+              <script>
+                document.domain = document.domain;
+                _sockjs_onload = function(){SockJS.bootstrap_iframe();};
+              </script>
+              <script src="\(script)"></script>
+            </head>
+            <body>
+              <h2>Don't panic!</h2>
+              <p>This is a SockJS hidden iframe. It's used for cross domain magic.</p>
+            </body>
+            </html>
+            """
+        let body: [UInt8] = .init(page.utf8)
+        let tag: String = "\"\(Hex.encode(Array(Hash.sha256(body)[..<16])))\""
+        let fields: [HTTPField] = cacheable + [.init("etag", tag)]
+        if let known: String = request.fields["if-none-match"], known.utf8.elementsEqual(tag.utf8) {
+            return HTTPResponse(status: 304, fields: HTTPFields(fields))
+        }
+        return HTTPResponse(
+            status: 200, fields: HTTPFields([.init("content-type", "text/html; charset=UTF-8")] + fields), body: body)
+    }
+
+    private var cacheable: [HTTPField] {
+        [
+            .init("cache-control", "public, max-age=\(Self.year)"),
+            .init("expires", HTTPTime.text(unixSeconds: unixTime / 1_000 + Self.year)),
+        ]
+    }
+
+    // MARK: With a session
+
+    /// The head of an answer on a session's path.
+    func head(_ transport: SockJSTransport, _ request: HTTPRequest, status: Int = 200) -> HTTPResponse {
+        var fields: [HTTPField] = [.init("content-type", transport.contentType)] + Self.noCache + Self.cors(request)
+        if settings.setsCookie { fields.append(.init("set-cookie", "JSESSIONID=\(Self.cookie(request)); path=/")) }
+        if transport.role == .stream { fields.append(.init("x-accel-buffering", "no")) }
+        return HTTPResponse(status: status, fields: HTTPFields(fields))
+    }
+
+    /// The answer to messages that were taken.
+    func taken(_ transport: SockJSTransport, _ request: HTTPRequest) -> HTTPResponse {
+        // Some browsers do strange things on 204 to a form.
+        guard transport == .jsonpSend else { return head(transport, request, status: 204) }
+        var response: HTTPResponse = head(transport, request)
+        response.body = Array("ok".utf8)
+        return response
+    }
+
+    private static let noCache: [HTTPField] = [
+        .init("cache-control", "no-store, no-cache, must-revalidate, max-age=0")
+    ]
+
+    /// Every origin may come in: what opens a bucket is a token that the page has to know, never a cookie.
+    static func cors(_ request: HTTPRequest) -> [HTTPField] {
+        var origin: String = request.fields["origin"] ?? ""
+        if origin.isEmpty || origin.utf8.elementsEqual("null".utf8) { origin = "*" }
+        var fields: [HTTPField] = [
+            .init("access-control-allow-origin", origin), .init("access-control-allow-credentials", "true"),
+            .init("vary", "origin"), .init("x-content-type-options", "nosniff"),
+        ]
+        if let wanted: String = request.fields["access-control-request-headers"], !wanted.isEmpty {
+            fields.append(.init("access-control-allow-headers", wanted))
+        }
+        return fields
+    }
+
+    /// The client's own cookie if it has one: load balancers tell sessions apart by it.
+    private static func cookie(_ request: HTTPRequest) -> String {
+        for pair: Substring in (request.fields["cookie"] ?? "").split(separator: ";") {
+            let text: Substring = pair.drop { $0 == " " }
+            guard text.hasPrefix("JSESSIONID=") else { continue }
+            let value: Substring = text.dropFirst("JSESSIONID=".count)
+            let isClean: Bool = value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !",\"\\".utf8.contains($0) }
+            if !value.isEmpty && isClean { return String(value) }
+        }
+        return "dummy"
+    }
+}

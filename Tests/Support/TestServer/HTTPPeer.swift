@@ -1,0 +1,145 @@
+import Glibc
+import ThicketProtocol
+
+/// A small HTTP client that blocks, for tests: one connection, whole answers or chunk by chunk, every wait with a
+/// deadline.
+public final class HTTPPeer {
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    public struct Answer {
+        public let status: Int
+        public let fields: HTTPFields
+        public var body: String = ""
+    }
+
+    private let descriptor: Int32
+    private var unread: [UInt8] = []
+
+    public init(port: Int) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var patience: timeval = .init(tv_sec: TestClient.patience, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        var address: sockaddr_in = .init()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let status: Int32 = withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_in>) in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafePointer<sockaddr>) in
+                Glibc.connect(descriptor, plain, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard status == 0 else { throw Failure(description: "no connection to port \(port): error \(errno)") }
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    /// One request on a connection of its own, and its whole answer.
+    public static func ask(
+        _ port: Int, _ method: String, _ path: String, _ fields: [String: String] = [:], body: String = ""
+    ) throws -> Answer {
+        try HTTPPeer(port: port).ask(method, path, fields, body: body)
+    }
+
+    /// One request, and its whole answer; the connection may be used again.
+    public func ask(
+        _ method: String, _ path: String, _ fields: [String: String] = [:], body: String = ""
+    ) throws -> Answer {
+        try send(method, path, fields, body: body)
+        return try answer()
+    }
+
+    /// Sends a request and waits for nothing.
+    public func send(
+        _ method: String, _ path: String, _ fields: [String: String] = [:], body: String = "", version: String = "1.1"
+    ) throws {
+        var head: String = "\(method) \(path) HTTP/\(version)\r\nHost: 127.0.0.1\r\n"
+        for (name, value): (String, String) in fields { head += "\(name): \(value)\r\n" }
+        if method == "POST" || !body.isEmpty { head += "Content-Length: \(body.utf8.count)\r\n" }
+        try send(raw: Array((head + "\r\n" + body).utf8))
+    }
+
+    /// Sends bytes as they are.
+    public func send(raw bytes: [UInt8]) throws {
+        var sent: Int = 0
+        while sent < bytes.count {
+            let count: Int = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+                Glibc.send(descriptor, bytes.baseAddress?.advanced(by: sent), bytes.count - sent, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { throw Failure(description: "a request could not be sent: error \(errno)") }
+            sent += count
+        }
+    }
+
+    /// The next answer with its body, which has a length.
+    public func answer() throws -> Answer {
+        var answer: Answer = try head()
+        let count: Int = answer.fields["content-length"].flatMap { Int($0) } ?? 0
+        answer.body = String(decoding: try take(count), as: UTF8.self)
+        return answer
+    }
+
+    /// The head of the next answer.
+    public func head() throws -> Answer {
+        var heads: HTTPResponseHeadReader = .init()
+        while true {
+            let (head, used): (HTTPResponseHead?, Int) = try unread.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+                var input: UnsafeRawBufferPointer = bytes
+                let head: HTTPResponseHead? = try heads.next(&input)
+                return (head, bytes.count - input.count)
+            }
+            unread.removeFirst(used)
+            if let head: HTTPResponseHead { return Answer(status: head.status, fields: head.fields) }
+            try fill()
+        }
+    }
+
+    /// The next chunk; nil at the end of the body.
+    public func chunk() throws -> String? {
+        var line: [UInt8] = []
+        while line.suffix(2) != [13, 10] { line += try take(1) }
+        guard let count: Int = Int(String(decoding: line.dropLast(2), as: UTF8.self), radix: 16) else {
+            throw Failure(description: "no chunk: \(String(decoding: line, as: UTF8.self))")
+        }
+        let body: [UInt8] = try take(count)
+        guard try take(2) == [13, 10] else { throw Failure(description: "a chunk without its end") }
+        return count == 0 ? nil : String(decoding: body, as: UTF8.self)
+    }
+
+    /// Everything until the server ends the connection.
+    public func rest() throws -> String {
+        while (try? fill()) != nil {}
+        defer { unread = [] }
+        return String(decoding: unread, as: UTF8.self)
+    }
+
+    /// Exactly so many bytes.
+    public func take(_ count: Int) throws -> [UInt8] {
+        while unread.count < count { try fill() }
+        defer { unread.removeFirst(count) }
+        return Array(unread[..<count])
+    }
+
+    /// Goes away: `isReset` breaks the connection, else it is closed in order.
+    public func close(isReset: Bool = false) {
+        if isReset {
+            var hard: linger = .init(l_onoff: 1, l_linger: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+        }
+        shutdown(descriptor, Int32(isReset ? SHUT_RDWR : SHUT_WR))
+    }
+
+    private func fill() throws {
+        var bytes: [UInt8] = .init(repeating: 0, count: 64 << 10)
+        let count: Int = recv(descriptor, &bytes, bytes.count, 0)
+        guard count > 0 else {
+            let isLate: Bool = count < 0 && errno == EAGAIN
+            throw Failure(description: isLate ? "nothing came for \(TestClient.patience) s" : "the connection ended")
+        }
+        unread += bytes[..<count]
+    }
+}
