@@ -48,6 +48,7 @@ struct ServerRoutes {
         case "/health/live": .live
         case "/health/ready": .ready
         case "/metrics": showsMetrics ? .metrics : .other
+        case "/openapi.yaml": .openAPI
         default: .other
         }
     }
@@ -56,6 +57,7 @@ struct ServerRoutes {
         switch route {
         case .live: .text(200, "live\n")
         case .ready: .text(health.isReady ? 200 : 503, health.statusLine)
+        case .openAPI: OpenAPIDocument.response
         default:
             HTTPResponse(
                 status: 200, fields: [.init("content-type", Metrics.contentType)], body: Array(metrics.render().utf8))

@@ -157,6 +157,35 @@ struct DocumentTests {
         #expect(waiting == ServerSettings.fixed)
     }
 
+    @Test("the description of the data API that the server gives out is docs/openapi.yaml, byte for byte")
+    func openAPI() {
+        let text: [UInt8] = Repository.bytes("docs/openapi.yaml")
+        #expect(text.count > 10_000)
+        #expect(OpenAPIDocument.response.body == text, "run: python3 Tests/Contract/embed.py")
+    }
+
+    @Test("every code of an error of the data API stands in docs/openapi.yaml and docs/PROTOCOL.md")
+    func restCodes() throws {
+        let description: [String] = Repository.lines("docs/openapi.yaml").map { String($0.drop { $0 == " " }) }
+        let manual: String = try #require(Repository.text("docs/PROTOCOL.md"))
+        var found: Set<String> = []
+        for path: String in SwiftText.paths("Sources/Server/REST") {
+            let words: [Substring] = (Repository.text(path) ?? "").split { "(\"\n".contains($0) }
+            for (call, code): (Substring, Substring) in zip(words, words.dropFirst())
+            where call.hasSuffix("invalid") || call.hasSuffix(", ") {
+                guard code.contains("_") || code == "unauthorized" || code == "unavailable",
+                    code.utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == 0x5F })
+                else { continue }
+                found.insert(String(code))
+            }
+        }
+        #expect(found.count > 15, "\(found.sorted())")
+        for code: String in found where code != "server_error" && code != "invalid_request" {
+            #expect(description.contains("- \(code)"), "docs/openapi.yaml lacks '\(code)'")
+            #expect(manual.contains("`\(code)`"), "docs/PROTOCOL.md lacks '\(code)'")
+        }
+    }
+
     @Test("every folder of test vectors says where it comes from")
     func vectors() {
         var folders: Set<String> = []

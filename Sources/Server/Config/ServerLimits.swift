@@ -117,7 +117,7 @@ public struct ServerLimits: Sendable, Equatable {
     /// HTTP requests of all users that wait for changes, 0...1,000,000. One more: 503.
     public var changesWaitersMax: Int = 10_000
 
-    /// How long such a request waits before it is answered that there were none, 1 s...10 min.
+    /// How long such a request waits before it is answered that there were none, 0 (not at all) to 10 min.
     ///
     /// Proxies often give up after 60 s.
     public var changesWait: Duration = .seconds(50)

@@ -168,8 +168,8 @@ public enum ServerSettings {
             "changes-waiters-max", \.limits.changesWaitersMax, 0...largest,
             "HTTP requests that wait for changes. One more: 503."),
         .duration(
-            "changes-wait", \.limits.changesWait, second...10 * minute,
-            "How long an HTTP request waits for changes before it is answered that there were none."),
+            "changes-wait", \.limits.changesWait, 0...10 * minute,
+            "How long an HTTP request waits for changes before it is answered that there were none; 0 is not at all."),
     ]
 
     private static let queue: [Setting] = [

@@ -29,6 +29,8 @@ extension Metrics {
         case partner
         /// The data API.
         case rest
+        /// Its description.
+        case openAPI = "openapi"
         /// Below `/sock/1/APP`, raw WebSockets left out.
         case sockjs
         case other

@@ -23,6 +23,7 @@ extension Hub {
     /// Counts the request among those that wait, if there is room.
     func begin(waiting exchange: RESTExchange, on channel: Channel, now: HubInstant) {
         guard !exchange.isWaiting, !channel.session.isClosing else { return }
+        guard limits.changesWait > .zero else { return answer(channel.session, RESTAnswer.changes([])) }
         guard waiting.count < limits.changesWaitersMax else {
             metrics.limitHits.add(1, .waiters)
             return answer(channel.session, RESTAnswer.busy("Too many requests wait for changes."))
