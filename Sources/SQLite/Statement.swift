@@ -72,6 +72,13 @@ public final class Statement {
         return self
     }
 
+    @discardableResult
+    public func bind(_ place: Int32, _ text: String?) -> Statement {
+        if let text: String { return bind(place, text) }
+        note(sqlite3_bind_null(handle, place))
+        return self
+    }
+
     /// Binds a blob without copying: `bytes` must stay where they are until the statement is reset. For large bodies.
     @discardableResult
     public func bind(_ place: Int32, inPlace bytes: UnsafeRawBufferPointer) -> Statement {

@@ -19,6 +19,7 @@ public final class Server {
     private let retention: RetentionSettings
     private let reload: @Sendable () -> ServerConfig?
     private let directory: (@Sendable () throws -> any PartnerDirectory)?
+    private let accounts: AccountAccess?
     private let clock: @Sendable () -> Int64
     private let loop: EventLoop
     public let metrics: Metrics
@@ -37,15 +38,17 @@ public final class Server {
     ///     nil to leave everything as it is.
     ///   - directory: opens the directory of partners and their users, on a thread of its own; without it the server
     ///     knows no partners.
+    ///   - accounts: the same for built-in accounts.
     ///   - clock: milliseconds since 1970, by which tokens are judged and changes dated; nil is the machine's.
     /// - Throws: when the address cannot be listened on.
     public init(
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
         health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
-        directory: (@Sendable () throws -> any PartnerDirectory)? = nil,
+        directory: (@Sendable () throws -> any PartnerDirectory)? = nil, accounts: AccountAccess? = nil,
         clock: (@Sendable () -> Int64)? = nil
     ) throws(NetError) {
         self.directory = directory
+        self.accounts = accounts
         self.clock = clock ?? { SystemClock.unixMilliseconds() }
         self.config = config
         self.store = store
@@ -82,12 +85,14 @@ public final class Server {
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
         ) { answers.post($0) }
         let access: ServerAccess? = makeAccess()
+        let accounts: ServerAccounts? = makeAccounts()
         let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
         let checker: ServerChecker = .init(
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
         let hub: Hub = .init(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper, access: access,
+            accounts: accounts,
             routes: ServerRoutes(
                 metrics: metrics, health: health, showsMetrics: config.metrics, cors: CORSPolicy(config.corsOrigins)),
             log: log, drainTimeout: config.drainTimeout, clock: clock,
@@ -98,6 +103,7 @@ public final class Server {
         loop.run()
         health.stop()
         access?.finish()
+        accounts?.finish()
         checker.finish()
         keeper.finish()
         readers.finish()
@@ -115,10 +121,32 @@ public final class Server {
         ) { answers.post($0) }
     }
 
+    private func makeAccounts() -> ServerAccounts? {
+        guard let accounts: AccountAccess else { return nil }
+        let answers: Mailbox<ServerAccounts.Answered> = loop.mailbox { [unowned loop] answers in
+            Self.delegate(of: loop)?.answered(answers)
+        }
+        return ServerAccounts(
+            rules: AccountService.Rules(config), secrets: accounts.secrets, metrics: metrics, log: log, now: clock,
+            open: accounts.directory
+        ) { answers.post($0) }
+    }
+
     private static func delegate(of loop: EventLoop) -> ServerLoop? { loop.delegate as? ServerLoop }
 
     private var readerCount: Int {
         config.readerThreads > 0 ? config.readerThreads : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    }
+}
+
+/// What a server needs to have accounts of its own.
+public struct AccountAccess: Sendable {
+    let secrets: AccountSecrets
+    let directory: @Sendable () throws -> any AccountDirectory
+
+    /// - Parameter directory: opens it, on a thread of its own.
+    public init(secrets: AccountSecrets, directory: @escaping @Sendable () throws -> any AccountDirectory) {
+        (self.secrets, self.directory) = (secrets, directory)
     }
 }
 

@@ -20,6 +20,8 @@ final class ServerLoop: LoopDelegate {
     private let keeper: ServerKeeper
     /// nil where there are no partners.
     private let access: ServerAccess?
+    /// nil where there are no built-in accounts.
+    private let accounts: ServerAccounts?
     var routes: ServerRoutes
     private let log: Log
     /// Milliseconds since 1970.
@@ -57,7 +59,8 @@ final class ServerLoop: LoopDelegate {
 
     init(
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
-        keeper: ServerKeeper, access: ServerAccess?, routes: ServerRoutes, log: Log, drainTimeout: Duration,
+        keeper: ServerKeeper, access: ServerAccess?, accounts: ServerAccounts?, routes: ServerRoutes, log: Log,
+        drainTimeout: Duration,
         clock: @escaping @Sendable () -> Int64, sockJS: SockJSSettings,
         reload: @escaping @Sendable () -> ServerConfig?
     ) {
@@ -68,6 +71,7 @@ final class ServerLoop: LoopDelegate {
         self.readers = readers
         self.keeper = keeper
         self.access = access
+        self.accounts = accounts
         self.routes = routes
         self.log = log
         self.clock = clock
@@ -84,6 +88,7 @@ final class ServerLoop: LoopDelegate {
         if let answer: HTTPDisposition = sockjs.answer(request, on: connection, unixTime: now().unix) {
             return answer
         }
+        if let disposition: HTTPDisposition = answerAccount(request, on: connection) { return disposition }
         if let disposition: HTTPDisposition = answerREST(request, on: connection) { return disposition }
         guard let route: PartnerService.Route = ServerRoutes.partnerRoute(of: request), let access: ServerAccess else {
             return routes.answer(request)
@@ -96,6 +101,26 @@ final class ServerLoop: LoopDelegate {
         guard access.push(asked) else {
             hub.metrics.limitHits.add(1, .accessQueue)
             return .respond(PartnerAnswer.unavailable)
+        }
+        return .later
+    }
+
+    /// A request about a built-in account; nil for others.
+    private func answerAccount(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
+        guard let accounts: ServerAccounts, let route: AccountService.Route = AccountService.route(of: request.path)
+        else { return nil }
+        hub.metrics.httpRequests.add(1, .account)
+        let methods: String = AccountService.methods(of: route)
+        if request.method == "OPTIONS" { return .respond(routes.cors.preflight(request, allowed: methods)) }
+        guard AccountService.takes(request.method, route) else {
+            return .respond(ServerRoutes.methodNotAllowed(but: methods))
+        }
+        let asked: ServerAccounts.Asked = .init(
+            connection: connection, route: route, request: request, address: loop.peerAddress(connection),
+            fields: routes.cors.fields(for: request))
+        guard accounts.push(asked) else {
+            hub.metrics.limitHits.add(1, .accountQueue)
+            return .respond(AccountAnswer.unavailable)
         }
         return .later
     }
@@ -148,6 +173,7 @@ final class ServerLoop: LoopDelegate {
         readers.use(config.limits)
         keeper.use(config.retention)
         access?.use(ServerAccess.Settings(config))
+        accounts?.use(AccountService.Rules(config))
         routes.showsMetrics = config.metrics
         routes.cors = CORSPolicy(config.corsOrigins)
         sockjs.use(SockJSSettings(config))
@@ -194,6 +220,14 @@ final class ServerLoop: LoopDelegate {
                 // Of a user who signs out; those of a disabled partner are refused anyway.
                 if case .device = revocation, !tokens.isEmpty { access?.deny(tokens) }
             }
+        }
+        perform()
+    }
+
+    func answered(_ answers: [ServerAccounts.Answered]) {
+        for answer: ServerAccounts.Answered in answers {
+            loop.respond(answer.connection, answer.response)
+            if let ended: Tenant.Name = answer.ended { hub.signOut(ended) }
         }
         perform()
     }

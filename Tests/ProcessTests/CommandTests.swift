@@ -30,7 +30,10 @@ struct CommandTests {
             #expect(outcome.code == 0 && !outcome.output.isEmpty && outcome.errors.isEmpty, "\(words)")
         }
         #expect(try run("completion", "bash").output.contains("complete -o filenames -F _thicketd thicketd"))
-        for command in ["serve", "app create", "token create", "token import", "check", "backup", "restore", "ask"] {
+        for command in [
+            "serve", "app create", "app key add", "token create", "token import", "token revoke", "check", "backup",
+            "restore", "ask",
+        ] {
             let outcome: ChildProcess.Outcome = try ChildProcess.run(
                 [Programs.thicketd] + command.split(separator: " ").map(String.init) + ["--help"])
             #expect(outcome.output.contains("Examples:"), "\(command)")
@@ -79,7 +82,13 @@ struct CommandTests {
     @Test("apps and tokens are made, once")
     func appsAndTokens() throws {
         #expect(try run("token", "create", "--app", "a", "--user", "u", "--data", data).code == 1)
-        #expect(try run("app", "create", "Notes", "--data", data).output == "created the app notes\n")
+        let made: ChildProcess.Outcome = try run("app", "create", "Notes", "--data", data)
+        let lines: [Substring] = made.output.split(separator: "\n")
+        try #require(lines.count == 3)
+        #expect(lines[0] == "created the app notes")
+        #expect(lines[1].hasPrefix("api key   ") && lines[1].utf8.count == 42)
+        #expect(lines[2].hasPrefix("admin key ") && lines[2].utf8.count == 42)
+        #expect(made.errors.contains("shown this once"))
         #expect(try run("app", "create", "notes", "--data", data).output == "the app notes is there already\n")
         let token: ChildProcess.Outcome = try run("token", "create", "--app", "notes", "--user", "u", "--data", data)
         #expect(token.output.utf8.count == 33 && token.output.utf8.dropLast().allSatisfy { isHex($0) })
@@ -89,6 +98,36 @@ struct CommandTests {
         #expect(stat(data + "/thicket.db", &info) == 0 && info.st_mode & 0o077 == 0, "for the owner only")
         let check: ChildProcess.Outcome = try run("check", "--data", data)
         #expect(check.code == 0 && check.output.hasPrefix("clean: 0 buckets"))
+    }
+
+    @Test("keys and tokens are listed without their secrets, and end when they are revoked")
+    func keysAndTokens() throws {
+        try Daemon.command(data, ["app", "create", "notes"], succeeding: true)
+        let key: String = try run("app", "key", "add", "notes", "--admin", "--data", data).output
+        #expect(key.utf8.count == 33)
+        let keys: [Substring] = try run("app", "key", "list", "notes", "--data", data).output.split(separator: "\n")
+        #expect(keys.count == 3 && keys.count { $0.contains("\tadmin\tmade 2") } == 2)
+        #expect(!keys.contains { $0.contains(key.prefix(32)) })
+        let id: String = String(try #require(keys.last).prefix(8))
+        #expect(try run("app", "key", "revoke", "notes", id, "--data", data).code == 0)
+        let again: ChildProcess.Outcome = try run("app", "key", "revoke", "notes", id, "--data", data)
+        #expect(again.code == 1 && again.errors.contains("has no key \(id)"))
+        #expect(try run("app", "key", "list", "note", "--data", data).errors.contains("did you mean notes?"))
+        for words: [String] in [[], ["--lifetime", "90d"], ["--read-only"]] {
+            try Daemon.command(
+                data, ["token", "create", "--app", "notes", "--user", "ann"] + words, succeeding: true)
+        }
+        let tokens: String = try run("token", "list", "--app", "notes", "--user", "ann", "--data", data).output
+        #expect(tokens.split(separator: "\n").count == 3)
+        #expect(tokens.contains("\tends 2") && tokens.contains("read-only") && tokens.contains("no end"))
+        let revoke: [String] = ["token", "revoke", "--app", "notes", "--user", "ann"]
+        #expect(try Daemon.command(data, revoke).code == 2)
+        #expect(try Daemon.command(data, revoke + [String(tokens.prefix(16))]).output == "revoked 1 token\n")
+        #expect(try Daemon.command(data, revoke + ["--all"]).output == "revoked 2 tokens\n")
+        #expect(try Daemon.command(data, revoke + ["--all"]).code == 1)
+        #expect(
+            try Daemon.command(data, ["token", "create", "--app", "notes", "--user", "ann", "--lifetime", "9"]).code
+                == 2)
     }
 
     private func isHex(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte) }

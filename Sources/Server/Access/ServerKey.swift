@@ -1,19 +1,24 @@
 import Glibc
+public import ThicketAuth
 import ThicketCrypto
 
-/// The key under which secrets stand in the database: partners' auth keys. It lies in a file of its own, so that neither
+/// The key under which secrets stand in the database, partners' auth keys, and by which keys of accounts are checked. It lies in a file of its own, so that neither
 /// the database nor a backup of it lets anybody act as a partner.
 public struct ServerKey: Sendable {
     /// Bytes of the file.
     static let bytesCount: Int = 32
     private let sealing: [UInt8]
     private let naming: [UInt8]
+    private let pepper: [UInt8]
+    private let pretending: [UInt8]
 
     init(_ secret: [UInt8]) {
         precondition(secret.count == Self.bytesCount, "a server key has 32 bytes")
         // One secret, one key for each use.
         sealing = Hash.hmacSHA256(key: secret, Array("thicket/server/seal/1".utf8))
         naming = Hash.hmacSHA256(key: secret, Array("thicket/server/name/1".utf8))
+        pepper = Hash.hmacSHA256(key: secret, Array("thicket/server/pepper/1".utf8))
+        pretending = Hash.hmacSHA256(key: secret, Array("thicket/server/pretence/1".utf8))
     }
 
     /// Reads the file; makes it, for its owner only, when there is none.
@@ -69,6 +74,13 @@ public struct ServerKey: Sendable {
 
     /// What an API key is looked up by: says nothing of the key, and comparing it says nothing either.
     func name(of apiKey: String) -> [UInt8] { Hash.hmacSHA256(key: naming, Array(apiKey.utf8)) }
+
+    /// What built-in accounts are checked with.
+    public var accountSecrets: AccountSecrets {
+        AccountSecrets(
+            verifier: { [pepper] in Hash.hmacSHA256(key: pepper, $0) },
+            pretence: { [pretending] in Hash.hmacSHA256(key: pretending, $0) })
+    }
 }
 
 /// Why the key file cannot be used.

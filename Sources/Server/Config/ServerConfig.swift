@@ -39,6 +39,12 @@ public struct ServerConfig: Sendable, Equatable {
     /// Registrations a minute of one partner, 1...1,000,000.
     public var registrationsPerMinute: Int = 60
 
+    /// Failed logins a minute from one address, 1...1,000,000.
+    public var failedLoginsPerMinute: Int = 30
+
+    /// How long the token of a login is good, 0 (until it is revoked) or 1 min...3,650 days.
+    public var tokenLifetime: Duration = .zero
+
     /// Web origins whose pages may use the data API from a browser: `none`, `*`, or a list with commas.
     public var corsOrigins: String = "none"
 

@@ -46,7 +46,13 @@ public enum ServerSettings {
             "How long after its end a partner's token is still good, for clocks that differ."),
         .integer(
             "registrations-per-minute", \.registrationsPerMinute, 1...largest,
-            "Registrations a minute of one partner. One more: 429."),
+            "Registrations a minute of one partner, and new accounts of one app. One more: 429."),
+        .integer(
+            "failed-logins-per-minute", \.failedLoginsPerMinute, 1...largest,
+            "Failed logins a minute from one address. Behind a proxy all users have its address. One more: 429."),
+        .duration(
+            "token-lifetime", \.tokenLifetime, 0...3_650 * day,
+            "How long the token of a login is good; 0 is until it is revoked."),
         .origins(
             "cors-origins", \.corsOrigins,
             "Web origins whose pages may use the data API, with commas between; * is every one, none is none."),

@@ -33,6 +33,8 @@ extension Metrics {
         case openAPI = "openapi"
         /// Below `/sock/1/APP`, raw WebSockets left out.
         case sockjs
+        /// Built-in accounts: making, logging in, changing, ending.
+        case account
         case other
     }
 
@@ -72,6 +74,13 @@ extension Metrics {
         case denied
         /// Nothing but its time: 401.
         case expired
+    }
+
+    /// How the proof of an account was judged.
+    public enum LoginVerdict: String, MetricLabel {
+        case good
+        /// Another password or key, or no such user.
+        case wrong
     }
 
     /// The status of an HTTP request that was refused.
@@ -177,5 +186,21 @@ extension Metrics {
         case attempts
         /// Too many HTTP requests wait for changes.
         case waiters
+        /// Too many requests about accounts wait.
+        case accountQueue = "account_queue"
+        /// Too many unknown API keys from one address.
+        case accountKeys = "account_keys"
+        /// Too many bad tokens from one address.
+        case accountTokens = "account_tokens"
+        /// Too many failed logins from one address.
+        case accountAddress = "account_address"
+        /// Too many failed logins of one name.
+        case accountName = "account_name"
+        /// Too many questions from one address how to stretch a password.
+        case prelogins
+        /// Too many new accounts of one app.
+        case registrations
+        /// A user has too many tokens: the oldest went.
+        case userTokens = "user_tokens"
     }
 }

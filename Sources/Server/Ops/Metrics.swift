@@ -61,6 +61,8 @@ public final class Metrics: Sendable {
         "init messages, by how they were answered; ended: channels whose token has ended or was signed out.")
     public let tokens: CounterFamily<TokenVerdict> = .init(
         "thicket_partner_tokens_total", by: "result", "Tokens of partners, by how they were judged.")
+    public let logins: CounterFamily<LoginVerdict> = .init(
+        "thicket_account_logins_total", by: "result", "Proofs of built-in accounts, by how they were judged.")
     public let deliveries: Counter = .init(
         "thicket_deliveries_total", "Changes put into subscribers' queues, the sender's own copy included.")
     public let limitHits: CounterFamily<LimitName> = .init(

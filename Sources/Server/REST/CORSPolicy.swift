@@ -37,7 +37,8 @@ struct CORSPolicy: Sendable, Equatable {
         else { return response }
         response.fields.append("access-control-allow-methods", allowed)
         response.fields.append(
-            "access-control-allow-headers", "X-Simperium-Token, X-Simperium-User, Content-Type, If-Match, If-None-Match"
+            "access-control-allow-headers",
+            "X-Simperium-API-Key, X-Simperium-Token, X-Simperium-User, Content-Type, If-Match, If-None-Match"
         )
         response.fields.append("access-control-max-age", String(Self.preflightSeconds))
         return response

@@ -26,17 +26,22 @@ public enum AdmissionAnswer: Sendable {
 /// Whom a channel belongs to, and until when.
 struct Admission {
     let user: UserID
+    /// What clients are told the user is called.
+    let name: UserID
     let canWrite: Bool
-    /// nil: the token has no end.
-    var pass: PartnerPass?
-
-    init(_ grant: TokenGrant) { (user, canWrite) = (grant.user, !grant.isReadOnly) }
-
-    init(_ pass: PartnerPass, user: UserID) { (self.user, canWrite, self.pass) = (user, true, pass) }
-
     /// When the token ends, milliseconds since 1970, rounded up; nil: never.
-    var ends: Int64? {
-        pass.map { Int64(max(-1e15, min(1e15, ($0.ends * 1_000).rounded(.up)))) }
+    let ends: Int64?
+    /// nil for tokens that no partner has signed.
+    let pass: PartnerPass?
+
+    init(_ grant: TokenGrant) {
+        (user, name, canWrite) = (grant.user, grant.name, !grant.isReadOnly)
+        (ends, pass) = (grant.expires, nil)
+    }
+
+    init(_ pass: PartnerPass, user: UserID) {
+        (self.user, name, canWrite, self.pass) = (user, user, true, pass)
+        ends = Int64(max(-1e15, min(1e15, (pass.ends * 1_000).rounded(.up))))
     }
 }
 

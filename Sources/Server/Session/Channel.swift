@@ -80,6 +80,8 @@ final class Channel {
 
     var phase: Phase = .authenticating
     var user: UserID?
+    /// What the client is told the user is called.
+    var name: UserID?
     /// What the partner's token gave by which it is open; nil for other tokens.
     var pass: PartnerPass?
     /// When its token ends, or its time of grace.

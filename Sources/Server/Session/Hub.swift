@@ -35,6 +35,7 @@ public final class Hub {
     var inFlight: InFlight = .init()
     var tailBytes: Int = 0
     var asks: [Ask] = []
+    var signedOut: SignedOut = .init()
     /// Whether tokens that look like a partner's are asked about (`HubAction.admit`).
     public var knowsPartners: Bool = false
     /// Channels that are open by tokens of partners, by user and `Channel.life`.

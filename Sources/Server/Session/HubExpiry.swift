@@ -109,7 +109,8 @@ extension Hub {
         remember(channel, admission, now: now)
         metrics.channels.add()
         metrics.authorizations.add(1, .authorized)
-        send(Reply.authorized(channel.number, admission.user), to: channel.session)
+        channel.name = admission.name
+        send(Reply.authorized(channel.number, admission.name), to: channel.session)
         resume(channel, now: now)
         runQueued(channel, now: now)
     }

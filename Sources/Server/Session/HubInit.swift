@@ -67,6 +67,10 @@ extension Hub {
             return turnAway(channel, .invalid, now: now)
         }
         guard grant.app == channel.session.app else { return turnAway(channel, .invalid, now: now) }
+        guard grant.isGood(at: now.unix) else { return turnAway(channel, .tokenExpired, now: now) }
+        guard !signedOut.mayBeOld(Tenant.Name(app: grant.app, user: grant.user), life: channel.readLife) else {
+            return signOut(channel)
+        }
         enter(channel, Admission(grant), now: now)
     }
 
@@ -83,7 +87,7 @@ extension Hub {
     func enter(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         if case .lapsed = channel.phase { return renewed(channel, admission, now: now) }
         guard let app: AppID = channel.session.app else { return }
-        channel.user = admission.user
+        (channel.user, channel.name) = (admission.user, admission.name)
         channel.canWrite = admission.canWrite
         remember(channel, admission, now: now)
         let tenant: Tenant = join(channel.session, Tenant.Name(app: app, user: admission.user))
@@ -147,13 +151,13 @@ extension Hub {
     }
 
     private func admit(_ channel: Channel, to feed: BucketFeed, now: HubInstant) {
-        guard let user: UserID = channel.user else { return }
+        guard let name: UserID = channel.name else { return }
         channel.phase = .ready
         feed.add(channel)
         metrics.channels.add()
         metrics.authorizations.add(1, .authorized)
         if let exchange: RESTExchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
-        send(Reply.authorized(channel.number, user), to: channel.session)
+        send(Reply.authorized(channel.number, name), to: channel.session)
         runQueued(channel, now: now)
     }
 

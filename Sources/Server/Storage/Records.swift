@@ -145,12 +145,23 @@ public struct ChangeIDTail: Hashable, Sendable {
 /// What a token admits to.
 public struct TokenGrant: Hashable, Sendable {
     public let app: AppID
+    /// Whose buckets they are.
     public let user: UserID
     public let isReadOnly: Bool
+    /// What clients are told the user is called; that of an account may change.
+    public let name: UserID
+    /// Milliseconds since 1970; nil: good until it is revoked.
+    public let expires: Int64?
 
-    public init(app: AppID, user: UserID, isReadOnly: Bool) {
+    /// - Parameter name: nil where it is the same as `user`.
+    public init(app: AppID, user: UserID, isReadOnly: Bool, name: UserID? = nil, expires: Int64? = nil) {
         self.app = app
         self.user = user
         self.isReadOnly = isReadOnly
+        self.name = name ?? user
+        self.expires = expires
     }
+
+    /// - Parameter now: milliseconds since 1970.
+    public func isGood(at now: Int64) -> Bool { expires.map { now < $0 } ?? true }
 }

@@ -156,7 +156,10 @@ import ThicketTestSupport
             """
             DROP TABLE idrun; DROP TABLE idset; ALTER TABLE bucket DROP COLUMN settled;
             ALTER TABLE bucket DROP COLUMN loose; ALTER TABLE app DROP COLUMN partner; DROP TABLE partner;
-            DROP TABLE partner_key; DROP TABLE entity; DROP TABLE device; DROP TABLE denied; PRAGMA user_version=1
+            DROP TABLE partner_key; DROP TABLE entity; DROP TABLE device; DROP TABLE denied;
+            DROP TABLE app_key; DROP INDEX token_user;
+            ALTER TABLE token DROP COLUMN expires; ALTER TABLE token DROP COLUMN device; DROP TABLE account;
+            DROP TABLE bundle; DROP TABLE erasure; PRAGMA user_version=1
             """, in: "thicket.db")
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 66)

@@ -39,7 +39,7 @@ public final class TestServer: Sendable {
     /// Starts serving `store`; `configure` changes the settings before.
     public init(
         store: any Store, retention: RetentionSettings = .init(), log: Log = .silent,
-        partners: TestPartners? = nil,
+        partners: TestPartners? = nil, accounts: AccountAccess? = nil,
         configure: @Sendable (inout ServerConfig) -> Void = { _ in }
     ) throws {
         var config: ServerConfig = .init()
@@ -55,7 +55,7 @@ public final class TestServer: Sendable {
             do throws(NetError) {
                 let server: Server = try Server(
                     config: settings, store: store, retention: retention, log: log, directory: partners?.directory,
-                    clock: partners?.clock)
+                    accounts: accounts, clock: partners?.clock)
                 started.add(
                     .success(
                         Started(

@@ -79,7 +79,17 @@ enum AdminCommands {
             let partner: String? = call.value("partner")
             let isNew: Bool = try admin.createApp(app, partner: partner, now: UnixTime.now().milliseconds)
             let tie: String = partner.map { ", tied to partner \($0)" } ?? ""
-            Terminal.write(isNew ? "created the app \(app)\(tie)\n" : "the app \(app) is there already\(tie)\n")
+            guard isNew else {
+                Terminal.write("the app \(app) is there already\(tie)\n")
+                return
+            }
+            let now: Int64 = UnixTime.now().milliseconds
+            let key: String = try admin.addKey(of: app, isAdmin: false, now: now)
+            let adminKey: String = try admin.addKey(of: app, isAdmin: true, now: now)
+            Terminal.write("created the app \(app)\(tie)\napi key   \(key)\nadmin key \(adminKey)\n")
+            Terminal.writeError(
+                "The keys are shown this once. The API key stands in the app; keep the admin key to yourself: it sets "
+                    + "passwords and deletes accounts.\n")
         } catch {
             throw CommandFailure("\(folder.path): \(error)")
         }
@@ -88,7 +98,7 @@ enum AdminCommands {
     static func createToken(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let grant: TokenGrant = .init(
             app: try identifier(call.value("app")), user: try identifier(call.value("user")),
-            isReadOnly: call.flag("read-only"))
+            isReadOnly: call.flag("read-only"), expires: try end(call.value("lifetime")))
         let folder: DataFolder = try folderWithData(config)
         let admin: StoreAdmin = try admin(folder)
         do throws(StoreAdminError) {
@@ -97,6 +107,23 @@ enum AdminCommands {
             throw CommandFailure("\(folder.path): \(explained(error, admin))")
         }
     }
+
+    /// Milliseconds since 1970 at which a token ends that is made now.
+    private static func end(_ lifetime: String?) throws(CommandFailure) -> Int64? {
+        guard let lifetime: String else { return nil }
+        do throws(ValueError) {
+            let milliseconds: Int64 = try SettingValue.milliseconds(lifetime)
+            guard (1_000...Self.lifetimeMax).contains(milliseconds) else {
+                throw ValueError("is outside 1s…3650d")
+            }
+            return UnixTime.now().milliseconds + milliseconds
+        } catch {
+            throw CommandFailure("--lifetime: \(error.problem)", .usage)
+        }
+    }
+
+    /// Ten years, in milliseconds.
+    private static let lifetimeMax: Int64 = 3_650 * 86_400_000
 
     static func check(_ config: ServerConfig) throws(CommandFailure) {
         let folder: DataFolder = try folderWithData(config)

@@ -61,6 +61,9 @@ enum ServeCommand {
                 reload: { reload.reload() },
                 directory: { [path = folder.databasePath] in
                     try PartnerStore(path: path, key: key, settings: .init(config.limits))
+                },
+                accounts: AccountAccess(secrets: key.accountSecrets) { [path = folder.databasePath] in
+                    try AccountStore(path: path, settings: .init(config.limits))
                 })
             try server.watchSignals()
             return server

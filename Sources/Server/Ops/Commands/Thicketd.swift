@@ -59,6 +59,11 @@ public enum Thicketd {
         case "serve":
             try ServeCommand.run(loaded) { () throws(CommandFailure) in try load(call, environment, isRunning: true) }
         case "app create": try AdminCommands.createApp(call, loaded.config)
+        case "app key add": try KeyCommands.addKey(call, loaded.config)
+        case "app key list": try KeyCommands.listKeys(call, loaded.config)
+        case "app key revoke": try KeyCommands.revokeKey(call, loaded.config)
+        case "token list": try KeyCommands.listTokens(call, loaded.config)
+        case "token revoke": try KeyCommands.revokeTokens(call, loaded.config)
         case "partner create": try PartnerCommands.create(call, loaded.config)
         case "partner add": try PartnerCommands.add(call, loaded.config)
         case "partner list": try PartnerCommands.list(loaded.config)

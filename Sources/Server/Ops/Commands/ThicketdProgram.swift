@@ -21,7 +21,7 @@ public enum ThicketdProgram {
     /// The whole program.
     public static let program: Program = .init(
         name: "thicketd", summary: "sync server of the Simperium streaming protocol", version: ThicketServer.version,
-        commands: [serve, appCreate, tokenCreate, tokenImport] + partners
+        commands: [serve, appCreate] + keys + [tokenCreate, tokenImport] + tokens + partners
             + [check, backup, restore, ask, health, config, version],
         footer: footer)
 
@@ -44,7 +44,10 @@ public enum ThicketdProgram {
 
     static let appCreate: Command = .init(
         "app create", summary: "add an app",
-        details: "A running server knows the app at once. An app that is there already stays as it is.",
+        details: """
+            A running server knows the app at once. Prints an API key, for the app itself, and an admin key, for the
+            operator's own programs; both are shown this once. An app that is there already stays as it is.
+            """,
         arguments: [.one("NAME", "1 to 64 letters, digits, '.', '_' or '-'; kept in small letters")],
         options: [
             .value("partner", "ID", "the partner whose tokens let users in; an app keeps its partner for good")
@@ -60,7 +63,10 @@ public enum ThicketdProgram {
             Prints the token, 32 hex digits, and nothing else. It is shown this once: the server keeps only its hash.
             A user may have many tokens.
             """,
-        options: accountOptions + [.flag("read-only", "changes by this token are refused with 401")] + placeOptions,
+        options: accountOptions + [
+            .flag("read-only", "changes by this token are refused with 401"),
+            .value("lifetime", "TIME", "how long it is good, such as 90d; without end unless given"),
+        ] + placeOptions,
         examples: [
             Example("thicketd token create --app notes --user ann@example.com --data ./data", "for Ann's devices"),
             Example("TOKEN=$(thicketd token create --app notes --user bot --read-only)", "into a variable"),

@@ -14,12 +14,15 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
     case unknownPartner(String)
     /// The app belongs to another partner.
     case appTaken(AppID)
+    /// The app has no key of that name.
+    case unknownKey(String)
     case store(StoreError)
 
     public var description: String {
         switch self {
         case .unknownPartner(let id): "there is no partner \(id); 'thicketd partner list' shows them"
         case .appTaken(let app): "the app \(app) belongs to another partner"
+        case .unknownKey(let id): "the app has no key \(id); 'thicketd app key list' shows them"
         case .unknownApp(let app): "there is no app \(app)"
         case .tokenTaken(let place): "token \(place + 1) is in use for something else"
         case .badToken(let place): "token \(place + 1) is empty or longer than \(StoreAdmin.tokenBytesMax) bytes"
@@ -49,8 +52,8 @@ public final class StoreAdmin {
     /// Bytes of randomness in a token made here; twice as many hex digits.
     public static let tokenRandomBytes: Int = 16
 
-    private let database: Database
-    private let random: @Sendable (Int) -> [UInt8]
+    let database: Database
+    let random: @Sendable (Int) -> [UInt8]
 
     /// Opens the store, and makes it when there is none yet.
     public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
@@ -166,9 +169,10 @@ public final class StoreAdmin {
                     && (row.integer(2) != 0) == token.grant.isReadOnly
             }
         if let same: Bool { return same ? false : nil }
-        try database.statement("INSERT INTO token (hash, app, user, read_only, created) VALUES (?1, ?2, ?3, ?4, ?5)")
-            .bind(1, hash).bind(2, token.grant.app.text).bind(3, token.grant.user.text)
-            .bind(4, token.grant.isReadOnly ? 1 : 0).bind(5, now).run()
+        try database.statement(
+            "INSERT INTO token (hash, app, user, read_only, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+        ).bind(1, hash).bind(2, token.grant.app.text).bind(3, token.grant.user.text)
+            .bind(4, token.grant.isReadOnly ? 1 : 0).bind(5, now).bind(6, token.grant.expires).run()
         return true
     }
 
@@ -182,11 +186,11 @@ public final class StoreAdmin {
         }
     }
 
-    private func isKnown(_ app: AppID) throws(SQLiteError) -> Bool {
+    func isKnown(_ app: AppID) throws(SQLiteError) -> Bool {
         try database.statement("SELECT 1 FROM app WHERE name = ?1").bind(1, app.text).first { _ in true } ?? false
     }
 
-    private func doing<Result>(
+    func doing<Result>(
         _ what: StaticString, _ body: () throws(SQLiteError) -> Result, orElse refusal: () -> StoreAdminError? = { nil }
     ) throws(StoreAdminError) -> Result {
         do {

@@ -234,12 +234,25 @@ extension SQLiteReader: StoreReader {
     }
 
     final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? {
-        let found: (app: String, user: String, isReadOnly: Bool)? = try storing("looking for a token") {
-            () throws(SQLiteError) in
-            try database.statement("SELECT app, user, read_only FROM token WHERE hash = ?1").bind(1, tokenHash)
-                .first { ($0.text(0), $0.text(1), $0.integer(2) != 0) }
+        typealias Row = (app: String, user: String, isReadOnly: Bool, expires: Int64?, name: String?)
+        let found: Row? = try storing("looking for a token") { () throws(SQLiteError) in
+            try database.statement(
+                """
+                SELECT t.app, t.user, t.read_only, t.expires, a.name FROM token AS t
+                LEFT JOIN account AS a ON a.user = t.user AND a.app = t.app WHERE t.hash = ?1
+                """
+            ).bind(1, tokenHash).first {
+                (
+                    $0.text(0), $0.text(1), $0.integer(2) != 0, $0.optionalInteger(3),
+                    $0.isNull(4) ? nil : $0.text(4)
+                )
+            }
         }
-        guard let found else { return nil }
-        return TokenGrant(app: try .stored(found.app), user: try .stored(found.user), isReadOnly: found.isReadOnly)
+        guard let found: Row else { return nil }
+        let user: UserID = try .stored(found.user)
+        var name: UserID?
+        if let text: String = found.name { name = try .stored(text) }
+        return TokenGrant(
+            app: try .stored(found.app), user: user, isReadOnly: found.isReadOnly, name: name, expires: found.expires)
     }
 }

@@ -58,6 +58,21 @@ enum Schema {
         CREATE TABLE denied (hash BLOB PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
         CREATE INDEX denied_until ON denied (until);
         """,
+        // scheme: 0 a password that was sent, 1 a key that the client stretched. erasure: users whose data is to go.
+        """
+        CREATE TABLE app_key (hash BLOB PRIMARY KEY, app TEXT NOT NULL, is_admin INTEGER NOT NULL,
+            created INTEGER NOT NULL) WITHOUT ROWID;
+        ALTER TABLE token ADD COLUMN expires INTEGER;
+        ALTER TABLE token ADD COLUMN device TEXT NOT NULL DEFAULT '';
+        CREATE INDEX token_user ON token (app, user);
+        CREATE TABLE account (user TEXT PRIMARY KEY, app TEXT NOT NULL, name TEXT NOT NULL, folded TEXT NOT NULL,
+            scheme INTEGER NOT NULL, salt BLOB NOT NULL, n INTEGER, r INTEGER, p INTEGER, verifier BLOB NOT NULL,
+            recovery BLOB, access BLOB, created INTEGER NOT NULL, changed INTEGER NOT NULL,
+            UNIQUE (app, folded)) WITHOUT ROWID;
+        CREATE TABLE bundle (user TEXT PRIMARY KEY, version INTEGER NOT NULL, content BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE erasure (app TEXT NOT NULL, user TEXT NOT NULL, created INTEGER NOT NULL,
+            PRIMARY KEY (app, user)) WITHOUT ROWID;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

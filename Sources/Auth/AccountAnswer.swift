@@ -1,0 +1,101 @@
+import ThicketProtocol
+
+/// Bounds that account requests can meet. Each has a name in the metrics.
+public enum AccountLimit: Sendable, Hashable, CaseIterable {
+    /// Unknown API keys from one address.
+    case keys
+    /// Tokens that are not good, from one address.
+    case tokens
+    /// Failed logins, and names that were found taken, from one address.
+    case address
+    /// Failures in a row of one name.
+    case account
+    /// Questions from one address how a password is to be stretched.
+    case prelogins
+    /// New accounts of one app.
+    case registrations
+    /// Tokens of one user: the oldest one went.
+    case userTokens
+}
+
+/// Why an account request is not done.
+enum AccountRefusal: Error {
+    /// The request cannot be used, whoever sends it.
+    case badRequest(String)
+    /// The API key is not one of the app's.
+    case badKey
+    /// It is, and may not do this.
+    case needsAdminKey
+    /// There is no such user, or the proof is another, or the user has another kind of proof: nobody learns which.
+    case wrongLogin
+    case badToken
+    case nameTaken
+    /// Only told to who has an admin key.
+    case unknownUser
+    /// Somebody else has written a newer version.
+    case outdated(current: Int64)
+    case tooLarge(String)
+    case limited(AccountLimit, seconds: Int)
+    /// The directory cannot be asked, or there is no memory to stretch a password in.
+    case unavailable(DirectoryError)
+}
+
+/// The answers of the account requests.
+public enum AccountAnswer {
+    /// How refusals are written.
+    enum Style { case text, json }
+
+    /// The server has more requests waiting than it keeps.
+    public static let unavailable: HTTPResponse = refusal(
+        .unavailable(DirectoryError("too many requests wait")), .json)
+
+    static let done: HTTPResponse = success(["status": "success"])
+
+    static func success(_ body: JSONObject) -> HTTPResponse { json(200, body) }
+
+    static var noContent: HTTPResponse { HTTPResponse(status: 204, fields: [.init("cache-control", "no-store")]) }
+
+    /// Simperium's clients show the text of a refusal to their users, so it is a short one there.
+    static func refusal(_ refusal: AccountRefusal, _ style: Style) -> HTTPResponse {
+        let (status, text): (Int, String) = refusal.words
+        var response: HTTPResponse
+        switch style {
+        case .text:
+            response = .text(status, text)
+            response.fields.append("cache-control", "no-store")
+        case .json:
+            var body: JSONObject = ["code": .number(JSONNumber(Int64(status))), "message": .string(text)]
+            if case .outdated(let current) = refusal { body["version"] = .number(JSONNumber(current)) }
+            response = json(status, body)
+        }
+        if case .limited(_, let seconds) = refusal { response.fields.append("retry-after", String(max(1, seconds))) }
+        return response
+    }
+
+    private static func json(_ status: Int, _ body: JSONObject) -> HTTPResponse {
+        var writer: JSONWriter = .init()
+        writer.write(body)
+        var response: HTTPResponse = .json(status, writer.bytes)
+        // Most answers hold a token.
+        response.fields.append("cache-control", "no-store")
+        return response
+    }
+}
+
+extension AccountRefusal {
+    fileprivate var words: (status: Int, text: String) {
+        switch self {
+        case .badRequest(let what): (400, what)
+        case .badKey: (401, "invalid API key")
+        case .needsAdminKey: (401, "an admin key is needed")
+        case .wrongLogin: (401, "invalid login")
+        case .badToken: (401, "invalid token")
+        case .nameTaken: (409, "the user exists already")
+        case .unknownUser: (404, "no such user")
+        case .outdated: (409, "another version was written meanwhile")
+        case .tooLarge(let what): (413, what)
+        case .limited: (429, "too many attempts, try again later")
+        case .unavailable: (503, "try again later")
+        }
+    }
+}

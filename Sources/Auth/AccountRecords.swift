@@ -1,0 +1,174 @@
+import ThicketCrypto
+
+/// A user whom the server itself knows by a name and a proof.
+public struct Account: Sendable, Hashable {
+    /// Ours, 32 hex digits, the same for good: the user's buckets belong to it, whatever the name is by then.
+    public let user: String
+    public let app: String
+    /// As the user wrote it; shown to clients.
+    public var name: String
+    public var proof: Proof
+
+    public init(user: String, app: String, name: String, proof: Proof) {
+        (self.user, self.app, self.name, self.proof) = (user, app, name, proof)
+    }
+
+    /// What the user shows to come in. An account has one kind for good.
+    public enum Proof: Sendable, Hashable {
+        /// A password, as Simperium's clients send it: its scrypt under this salt.
+        case password(salt: [UInt8], hash: [UInt8])
+        /// A key that the client has stretched from a password that it never sends.
+        case key(KeyProof)
+    }
+
+    /// What is kept of an account whose password never comes here. All of it is opaque to the server.
+    public struct KeyProof: Sendable, Hashable {
+        /// How the client stretches the password.
+        public var stretch: Stretch
+        /// Keyed hash of the key that it sends.
+        public var verifier: [UInt8]
+        /// Keyed hash of what its recovery words prove.
+        public var recovery: [UInt8]
+        /// The access key, sealed under the password by the client.
+        public var access: [UInt8]
+
+        public init(stretch: Stretch, verifier: [UInt8], recovery: [UInt8], access: [UInt8]) {
+            (self.stretch, self.verifier, self.recovery, self.access) = (stretch, verifier, recovery, access)
+        }
+    }
+
+    /// Parameters of the client's scrypt.
+    public struct Stretch: Sendable, Hashable {
+        public let salt: [UInt8]
+        /// N as a power of two: 17...20.
+        public let n: Int64
+        public let r: Int64
+        /// 1...4.
+        public let p: Int64
+
+        public init(salt: [UInt8], n: Int64 = Self.usual.n, r: Int64 = Self.usual.r, p: Int64 = Self.usual.p) {
+            (self.salt, self.n, self.r, self.p) = (salt, n, r, p)
+        }
+
+        /// What clients use, and what is said of users that there are not.
+        public static let usual: (n: Int64, r: Int64, p: Int64) = (17, 8, 1)
+        static let saltBytes: Int = 16
+
+        /// Weaker ones would make guessing cheap, stronger ones logging in impossible on small devices.
+        var isUsable: Bool {
+            salt.count == Self.saltBytes && (17...20).contains(n) && r == 8 && (1...4).contains(p)
+        }
+    }
+
+    /// Bytes of a name at most.
+    public static let nameBytesMax: Int = 254
+
+    /// A new user id.
+    static func newID(random: (Int) -> [UInt8]) -> String { Hex.encode(random(16)) }
+
+    /// Whether a user may be called so: 1 to 254 bytes without control characters, and no space at its ends.
+    static func isName(_ name: String) -> Bool {
+        (1...nameBytesMax).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+            && name.utf8.first != 0x20 && name.utf8.last != 0x20
+    }
+
+    /// What names are compared by: e-mail addresses differ by case for nobody.
+    public static func folded(_ name: String) -> String { name.lowercased() }
+}
+
+/// A token to be kept. The token itself is told to its owner once and nowhere stored.
+public struct NewToken: Sendable, Hashable {
+    /// SHA-256 of the token's text.
+    public let hash: [UInt8]
+    /// Milliseconds since 1970.
+    public let created: Int64
+    /// The same; nil: good until it is revoked.
+    public let expires: Int64?
+    /// What the client called its device; shown to the user.
+    public let device: String
+
+    public init(hash: [UInt8], created: Int64, expires: Int64?, device: String) {
+        (self.hash, self.created, self.expires, self.device) = (hash, created, expires, device)
+    }
+}
+
+/// A token that is kept, as its user sees it.
+public struct KeptToken: Sendable, Hashable {
+    /// The first digits of its hash.
+    public let id: String
+    /// Milliseconds since 1970.
+    public let created: Int64
+    public let expires: Int64?
+    public let device: String
+
+    public init(id: String, created: Int64, expires: Int64?, device: String) {
+        (self.id, self.created, self.expires, self.device) = (id, created, expires, device)
+    }
+}
+
+/// The keys of a user's data, sealed by the user's devices.
+public struct Bundle: Sendable, Hashable {
+    /// Counts the writes, from 1.
+    public let version: Int64
+    public let content: [UInt8]
+
+    public init(version: Int64, content: [UInt8]) { (self.version, self.content) = (version, content) }
+}
+
+/// Where accounts are kept. Belongs to one thread. What a call has changed is on disk when it returns, whole or not
+/// at all.
+public protocol AccountDirectory: AnyObject {
+    /// What the key lets its holder do in the app; nil when it is none of the app's.
+    func key(_ hash: [UInt8], of app: String) throws(DirectoryError) -> AppKey?
+
+    /// - Parameter folded: `Account.folded` of the name.
+    func account(named folded: String, in app: String) throws(DirectoryError) -> Account?
+    func account(_ user: String, in app: String) throws(DirectoryError) -> Account?
+
+    /// Adds an account with its first token.
+    /// - Parameter bundle: version 1 of it, where the account has one.
+    /// - Returns: false, and nothing is added, when somebody has the name.
+    func add(_ account: Account, bundle: [UInt8]?, token: NewToken, now: Int64) throws(DirectoryError) -> Bool
+    /// Puts name and proof in the place of those that the account had.
+    /// - Parameters:
+    ///   - endsTokens: all tokens of the user end.
+    ///   - token: added behind that.
+    /// - Returns: false, and nothing is changed, when somebody else has the name, the account is gone, or its proof
+    ///   is not `before` any more.
+    func change(
+        _ account: Account, from before: Account.Proof, endsTokens: Bool, token: NewToken?, now: Int64
+    ) throws(DirectoryError) -> Bool
+    /// Ends the account with its tokens and its bundle, and notes that the user's data is to be erased.
+    /// - Returns: false when it is gone already.
+    func remove(_ user: String, in app: String, now: Int64) throws(DirectoryError) -> Bool
+
+    /// Adds a token; of more than `keeping` tokens of the user the oldest go.
+    /// - Returns: how many went.
+    func add(_ token: NewToken, of user: String, in app: String, keeping: Int) throws(DirectoryError) -> Int
+    /// Whose account a token is for; nil when it is unknown, over, or of another app.
+    func owner(ofToken hash: [UInt8], in app: String, now: Int64) throws(DirectoryError) -> Account?
+    /// The user's tokens, the newest first.
+    func tokens(of user: String, in app: String) throws(DirectoryError) -> [KeptToken]
+    /// Ends one token, or all.
+    /// - Returns: how many ended.
+    func endTokens(_ id: String?, of user: String, in app: String) throws(DirectoryError) -> Int
+
+    func bundle(of user: String) throws(DirectoryError) -> Bundle?
+    /// Writes the bundle if the one that is there has this version; 0 where there is none.
+    /// - Returns: whether it was written.
+    func putBundle(_ content: [UInt8], of user: String, replacing version: Int64) throws(DirectoryError) -> Bool
+}
+
+/// What accounts need of the server's key file, which lies outside of the database.
+public struct AccountSecrets: Sendable {
+    /// Keyed hash of a secret that a client sends.
+    let verifier: @Sendable ([UInt8]) -> [UInt8]
+    /// Bytes that look random and are the same each time, for what somebody else made up.
+    let pretence: @Sendable ([UInt8]) -> [UInt8]
+
+    public init(
+        verifier: @escaping @Sendable ([UInt8]) -> [UInt8], pretence: @escaping @Sendable ([UInt8]) -> [UInt8]
+    ) {
+        (self.verifier, self.pretence) = (verifier, pretence)
+    }
+}

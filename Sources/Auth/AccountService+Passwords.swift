@@ -1,0 +1,209 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// `create/`, `authorize/`, `update/`, `reset_password/` and `delete/`, as Simperium's clients send them.
+extension AccountService {
+    /// Bytes of a password at most, and of a new one at least.
+    static let passwordBytesMax: Int = 1_024
+    static let passwordBytesMin: Int = 4
+
+    mutating func create(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        _ = try key(asked, body)
+        let name: String = try Self.newName(body.text("username"))
+        let password: [UInt8] = try Self.newPassword(body.text("password"))
+        try admitRegistration(asked)
+        let (salt, hash): ([UInt8], [UInt8]) = try stretched(password)
+        let account: Account = .init(
+            user: Account.newID(random: random), app: asked.app.text, name: name,
+            proof: .password(salt: salt, hash: hash))
+        let token: String = try add(account, bundle: nil, asked)
+        return Self.granted(account, token)
+    }
+
+    mutating func authorize(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        _ = try key(asked, body)
+        let account: Account = try prove(body, asked)
+        return Self.granted(account, try admitToken(account, asked))
+    }
+
+    mutating func update(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        _ = try key(asked, body)
+        guard body.has("new_username") || body.has("new_password") else {
+            throw .badRequest("new_username or new_password is wanted")
+        }
+        let name: String? = body.has("new_username") ? try Self.newName(body.text("new_username")) : nil
+        let password: [UInt8]? = body.has("new_password") ? try Self.newPassword(body.text("new_password")) : nil
+        let before: Account = try prove(body, asked)
+        var account: Account = before
+        if let name: String { account.name = name }
+        if let password: [UInt8] {
+            let (salt, hash): ([UInt8], [UInt8]) = try stretched(password)
+            account.proof = .password(salt: salt, hash: hash)
+        }
+        try change(account, from: before.proof, endsTokens: password != nil, asked)
+        return AccountAnswer.done
+    }
+
+    mutating func resetPassword(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        guard try key(asked, body) == .admin else { throw .needsAdminKey }
+        let password: [UInt8] = try Self.newPassword(body.text("new_password"))
+        let before: Account = try known(body, asked)
+        guard case .password = before.proof else {
+            throw .badRequest("this user's password never comes here, so it cannot be set here")
+        }
+        var account: Account = before
+        let (salt, hash): ([UInt8], [UInt8]) = try stretched(password)
+        account.proof = .password(salt: salt, hash: hash)
+        try change(account, from: before.proof, endsTokens: true, asked)
+        names.succeeded(Self.place(account.name, asked))
+        return AccountAnswer.done
+    }
+
+    mutating func delete(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        let account: Account
+        switch try key(asked, body) {
+        case .admin: account = try known(body, asked)
+        case .api:
+            guard body.has("password") else { throw .needsAdminKey }
+            account = try prove(body, asked)
+        }
+        try end(account, asked)
+        return AccountAnswer.done
+    }
+
+    // MARK: Parts
+
+    /// The account whose name and password the body has. Takes as long, and answers the same, where there is none.
+    private mutating func prove(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
+        guard let name: String = body.text("username"), Account.isName(name),
+            let password: String = body.text("password"), !password.utf8.isEmpty,
+            password.utf8.count <= Self.passwordBytesMax
+        else { throw .badRequest("username and password are wanted") }
+        let place: String = Self.place(name, asked)
+        try admitProof(place, asked)
+        let found: Account? = try find(name, asked)
+        // Nobody, and who has the other kind of proof, is compared with this.
+        var (salt, hash): ([UInt8], [UInt8]?) = (Array(repeating: 0, count: 16), nil)
+        if case .password(let keptSalt, let keptHash)? = found?.proof { (salt, hash) = (keptSalt, keptHash) }
+        let made: [UInt8] = try stretch(Array(password.utf8), salt)
+        let isEqual: Bool = ConstantTime.equal(made, hash ?? Array(repeating: 0, count: made.count))
+        guard let found: Account, hash != nil, isEqual else { throw failed(place, asked) }
+        proved(place)
+        return found
+    }
+
+    /// The account that an operator's program names.
+    private func known(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
+        guard let name: String = body.text("username"), Account.isName(name) else {
+            throw .badRequest("username is wanted")
+        }
+        guard let account: Account = try find(name, asked) else { throw .unknownUser }
+        return account
+    }
+
+    private func stretched(_ password: [UInt8]) throws(AccountRefusal) -> (salt: [UInt8], hash: [UInt8]) {
+        let salt: [UInt8] = random(16)
+        return (salt, try stretch(password, salt))
+    }
+
+    private func stretch(_ password: [UInt8], _ salt: [UInt8]) throws(AccountRefusal) -> [UInt8] {
+        guard let made: [UInt8] = Scrypt.derive(password, salt: salt, cost: cost) else {
+            throw .unavailable(DirectoryError("there is no memory to stretch a password in"))
+        }
+        return made
+    }
+
+    private static func granted(_ account: Account, _ token: String) -> HTTPResponse {
+        AccountAnswer.success([
+            "username": .string(account.name), "access_token": .string(token), "userid": .string(account.user),
+        ])
+    }
+
+    private static func newPassword(_ text: String?) throws(AccountRefusal) -> [UInt8] {
+        guard let text: String, (passwordBytesMin...passwordBytesMax).contains(text.utf8.count) else {
+            throw .badRequest("a password of \(passwordBytesMin) to \(passwordBytesMax) bytes is wanted")
+        }
+        return Array(text.utf8)
+    }
+}
+
+// What both kinds of accounts share.
+extension AccountService {
+    static func newName(_ text: String?) throws(AccountRefusal) -> String {
+        guard let text: String, Account.isName(text) else {
+            throw .badRequest("a user name of 1 to \(Account.nameBytesMax) bytes is wanted")
+        }
+        return text
+    }
+
+    /// What failures of a name are counted by.
+    static func place(_ name: String, _ asked: Asked) -> String { "\(asked.app.text) \(Account.folded(name))" }
+
+    func find(_ name: String, _ asked: Asked) throws(AccountRefusal) -> Account? {
+        let (folded, app): (String, String) = (Account.folded(name), asked.app.text)
+        return try directory { (d) throws(DirectoryError) in try d.account(named: folded, in: app) }
+    }
+
+    /// Whether a proof may be tried now: looked at before it is known whether anybody has the name.
+    func admitProof(_ place: String, _ asked: Asked) throws(AccountRefusal) {
+        try admit(addresses, asked.address, .address, asked)
+        if let seconds: Int = names.wait(place, now: asked.now) { throw .limited(.account, seconds: seconds) }
+    }
+
+    mutating func failed(_ place: String, _ asked: Asked) -> AccountRefusal {
+        names.failed(place, now: asked.now)
+        addresses.add(asked.address, now: asked.now)
+        notes.isProved = false
+        return .wrongLogin
+    }
+
+    mutating func proved(_ place: String) {
+        names.succeeded(place)
+        notes.isProved = true
+    }
+
+    mutating func admitRegistration(_ asked: Asked) throws(AccountRefusal) {
+        try admit(addresses, asked.address, .address, asked)
+        try admit(registrations, asked.app.text, .registrations, asked)
+        registrations.add(asked.app.text, now: asked.now)
+    }
+
+    /// Keeps a new account with its first token.
+    mutating func add(
+        _ account: Account, bundle: [UInt8]?, _ asked: Asked, device: String = ""
+    ) throws(AccountRefusal) -> String {
+        let (text, token): (String, NewToken) = makeToken(asked, device: device)
+        let now: Int64 = asked.milliseconds
+        let isNew: Bool = try directory { (d) throws(DirectoryError) in
+            try d.add(account, bundle: bundle, token: token, now: now)
+        }
+        guard isNew else {
+            // Whoever tries names learns which are taken, but not many of them.
+            addresses.add(asked.address, now: asked.now)
+            throw .nameTaken
+        }
+        return text
+    }
+
+    mutating func change(
+        _ account: Account, from before: Account.Proof, endsTokens: Bool, token: NewToken? = nil, _ asked: Asked
+    ) throws(AccountRefusal) {
+        let now: Int64 = asked.milliseconds
+        let isDone: Bool = try directory { (d) throws(DirectoryError) in
+            try d.change(account, from: before, endsTokens: endsTokens, token: token, now: now)
+        }
+        guard isDone else { throw .nameTaken }
+        if endsTokens { notes.ended = try? UserID(account.user) }
+    }
+
+    mutating func end(_ account: Account, _ asked: Asked) throws(AccountRefusal) {
+        let now: Int64 = asked.milliseconds
+        _ = try directory { (d) throws(DirectoryError) in try d.remove(account.user, in: account.app, now: now) }
+        notes.ended = try? UserID(account.user)
+    }
+}

@@ -1,0 +1,239 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// The requests of accounts whose password stays with the client: it sends a key stretched from it, and the keys of its
+/// data as bytes that the server cannot open.
+extension AccountService {
+    /// Bytes of the sealed access key and of the sealed bundle at most.
+    public static let accessBytesMax: Int = 1_024
+    public static let bundleBytesMax: Int = 65_536
+    /// Bytes of what a client calls its device at most.
+    static let deviceBytesMax: Int = 128
+    /// Bytes of the keys that clients send.
+    private static let keyBytes: Int = 32
+    /// The only scheme, and the only way to stretch a password.
+    private static let scheme: Int64 = 1
+    private static let scrypt: Int64 = 1
+
+    /// How the client is to stretch the user's password. Of nobody the same is said each time.
+    mutating func prelogin(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        _ = try key(asked, body)
+        try admit(prelogins, asked.address, .prelogins, asked)
+        prelogins.add(asked.address, now: asked.now)
+        let name: String = try Self.newName(body.text("u"))
+        let found: Account? = try find(name, asked)
+        var stretch: Account.Stretch = .init(salt: pretended("salt", name, asked, Account.Stretch.saltBytes))
+        if case .key(let proof)? = found?.proof { stretch = proof.stretch }
+        return AccountAnswer.success([
+            "scheme": .number(JSONNumber(Self.scheme)), "kdf": .number(JSONNumber(Self.scrypt)),
+            "n": .number(JSONNumber(stretch.n)), "r": .number(JSONNumber(stretch.r)),
+            "p": .number(JSONNumber(stretch.p)), "salt": .string(Base64.encodeURL(stretch.salt)),
+        ])
+    }
+
+    mutating func signup(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        _ = try key(asked, body)
+        let name: String = try Self.newName(body.text("u"))
+        let proof: Account.KeyProof = .init(
+            stretch: try Self.stretch(body), verifier: secrets.verifier(try Self.bytes("a", body)),
+            recovery: secrets.verifier(try Self.bytes("recover", body)),
+            access: try Self.sealed("access", body, max: Self.accessBytesMax))
+        let bundle: [UInt8] = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
+        let device: String = try Self.device(body)
+        try admitRegistration(asked)
+        let account: Account = .init(
+            user: Account.newID(random: random), app: asked.app.text, name: name, proof: .key(proof))
+        let token: String = try add(account, bundle: bundle, asked, device: device)
+        return AccountAnswer.success([
+            "userid": .string(account.user), "access_token": .string(token), "version": .number(JSONNumber(Int64(1))),
+        ])
+    }
+
+    mutating func login(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        _ = try key(asked, body)
+        let name: String = try Self.newName(body.text("u"))
+        let shown: [UInt8] = secrets.verifier(try Self.bytes("a", body))
+        let device: String = try Self.device(body)
+        let place: String = Self.place(name, asked)
+        try admitProof(place, asked)
+        let found: Account? = try find(name, asked)
+        let proof: Account.KeyProof? = found?.keyProof
+        let expected: [UInt8] = proof?.verifier ?? pretended("verifier", name, asked, Self.keyBytes)
+        guard ConstantTime.equal(shown, expected), let found: Account, let proof: Account.KeyProof else {
+            throw failed(place, asked)
+        }
+        proved(place)
+        let token: String = try admitToken(found, asked, device: device)
+        return try letIn(found, proof, token)
+    }
+
+    /// Another password: another proof and another wrap of the access key, in one step; the bundle stays.
+    mutating func changePassword(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        let before: Account = try user(asked).account
+        let old: [UInt8] = secrets.verifier(try Self.bytes("a_old", body))
+        let (account, proof): (Account, Account.KeyProof) = try prove(before, old, asked) { proof in proof.verifier }
+        let (text, _): (String, Account.KeyProof) = try replace(account, proof, body, asked)
+        return AccountAnswer.success(["access_token": .string(text)])
+    }
+
+    /// Another password for who has the recovery words instead of the old one.
+    mutating func recover(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        _ = try key(asked, body)
+        let name: String = try Self.newName(body.text("u"))
+        let shown: [UInt8] = secrets.verifier(try Self.bytes("r", body))
+        // Whoever guesses passwords is not to lock out the owner of the words.
+        let place: String = "words \(Self.place(name, asked))"
+        try admitProof(place, asked)
+        let found: Account? = try find(name, asked)
+        let proof: Account.KeyProof? = found?.keyProof
+        let expected: [UInt8] = proof?.recovery ?? pretended("recovery", name, asked, Self.keyBytes)
+        guard ConstantTime.equal(shown, expected), let found: Account, let proof: Account.KeyProof else {
+            throw failed(place, asked)
+        }
+        proved(place)
+        let (text, after): (String, Account.KeyProof) = try replace(found, proof, body, asked)
+        names.succeeded(Self.place(name, asked))
+        return try letIn(found, after, text)
+    }
+
+    mutating func readBundle(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let account: Account = try user(asked).account
+        let bundle: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+        var answer: JSONObject = .init()
+        Self.write(bundle, to: &answer)
+        return AccountAnswer.success(answer)
+    }
+
+    /// Writes the bundle in the place of the version that the body names.
+    mutating func putBundle(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        let account: Account = try user(asked).account
+        guard let version: Int64 = body.integer("version"), version >= 0, version < .max else {
+            throw .badRequest("version is wanted: the one that is replaced, 0 where there is none")
+        }
+        let content: [UInt8] = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
+        let isWritten: Bool = try directory { (d) throws(DirectoryError) in
+            try d.putBundle(content, of: account.user, replacing: version)
+        }
+        guard isWritten else {
+            let current: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+            throw .outdated(current: current?.version ?? 0)
+        }
+        return AccountAnswer.success(["version": .number(JSONNumber(version + 1))])
+    }
+
+    /// The user ends the account, with the password once more.
+    mutating func remove(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        let account: Account = try user(asked).account
+        let shown: [UInt8] = secrets.verifier(try Self.bytes("a", body))
+        _ = try prove(account, shown, asked) { proof in proof.verifier }
+        try end(account, asked)
+        return AccountAnswer.success(["status": "success", "kept": .array(["backups"])])
+    }
+
+    // MARK: Parts
+
+    /// Whether the key is the one of the account that a token has named.
+    private mutating func prove(
+        _ account: Account, _ shown: [UInt8], _ asked: Asked, _ expected: (Account.KeyProof) -> [UInt8]
+    ) throws(AccountRefusal) -> (Account, Account.KeyProof) {
+        guard let proof: Account.KeyProof = account.keyProof else {
+            throw .badRequest("this account's password is changed by update/")
+        }
+        let place: String = Self.place(account.name, asked)
+        try admitProof(place, asked)
+        guard ConstantTime.equal(shown, expected(proof)) else { throw failed(place, asked) }
+        proved(place)
+        return (account, proof)
+    }
+
+    /// Puts the new proof of the body in the place of the old one; every token but a new one ends.
+    private mutating func replace(
+        _ account: Account, _ before: Account.KeyProof, _ body: AccountBody, _ asked: Asked
+    ) throws(AccountRefusal) -> (token: String, proof: Account.KeyProof) {
+        var proof: Account.KeyProof = before
+        proof.stretch = try Self.stretch(body)
+        proof.verifier = secrets.verifier(try Self.bytes("a", body))
+        proof.access = try Self.sealed("access", body, max: Self.accessBytesMax)
+        var account: Account = account
+        account.proof = .key(proof)
+        let (text, token): (String, NewToken) = makeToken(asked, device: try Self.device(body))
+        try change(account, from: .key(before), endsTokens: true, token: token, asked)
+        return (text, proof)
+    }
+
+    private func letIn(
+        _ account: Account, _ proof: Account.KeyProof, _ token: String
+    ) throws(AccountRefusal) -> HTTPResponse {
+        let bundle: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
+        var body: JSONObject = [
+            "userid": .string(account.user), "access_token": .string(token),
+            "access": .string(Base64.encodeURL(proof.access)),
+        ]
+        Self.write(bundle, to: &body)
+        return AccountAnswer.success(body)
+    }
+
+    private static func write(_ bundle: Bundle?, to body: inout JSONObject) {
+        body["bundle"] = bundle.map { .string(Base64.encodeURL($0.content)) } ?? .null
+        body["version"] = .number(JSONNumber(bundle?.version ?? 0))
+    }
+
+    /// What is said, or compared, of users that there are not: always the same for one name.
+    private func pretended(_ what: String, _ name: String, _ asked: Asked, _ count: Int) -> [UInt8] {
+        let app: [UInt8] = Array(asked.app.text.utf8)
+        let label: [UInt8] = Array(what.utf8) + [0, UInt8(truncatingIfNeeded: app.count)]
+        return Array(secrets.pretence(label + app + Array(Account.folded(name).utf8)).prefix(count))
+    }
+
+    private static func stretch(_ body: AccountBody) throws(AccountRefusal) -> Account.Stretch {
+        guard (body.integer("kdf") ?? (body.has("kdf") ? nil : scrypt)) == scrypt else {
+            throw .badRequest("only kdf 1 is known: scrypt")
+        }
+        let usual = Account.Stretch.usual
+        let stretch: Account.Stretch = .init(
+            salt: try bytes("salt", body, count: Account.Stretch.saltBytes), n: body.integer("n") ?? usual.n,
+            r: body.integer("r") ?? usual.r, p: body.integer("p") ?? usual.p)
+        guard stretch.isUsable else { throw .badRequest("n is 17 to 20, r is 8, p is 1 to 4") }
+        return stretch
+    }
+
+    private static func bytes(
+        _ name: String, _ body: AccountBody, count: Int = keyBytes
+    ) throws(AccountRefusal) -> [UInt8] {
+        guard let text: String = body.text(name), let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]),
+            bytes.count == count
+        else { throw .badRequest("\(name) is wanted: \(count) bytes as base64url") }
+        return bytes
+    }
+
+    private static func sealed(_ name: String, _ body: AccountBody, max: Int) throws(AccountRefusal) -> [UInt8] {
+        guard let text: String = body.text(name) else { throw .badRequest("\(name) is wanted, as base64url") }
+        guard text.utf8.count / 4 * 3 <= max else { throw .tooLarge("\(name) has more than \(max) bytes") }
+        guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]), !bytes.isEmpty, bytes.count <= max else {
+            throw .badRequest("\(name) is wanted, as base64url")
+        }
+        return bytes
+    }
+
+    private static func device(_ body: AccountBody) throws(AccountRefusal) -> String {
+        guard body.has("device") else { return "" }
+        guard let device: String = body.text("device"), device.utf8.count <= deviceBytesMax,
+            device.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+        else { throw .badRequest("device is a text of \(deviceBytesMax) bytes at most") }
+        return device
+    }
+}
+
+extension Account {
+    fileprivate var keyProof: KeyProof? {
+        if case .key(let proof) = proof { return proof }
+        return nil
+    }
+}

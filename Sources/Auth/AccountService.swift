@@ -1,0 +1,318 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// The requests about built-in accounts: who asks, whether they may, and the answer.
+///
+/// Works on one thread, that of its directory: stretching a password takes tens of milliseconds. Time and randomness are
+/// passed in.
+public struct AccountService {
+    /// A path that is one of these, whatever the method.
+    public struct Route: Sendable, Hashable {
+        public let app: AppID
+        let call: Call
+    }
+
+    enum Call: Sendable, Hashable {
+        // As Simperium has them.
+        case create, authorize, update, resetPassword, delete
+        // Where the password stays with the client.
+        case prelogin, signup, login, password, recover, bundle, remove
+        case tokens, token(String), logout
+    }
+
+    /// What came out, for the loop, the counters and the log.
+    public struct Outcome: Sendable {
+        public let response: HTTPResponse
+        public fileprivate(set) var limit: AccountLimit?
+        /// Why the directory could not be asked; nil when it could.
+        public fileprivate(set) var failure: DirectoryError?
+        /// A proof was looked at, and this came out; nil when none was.
+        public fileprivate(set) var isProved: Bool?
+        /// Tokens of this user have ended: what they opened is to be closed.
+        public fileprivate(set) var ended: UserID?
+
+        init(_ response: HTTPResponse) { self.response = response }
+    }
+
+    /// What an operator may choose.
+    public struct Rules: Sendable, Hashable {
+        /// Failed logins a minute from one address.
+        public var failuresPerMinute: Int = 30
+        /// New accounts a minute of one app.
+        public var registrationsPerMinute: Int = 60
+        /// Seconds that a token is good; nil: until it is revoked.
+        public var tokenLifetime: Double?
+        public init() {}
+    }
+
+    /// Unknown API keys a minute from one address.
+    public static let failedKeysPerMinute: Int = 120
+    /// Tokens that are not good, a minute from one address.
+    public static let failedTokensPerMinute: Int = 120
+    /// Questions a minute from one address how a password is to be stretched.
+    public static let preloginsPerMinute: Int = 30
+    /// Tokens of one user; the oldest go.
+    public static let tokensPerUserMax: Int = 256
+
+    public var rules: Rules {
+        didSet {
+            addresses.perMinute = rules.failuresPerMinute
+            registrations.perMinute = rules.registrationsPerMinute
+        }
+    }
+    let directory: any AccountDirectory
+    let secrets: AccountSecrets
+    let random: (Int) -> [UInt8]
+    /// What a password that is sent costs to check. Tests take less.
+    var cost: Scrypt.Cost = .login
+
+    var names: LoginGuard = .init()
+    var addresses: AttemptMeter
+    var registrations: AttemptMeter
+    var prelogins: AttemptMeter = .init(perMinute: Self.preloginsPerMinute)
+    private var keys: AttemptMeter = .init(perMinute: Self.failedKeysPerMinute)
+    private var tokens: AttemptMeter = .init(perMinute: Self.failedTokensPerMinute)
+    /// What the request at hand came to besides its answer.
+    var notes: Notes = .init()
+
+    struct Notes {
+        var limit: AccountLimit?
+        var isProved: Bool?
+        var ended: UserID?
+    }
+
+    public init(
+        directory: any AccountDirectory, secrets: AccountSecrets, rules: Rules = .init(),
+        random: @escaping (Int) -> [UInt8]
+    ) {
+        (self.directory, self.secrets, self.rules, self.random) = (directory, secrets, rules, random)
+        addresses = AttemptMeter(perMinute: rules.failuresPerMinute)
+        registrations = AttemptMeter(perMinute: rules.registrationsPerMinute)
+    }
+
+    /// One request while it is answered.
+    struct Asked {
+        let request: HTTPRequest
+        let app: AppID
+        /// Of the client, as text: what failures are counted by.
+        let address: String
+        /// Seconds since 1970.
+        let now: Double
+
+        var milliseconds: Int64 { Int64(max(-1e15, min(1e15, now * 1_000))) }
+    }
+
+    /// - Parameters:
+    ///   - address: of the client, as text.
+    ///   - now: seconds since 1970.
+    public mutating func answer(
+        _ request: HTTPRequest, to route: Route, from address: String, now: Double
+    ) -> Outcome {
+        notes = Notes()
+        let asked: Asked = .init(request: request, app: route.app, address: address, now: now)
+        var failure: DirectoryError?
+        let response: HTTPResponse
+        do throws(AccountRefusal) {
+            response = try answer(asked, route.call)
+        } catch {
+            if case .limited(let limit, _) = error { notes.limit = limit }
+            if case .unavailable(let reason) = error { failure = reason }
+            response = AccountAnswer.refusal(error, route.call.style)
+        }
+        var outcome: Outcome = .init(response)
+        (outcome.limit, outcome.failure) = (notes.limit, failure)
+        (outcome.isProved, outcome.ended) = (notes.isProved, notes.ended)
+        return outcome
+    }
+
+    private mutating func answer(_ asked: Asked, _ call: Call) throws(AccountRefusal) -> HTTPResponse {
+        switch call {
+        case .create: try create(asked)
+        case .authorize: try authorize(asked)
+        case .update: try update(asked)
+        case .resetPassword: try resetPassword(asked)
+        case .delete: try delete(asked)
+        case .prelogin: try prelogin(asked)
+        case .signup: try signup(asked)
+        case .login: try login(asked)
+        case .password: try changePassword(asked)
+        case .recover: try recover(asked)
+        case .bundle: asked.request.method == "PUT" ? try putBundle(asked) : try readBundle(asked)
+        case .remove: try remove(asked)
+        case .tokens: try listTokens(asked)
+        case .token(let id): try endToken(id, asked)
+        case .logout: try logout(asked)
+        }
+    }
+
+    // MARK: Who asks
+
+    /// The key that came with the request, in the header or the body.
+    mutating func key(_ asked: Asked, _ body: AccountBody) throws(AccountRefusal) -> AppKey {
+        try admit(keys, asked.address, .keys, asked)
+        let given: String = asked.field("x-simperium-api-key") ?? body.text("client_id") ?? ""
+        let isShort: Bool = given.utf8.count <= AppKey.bytesMax
+        let hash: [UInt8] = AppKey.hash(of: isShort ? given : "")
+        let app: String = asked.app.text
+        guard let key: AppKey = try directory({ (d) throws(DirectoryError) in try d.key(hash, of: app) }) else {
+            keys.add(asked.address, now: asked.now)
+            throw .badKey
+        }
+        return key
+    }
+
+    /// The user whose token came with the request.
+    mutating func user(_ asked: Asked) throws(AccountRefusal) -> (account: Account, token: [UInt8]) {
+        try admit(tokens, asked.address, .tokens, asked)
+        let hash: [UInt8] = Hash.sha256(Array((asked.field("x-simperium-token") ?? "").utf8))
+        let (app, now): (String, Int64) = (asked.app.text, asked.milliseconds)
+        guard
+            let account: Account = try directory({ (d) throws(DirectoryError) in
+                try d.owner(ofToken: hash, in: app, now: now)
+            })
+        else {
+            tokens.add(asked.address, now: asked.now)
+            throw .badToken
+        }
+        return (account, hash)
+    }
+
+    func admit(
+        _ meter: AttemptMeter, _ name: String, _ limit: AccountLimit, _ asked: Asked
+    ) throws(AccountRefusal) {
+        var meter: AttemptMeter = meter
+        if let seconds: Int = meter.wait(name, now: asked.now) { throw .limited(limit, seconds: seconds) }
+    }
+
+    /// Asks the directory; what it cannot do now may be asked again.
+    func directory<Result>(
+        _ body: (any AccountDirectory) throws(DirectoryError) -> Result
+    ) throws(AccountRefusal) -> Result {
+        do throws(DirectoryError) {
+            return try body(directory)
+        } catch {
+            throw .unavailable(error)
+        }
+    }
+
+    // MARK: Tokens
+
+    /// A new token: 32 hex digits.
+    func makeToken(_ asked: Asked, device: String = "") -> (text: String, kept: NewToken) {
+        let text: String = Hex.encode(random(16))
+        let lifetime: Int64? = rules.tokenLifetime.map { Int64(min(1e15, $0 * 1_000)) }
+        let token: NewToken = .init(
+            hash: Hash.sha256(Array(text.utf8)), created: asked.milliseconds,
+            expires: lifetime.map { asked.milliseconds + $0 }, device: device)
+        return (text, token)
+    }
+
+    /// Gives the user one more token.
+    mutating func admitToken(_ account: Account, _ asked: Asked, device: String = "") throws(AccountRefusal) -> String {
+        let (text, token): (String, NewToken) = makeToken(asked, device: device)
+        let dropped: Int = try directory { (d) throws(DirectoryError) in
+            try d.add(token, of: account.user, in: account.app, keeping: Self.tokensPerUserMax)
+        }
+        if dropped > 0 { notes.limit = .userTokens }
+        return text
+    }
+
+    private mutating func listTokens(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let (account, shown): (Account, [UInt8]) = try user(asked)
+        let tokens: [KeptToken] = try directory { (d) throws(DirectoryError) in
+            try d.tokens(of: account.user, in: account.app)
+        }
+        let own: String = Hex.encode(shown)
+        let list: [JSONValue] = tokens.map { token in
+            .object([
+                "id": .string(token.id), "created": .number(JSONNumber(token.created / 1_000)),
+                "expires": token.expires.map { .number(JSONNumber($0 / 1_000)) } ?? .null,
+                "device": .string(token.device), "current": .bool(own.utf8.starts(with: token.id.utf8)),
+            ])
+        }
+        return AccountAnswer.success(["tokens": .array(list)])
+    }
+
+    private mutating func endToken(_ id: String, _ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let account: Account = try user(asked).account
+        let ended: Int = try directory { (d) throws(DirectoryError) in
+            try d.endTokens(id, of: account.user, in: account.app)
+        }
+        guard ended > 0 else { throw .badRequest("there is no such token") }
+        notes.ended = try? UserID(account.user)
+        return AccountAnswer.noContent
+    }
+
+    private mutating func logout(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let (account, shown): (Account, [UInt8]) = try user(asked)
+        let id: String = Hex.encode(shown)
+        _ = try directory { (d) throws(DirectoryError) in
+            try d.endTokens(id, of: account.user, in: account.app)
+        }
+        notes.ended = try? UserID(account.user)
+        return AccountAnswer.noContent
+    }
+}
+
+extension AccountService.Asked {
+    /// The value of a field that is there once; two are as bad as none.
+    func field(_ name: String) -> String? { request.fields.count(of: name) == 1 ? request.fields[name] : nil }
+}
+
+// Reading paths.
+extension AccountService {
+    /// The request that a path names; nil for other paths.
+    public static func route(of path: Substring) -> Route? {
+        guard path.utf8.starts(with: "/1/".utf8) else { return nil }
+        var parts: [Substring] = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(2).map { $0 }
+        if parts.count > 2, parts.last?.isEmpty == true { parts.removeLast() }
+        guard parts.count >= 2, let call: Call = call(parts.dropFirst().map(String.init)),
+            let app: AppID = try? AppID(String(parts[0]))
+        else { return nil }
+        return Route(app: app, call: call)
+    }
+
+    private static func call(_ words: [String]) -> Call? {
+        switch words {
+        case ["create"]: .create
+        case ["authorize"]: .authorize
+        case ["update"]: .update
+        case ["reset_password"]: .resetPassword
+        case ["delete"]: .delete
+        case ["auth", "prelogin"]: .prelogin
+        case ["auth", "signup"]: .signup
+        case ["auth", "login"]: .login
+        case ["auth", "password"]: .password
+        case ["auth", "recover"]: .recover
+        case ["auth", "bundle"]: .bundle
+        case ["auth", "delete"]: .remove
+        case ["auth", "tokens"]: .tokens
+        case ["auth", "logout"]: .logout
+        default: words.count == 3 && words[0] == "auth" && words[1] == "tokens" ? .token(words[2]) : nil
+        }
+    }
+
+    /// The methods that a route takes, as the field `allow` lists them.
+    public static func methods(of route: Route) -> String {
+        switch route.call {
+        case .bundle: "GET, PUT"
+        case .tokens: "GET"
+        case .token: "DELETE"
+        default: "POST"
+        }
+    }
+
+    /// Whether the route takes the method.
+    public static func takes(_ method: String, _ route: Route) -> Bool {
+        methods(of: route).split(separator: ", ").contains { $0 == method }
+    }
+}
+
+extension AccountService.Call {
+    var style: AccountAnswer.Style {
+        switch self {
+        case .create, .authorize, .update, .resetPassword, .delete: .text
+        default: .json
+        }
+    }
+}

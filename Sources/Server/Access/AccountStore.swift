@@ -1,0 +1,169 @@
+public import ThicketAuth
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSQLite
+
+/// Built-in accounts in the store's file. Belongs to one thread; sees what other processes change at once.
+public final class AccountStore: AccountDirectory {
+    let database: Database
+
+    public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
+        database = try SQLiteStore.connect(path, .readWrite, settings)
+        try Schema.check(database)
+    }
+
+    public func key(_ hash: [UInt8], of app: String) throws(DirectoryError) -> AppKey? {
+        try asking { () throws(SQLiteError) in
+            try database.statement("SELECT is_admin FROM app_key WHERE hash = ?1 AND app = ?2")
+                .bind(1, hash).bind(2, app).first { $0.integer(0) != 0 ? .admin : .api }
+        }
+    }
+
+    public func account(named folded: String, in app: String) throws(DirectoryError) -> Account? {
+        try asking { () throws(SQLiteError) in
+            try database.statement(Self.selection + "WHERE app = ?1 AND folded = ?2").bind(1, app).bind(2, folded)
+                .first(Self.account)
+        }
+    }
+
+    public func account(_ user: String, in app: String) throws(DirectoryError) -> Account? {
+        try asking { () throws(SQLiteError) in
+            try database.statement(Self.selection + "WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app)
+                .first(Self.account)
+        }
+    }
+
+    public func add(
+        _ account: Account, bundle: [UInt8]?, token: NewToken, now: Int64
+    ) throws(DirectoryError) -> Bool {
+        try writing { () throws(SQLiteError) in
+            guard try !isTaken(account) else { return false }
+            let row: Statement = try database.statement(
+                """
+                INSERT INTO account (user, app, name, folded, scheme, salt, n, r, p, verifier, recovery, access, created,
+                    changed)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13)
+                """)
+            bind(account, to: row)
+            try row.bind(13, now).run()
+            if let bundle: [UInt8] {
+                try database.statement("INSERT INTO bundle (user, version, content) VALUES (?1, 1, ?2)")
+                    .bind(1, account.user).bind(2, bundle).run()
+            }
+            try insert(token, of: account.user, in: account.app)
+            return true
+        }
+    }
+
+    public func change(
+        _ account: Account, from before: Account.Proof, endsTokens: Bool, token: NewToken?, now: Int64
+    ) throws(DirectoryError) -> Bool {
+        try writing { () throws(SQLiteError) in
+            let kept: Account? = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
+                .first(Self.account)
+            guard kept?.proof == before, try !isTaken(account) else { return false }
+            let row: Statement = try database.statement(
+                """
+                UPDATE account SET name = ?3, folded = ?4, scheme = ?5, salt = ?6, n = ?7, r = ?8, p = ?9,
+                    verifier = ?10, recovery = ?11, access = ?12, changed = ?13 WHERE user = ?1 AND app = ?2
+                """)
+            bind(account, to: row)
+            try row.bind(13, now).run()
+            if endsTokens { _ = try deleteTokens(nil, of: account.user, in: account.app) }
+            if let token: NewToken { try insert(token, of: account.user, in: account.app) }
+            return true
+        }
+    }
+
+    public func remove(_ user: String, in app: String, now: Int64) throws(DirectoryError) -> Bool {
+        try writing { () throws(SQLiteError) in
+            try database.statement("DELETE FROM account WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app).run()
+            guard database.changedRows == 1 else { return false }
+            try database.statement("DELETE FROM bundle WHERE user = ?1").bind(1, user).run()
+            _ = try deleteTokens(nil, of: user, in: app)
+            // The keeper finds it there, also after a crash.
+            try database.statement("INSERT OR IGNORE INTO erasure (app, user, created) VALUES (?1, ?2, ?3)")
+                .bind(1, app).bind(2, user).bind(3, now).run()
+            return true
+        }
+    }
+
+    public func bundle(of user: String) throws(DirectoryError) -> Bundle? {
+        try asking { () throws(SQLiteError) in
+            try database.statement("SELECT version, content FROM bundle WHERE user = ?1").bind(1, user)
+                .first { Bundle(version: $0.integer(0), content: $0.bytes(1)) }
+        }
+    }
+
+    public func putBundle(
+        _ content: [UInt8], of user: String, replacing version: Int64
+    ) throws(DirectoryError) -> Bool {
+        try writing { () throws(SQLiteError) in
+            if version == 0 {
+                // Somebody else's first version, or nobody's account, is no conflict of rows but of writers.
+                try database.statement(
+                    """
+                    INSERT OR IGNORE INTO bundle (user, version, content)
+                    SELECT user, 1, ?2 FROM account WHERE user = ?1
+                    """
+                ).bind(1, user).bind(2, content).run()
+            } else {
+                try database.statement(
+                    "UPDATE bundle SET version = version + 1, content = ?2 WHERE user = ?1 AND version = ?3"
+                ).bind(1, user).bind(2, content).bind(3, version).run()
+            }
+            return database.changedRows == 1
+        }
+    }
+
+    // MARK: Rows
+
+    private static let selection: String =
+        "SELECT user, app, name, scheme, salt, n, r, p, verifier, recovery, access FROM account "
+
+    private static func account(_ row: Statement) -> Account {
+        let salt: [UInt8] = row.bytes(4)
+        let proof: Account.Proof =
+            row.integer(3) == 0
+            ? .password(salt: salt, hash: row.bytes(8))
+            : .key(
+                Account.KeyProof(
+                    stretch: Account.Stretch(salt: salt, n: row.integer(5), r: row.integer(6), p: row.integer(7)),
+                    verifier: row.bytes(8), recovery: row.bytes(9), access: row.bytes(10)))
+        return Account(user: row.text(0), app: row.text(1), name: row.text(2), proof: proof)
+    }
+
+    private func bind(_ account: Account, to row: Statement) {
+        row.bind(1, account.user).bind(2, account.app).bind(3, account.name).bind(4, Account.folded(account.name))
+        switch account.proof {
+        case .password(let salt, let hash):
+            row.bind(5, 0).bind(6, salt).bind(7, nil as Int64?).bind(8, nil as Int64?).bind(9, nil as Int64?)
+                .bind(10, hash).bind(11, nil as [UInt8]?).bind(12, nil as [UInt8]?)
+        case .key(let proof):
+            row.bind(5, 1).bind(6, proof.stretch.salt).bind(7, proof.stretch.n).bind(8, proof.stretch.r)
+                .bind(9, proof.stretch.p).bind(10, proof.verifier).bind(11, proof.recovery).bind(12, proof.access)
+        }
+    }
+
+    /// Whether somebody else has the name.
+    private func isTaken(_ account: Account) throws(SQLiteError) -> Bool {
+        try database.statement("SELECT 1 FROM account WHERE app = ?1 AND folded = ?2 AND user <> ?3")
+            .bind(1, account.app).bind(2, Account.folded(account.name)).bind(3, account.user).first { _ in true }
+            ?? false
+    }
+
+    // MARK: Asking
+
+    func asking<Result>(_ body: () throws(SQLiteError) -> Result) throws(DirectoryError) -> Result {
+        do throws(SQLiteError) {
+            return try body()
+        } catch {
+            throw DirectoryError("\(error)")
+        }
+    }
+
+    /// One transaction, on disk when it returns.
+    func writing<Result>(_ body: () throws(SQLiteError) -> Result) throws(DirectoryError) -> Result {
+        try asking { () throws(SQLiteError) in try database.transaction(.immediate, body) }
+    }
+}

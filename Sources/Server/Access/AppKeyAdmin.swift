@@ -1,0 +1,73 @@
+import ThicketAuth
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSQLite
+
+/// The keys of apps: who has one may make accounts in the app, who has an admin key may end them.
+///
+/// Stored as their SHA-256, like tokens: they are random, so a hash without salt says nothing of them.
+extension StoreAdmin {
+    /// A line of the list.
+    public struct ListedKey: Sendable, Hashable {
+        /// The first digits of the key's hash: names it without telling it.
+        public let id: String
+        public let isAdmin: Bool
+        /// Milliseconds since 1970.
+        public let created: Int64
+    }
+
+    /// Digits of a key's hash that name it.
+    static let keyNameDigits: Int = 8
+
+    /// Makes a key and returns it: 32 hex digits that are stored nowhere else.
+    /// - Parameters:
+    ///   - isAdmin: may set passwords and delete accounts; for the operator's own programs, never in an app.
+    ///   - now: milliseconds since 1970.
+    public func addKey(of app: AppID, isAdmin: Bool, now: Int64) throws(StoreAdminError) -> String {
+        let key: String = Hex.encode(random(AppKey.randomBytes))
+        var refusal: StoreAdminError?
+        try doing("adding a key") { () throws(SQLiteError) in
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                guard try isKnown(app) else {
+                    refusal = .unknownApp(app)
+                    throw SQLiteError.refused("unknown app")
+                }
+                try database.statement("INSERT INTO app_key (hash, app, is_admin, created) VALUES (?1, ?2, ?3, ?4)")
+                    .bind(1, AppKey.hash(of: key)).bind(2, app.text).bind(3, isAdmin ? 1 : 0).bind(4, now).run()
+            }
+        } orElse: {
+            refusal
+        }
+        return key
+    }
+
+    /// The app's keys, the oldest first.
+    public func keys(of app: AppID) throws(StoreAdminError) -> [ListedKey] {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        var keys: [ListedKey] = []
+        try doing("listing the keys") { () throws(SQLiteError) in
+            try database.statement("SELECT hash, is_admin, created FROM app_key WHERE app = ?1 ORDER BY created, hash")
+                .bind(1, app.text).forEach { (row) throws(SQLiteError) in
+                    keys.append(
+                        ListedKey(
+                            id: String(Hex.encode(row.bytes(0)).prefix(Self.keyNameDigits)),
+                            isAdmin: row.integer(1) != 0, created: row.integer(2)))
+                }
+        }
+        return keys
+    }
+
+    /// Ends a key: requests that show it are refused from now on.
+    /// - Parameter id: as `keys` names it.
+    public func revokeKey(_ id: String, of app: AppID) throws(StoreAdminError) {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        var ended: Int = 0
+        try doing("revoking a key") { () throws(SQLiteError) in
+            try database.statement(
+                "DELETE FROM app_key WHERE app = ?1 AND lower(substr(hex(hash), 1, ?3)) = ?2"
+            ).bind(1, app.text).bind(2, id).bind(3, Int64(Self.keyNameDigits)).run()
+            ended = database.changedRows
+        }
+        guard ended > 0 else { throw .unknownKey(id) }
+    }
+}

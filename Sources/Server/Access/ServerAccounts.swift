@@ -1,0 +1,155 @@
+import ThicketAuth
+import ThicketCrypto
+import ThicketProtocol
+
+/// The thread of the built-in accounts: owns their directory and stretches passwords, one at a time. So a storm of logins
+/// takes one core and 16 MiB at most, and the network loop never waits for it, nor do partners' users.
+final class ServerAccounts: Sendable {
+    /// A request, and who waits for the answer.
+    struct Asked: Sendable {
+        let connection: ConnectionID
+        let route: AccountService.Route
+        let request: HTTPRequest
+        /// Of the client, as text.
+        let address: String
+        /// That the answer carries whatever it is.
+        let fields: [HTTPField]
+    }
+
+    struct Answered: Sendable {
+        let connection: ConnectionID
+        let response: HTTPResponse
+        /// Whose tokens have ended: what they opened is to be closed.
+        let ended: Tenant.Name?
+    }
+
+    /// Requests that wait; one more is answered 503. At 25 logins a second none waits for longer than 11 s.
+    static let queuedMax: Int = 256
+
+    private enum Work: Sendable {
+        case ask(Asked)
+        case rules(AccountService.Rules)
+    }
+
+    private let queue: WaitingRow<Work> = .init(bound: queuedMax)
+    private let thread: OwnThread
+
+    /// - Parameters:
+    ///   - open: gives the directory; called on the thread, again after each failure.
+    ///   - now: milliseconds since 1970.
+    ///   - report: called on the thread after each answer.
+    init(
+        rules: AccountService.Rules, secrets: AccountSecrets, metrics: Metrics, log: Log,
+        now: @escaping @Sendable () -> Int64, open: @escaping @Sendable () throws -> any AccountDirectory,
+        report: @escaping @Sendable (Answered) -> Void
+    ) {
+        let queue: WaitingRow<Work> = self.queue
+        let runner: Runner = .init(rules: rules, secrets: secrets, metrics: metrics, log: log, now: now, open: open)
+        thread = OwnThread("accounts") {
+            while !queue.isOver {
+                for work: Work in queue.takeAll() {
+                    switch work {
+                    case .ask(let asked): report(runner.answer(asked))
+                    case .rules(let rules): runner.use(rules)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands over a request.
+    /// - Returns: false when too many wait.
+    func push(_ asked: Asked) -> Bool { queue.add(.ask(asked)) }
+
+    /// Other rules for the requests that are handed over from now on.
+    /// - Returns: false when too many requests wait: then they are for the next reload.
+    @discardableResult
+    func use(_ rules: AccountService.Rules) -> Bool { queue.add(.rules(rules)) }
+
+    /// Answers what has been handed over and ends.
+    func finish() {
+        queue.close()
+        thread.join()
+    }
+
+    /// The body of the thread.
+    private final class Runner: @unchecked Sendable {
+        // Touched on the thread only, but for its making before the thread starts.
+        private var rules: AccountService.Rules
+        private let secrets: AccountSecrets
+        private let metrics: Metrics
+        private let log: Log
+        private let now: @Sendable () -> Int64
+        private let open: @Sendable () throws -> any AccountDirectory
+        private var service: AccountService?
+
+        init(
+            rules: AccountService.Rules, secrets: AccountSecrets, metrics: Metrics, log: Log,
+            now: @escaping @Sendable () -> Int64, open: @escaping @Sendable () throws -> any AccountDirectory
+        ) {
+            (self.rules, self.secrets, self.metrics) = (rules, secrets, metrics)
+            (self.log, self.now, self.open) = (log, now, open)
+        }
+
+        func use(_ rules: AccountService.Rules) {
+            self.rules = rules
+            service?.rules = rules
+        }
+
+        func answer(_ asked: Asked) -> Answered {
+            do {
+                if service == nil {
+                    service = AccountService(
+                        directory: try open(), secrets: secrets, rules: rules, random: RandomBytes.make)
+                }
+            } catch {
+                log.error("accounts.unavailable", ["error": .text("\(error)")])
+            }
+            guard
+                let outcome: AccountService.Outcome = service?.answer(
+                    asked.request, to: asked.route, from: asked.address, now: Double(now()) / 1_000)
+            else {
+                return Answered(connection: asked.connection, response: AccountAnswer.unavailable, ended: nil)
+            }
+            count(outcome)
+            var response: HTTPResponse = outcome.response
+            for field: HTTPField in asked.fields { response.fields.append(field.name, field.value) }
+            return Answered(
+                connection: asked.connection, response: response,
+                ended: outcome.ended.map { Tenant.Name(app: asked.route.app, user: $0) })
+        }
+
+        private func count(_ outcome: AccountService.Outcome) {
+            if let isProved: Bool = outcome.isProved { metrics.logins.add(1, isProved ? .good : .wrong) }
+            if let limit: AccountLimit = outcome.limit { metrics.limitHits.add(1, Metrics.LimitName(limit)) }
+            guard let failure: DirectoryError = outcome.failure else { return }
+            // The service stays, and with it what it counts: SQLite goes on by itself when the disk does.
+            log.error("accounts.failed", ["error": .text(failure.description)])
+        }
+    }
+}
+
+extension Metrics.LimitName {
+    init(_ limit: AccountLimit) {
+        self =
+            switch limit {
+            case .keys: .accountKeys
+            case .tokens: .accountTokens
+            case .address: .accountAddress
+            case .account: .accountName
+            case .prelogins: .prelogins
+            case .registrations: .registrations
+            case .userTokens: .userTokens
+            }
+    }
+}
+
+extension AccountService.Rules {
+    init(_ config: ServerConfig) {
+        self.init()
+        failuresPerMinute = config.failedLoginsPerMinute
+        registrationsPerMinute = config.registrationsPerMinute
+        let seconds: Double = Double(config.tokenLifetime.wholeMilliseconds) / 1_000
+        tokenLifetime = seconds > 0 ? seconds : nil
+    }
+}

@@ -1,0 +1,84 @@
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicketd app key …`, `thicketd token list` and `thicketd token revoke`.
+enum KeyCommands {
+    static func addKey(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.argument("APP"))
+        try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
+            let key: String = try admin.addKey(
+                of: app, isAdmin: call.flag("admin"), now: UnixTime.now().milliseconds)
+            Terminal.write(key + "\n")
+        }
+    }
+
+    static func listKeys(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.argument("APP"))
+        try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
+            let keys: [StoreAdmin.ListedKey] = try admin.keys(of: app)
+            if keys.isEmpty { Terminal.write("no keys; 'thicketd app key add \(app)' makes one\n") }
+            for key: StoreAdmin.ListedKey in keys {
+                Terminal.write("\(key.id)\t\(key.isAdmin ? "admin" : "api")\tmade \(date(key.created))\n")
+            }
+        }
+    }
+
+    static func revokeKey(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.argument("APP"))
+        let id: String = call.argument("KEY") ?? ""
+        try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
+            try admin.revokeKey(id, of: app)
+            Terminal.write("the key \(id) of the app \(app) is good no more\n")
+        }
+    }
+
+    static func listTokens(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.value("app"))
+        let user: UserID? = try call.value("user").map { (text) throws(CommandFailure) in
+            try AdminCommands.identifier(text)
+        }
+        try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
+            let tokens: [StoreAdmin.ListedToken] = try admin.tokens(of: app, user: user)
+            if tokens.isEmpty { Terminal.write("no tokens\n") }
+            for token: StoreAdmin.ListedToken in tokens {
+                let right: String = token.isReadOnly ? "read-only" : "read-write"
+                let end: String = token.expires.map { "ends \(date($0))" } ?? "no end"
+                Terminal.write(
+                    "\(token.id)\t\(token.user)\t\(right)\tmade \(date(token.created))\t\(end)\t\(token.device)\n")
+            }
+        }
+    }
+
+    static func revokeTokens(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.value("app"))
+        let user: UserID = try AdminCommands.identifier(call.value("user"))
+        let id: String? = call.argument("TOKEN")
+        guard (id != nil) != call.flag("all") else {
+            throw CommandFailure("name one token, as 'thicketd token list' does, or give --all", .usage)
+        }
+        var ended: Int = 0
+        try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
+            ended = try admin.revokeTokens(id, of: app, user: user)
+        }
+        guard ended > 0 else {
+            throw CommandFailure("\(user) has no such token in the app \(app); nothing was revoked")
+        }
+        Terminal.write(ended == 1 ? "revoked 1 token\n" : "revoked \(ended) tokens\n")
+    }
+
+    private static func date(_ milliseconds: Int64) -> String {
+        String(UnixTime(milliseconds: milliseconds).text.prefix("2026-01-31T12:00:00".utf8.count)) + "Z"
+    }
+
+    private static func doing(
+        _ config: ServerConfig, _ body: (StoreAdmin) throws(StoreAdminError) -> Void
+    ) throws(CommandFailure) {
+        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        let admin: StoreAdmin = try AdminCommands.admin(folder)
+        do throws(StoreAdminError) {
+            try body(admin)
+        } catch {
+            throw CommandFailure("\(folder.path): \(AdminCommands.explained(error, admin))")
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import ThicketCommandLine
+
+/// The declarations of `thicketd app key …`, `token list` and `token revoke`.
+extension ThicketdProgram {
+    static let keys: [Command] = [appKeyAdd, appKeyList, appKeyRevoke]
+    static let tokens: [Command] = [tokenList, tokenRevoke]
+
+    private static let appArgument: Argument = .one("APP", "the app, made by 'app create'")
+
+    static let appKeyAdd: Command = .init(
+        "app key add", summary: "make another key of an app",
+        details: """
+            Prints the key, 32 hex digits, and nothing else. It is shown this once: the server keeps only its hash. An
+            API key stands in the app itself and lets anybody make an account and log in; with an admin key one sets
+            passwords and deletes accounts, so it never leaves the operator's own programs.
+            """,
+        arguments: [appArgument],
+        options: [.flag("admin", "make an admin key")] + placeOptions,
+        examples: [
+            Example("thicketd app key add notes --data ./data", "for the next version of the app"),
+            Example("ADMIN=$(thicketd app key add notes --admin --data ./data)", "into a variable"),
+        ])
+
+    static let appKeyList: Command = .init(
+        "app key list", summary: "list the keys of an app",
+        details: "One line for each: the first 8 digits of its hash, what it is, when it was made. The oldest first.",
+        arguments: [appArgument], options: placeOptions,
+        examples: [Example("thicketd app key list notes --data ./data", "all of them")])
+
+    static let appKeyRevoke: Command = .init(
+        "app key revoke", summary: "end a key of an app",
+        details: "Requests with it are refused from the next one on. Users who are logged in stay so.",
+        arguments: [appArgument, .one("KEY", "as 'app key list' names it")], options: placeOptions,
+        examples: [Example("thicketd app key revoke notes 1f0c62ab --data ./data", "by the digits of its hash")])
+
+    static let tokenList: Command = .init(
+        "token list", summary: "list the tokens of an app or of one user",
+        details: """
+            One line for each: the first 16 digits of its hash, the user, what it may do, when it was made, when it ends,
+            and the device it was made for. 10,000 lines at most.
+            """,
+        options: [
+            .value("app", "APP", "the app", isRequired: true), .value("user", "USER", "only those of this user"),
+        ] + placeOptions,
+        examples: [Example("thicketd token list --app notes --user ann@example.com --data ./data", "Ann's")])
+
+    static let tokenRevoke: Command = .init(
+        "token revoke", summary: "end tokens of a user",
+        details: "Name one, or all of them with --all. Takes effect at the next 'init'.",
+        arguments: [.optional("TOKEN", "as 'token list' names it")],
+        options: [
+            .value("app", "APP", "the app", isRequired: true), .value("user", "USER", "the user", isRequired: true),
+            .flag("all", "every token of the user"),
+        ] + placeOptions,
+        examples: [
+            Example("thicketd token revoke 90ab34cd56ef7812 --app notes --user ann@example.com", "one"),
+            Example("thicketd token revoke --all --app notes --user ann@example.com", "a lost device"),
+        ])
+}

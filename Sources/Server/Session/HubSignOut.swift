@@ -1,0 +1,45 @@
+import ThicketProtocol
+
+/// Users whose tokens have ended lately. Bounded; what falls out is of a time when no look at a token is under way any
+/// more, for each entry was written to disk first.
+struct SignedOut {
+    /// Users kept.
+    static let namesMax: Int = 1_024
+
+    private var lives: [Tenant.Name: UInt64] = [:]
+    private var order: [Tenant.Name] = []
+
+    /// - Parameter life: channels up to this one began before.
+    mutating func note(_ name: Tenant.Name, life: UInt64) {
+        if lives.updateValue(life, forKey: name) == nil { order.append(name) }
+        guard order.count > Self.namesMax else { return }
+        lives[order.removeFirst()] = nil
+    }
+
+    /// Whether what a channel was granted may have been looked up before the user's tokens ended.
+    func mayBeOld(_ name: Tenant.Name, life: UInt64) -> Bool { lives[name].map { life <= $0 } ?? false }
+}
+
+// Tokens that end while connections are open.
+extension Hub {
+    /// The user's tokens, or some of them, have ended: every connection with a channel of the user is closed. Whoever has
+    /// another token that is good comes back by it.
+    func signOut(_ name: Tenant.Name) {
+        signedOut.note(name, life: nextLife)
+        for session: Session in sessions {
+            if let channel: Channel = session.channels.first(where: { isOf($0, name) }) { signOut(channel) }
+        }
+        emptyLeaving()
+    }
+
+    /// Ends the connection of a channel whose token is good no more; a request gets its answer.
+    func signOut(_ channel: Channel) {
+        let session: Session = channel.session
+        if session.exchange != nil { return tell(channel.number, of: session, .signedOut, expectsExpired: false) }
+        close(session, .policyViolation, "signed out")
+    }
+
+    private func isOf(_ channel: Channel, _ name: Tenant.Name) -> Bool {
+        channel.user == name.user && channel.session.app == name.app
+    }
+}

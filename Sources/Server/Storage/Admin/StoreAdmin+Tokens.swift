@@ -1,0 +1,75 @@
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSQLite
+
+/// Tokens as operators see them: by the first digits of their hashes, never themselves.
+extension StoreAdmin {
+    /// A line of the list.
+    public struct ListedToken: Sendable, Hashable {
+        /// The first digits of the token's hash.
+        public let id: String
+        public let user: UserID
+        public let isReadOnly: Bool
+        /// Milliseconds since 1970.
+        public let created: Int64
+        /// The same; nil: it is good until it is revoked.
+        public let expires: Int64?
+        /// What the client called the device it was made for; empty when it did not say.
+        public let device: String
+    }
+
+    /// Digits of a token's hash that name it.
+    static let tokenNameDigits: Int = 16
+    /// Lines of one list at most.
+    public static let tokensListedMax: Int = 10_000
+
+    /// Tokens of an app, or of one user, the oldest first; at most `tokensListedMax`.
+    public func tokens(of app: AppID, user: UserID?) throws(StoreAdminError) -> [ListedToken] {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        typealias Raw = (hash: [UInt8], user: String, isReadOnly: Bool, created: Int64, expires: Int64?, device: String)
+        var rows: [Raw] = []
+        try doing("listing the tokens") { () throws(SQLiteError) in
+            try database.statement(
+                """
+                SELECT hash, user, read_only, created, expires, device FROM token
+                WHERE app = ?1 AND (?2 IS NULL OR user = ?2) ORDER BY user, created, hash LIMIT ?3
+                """
+            ).bind(1, app.text).bind(2, user?.text).bind(3, Int64(Self.tokensListedMax))
+                .forEach { (row) throws(SQLiteError) in
+                    rows.append(
+                        (
+                            row.bytes(0), row.text(1), row.integer(2) != 0, row.integer(3), row.optionalInteger(4),
+                            row.text(5)
+                        ))
+                }
+        }
+        var listed: [ListedToken] = []
+        do {
+            for row: Raw in rows {
+                listed.append(
+                    ListedToken(
+                        id: String(Hex.encode(row.hash).prefix(Self.tokenNameDigits)), user: try .stored(row.user),
+                        isReadOnly: row.isReadOnly, created: row.created, expires: row.expires, device: row.device))
+            }
+        } catch {
+            throw .store(error)
+        }
+        return listed
+    }
+
+    /// Ends tokens of a user. A connection that one of them has opened is not touched here.
+    /// - Parameter id: as `tokens` names it; nil ends all.
+    /// - Returns: how many there were.
+    public func revokeTokens(_ id: String?, of app: AppID, user: UserID) throws(StoreAdminError) -> Int {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        return try doing("revoking tokens") { () throws(SQLiteError) in
+            try database.statement(
+                """
+                DELETE FROM token WHERE app = ?1 AND user = ?2
+                    AND (?3 IS NULL OR lower(substr(hex(hash), 1, ?4)) = ?3)
+                """
+            ).bind(1, app.text).bind(2, user.text).bind(3, id).bind(4, Int64(Self.tokenNameDigits)).run()
+            return database.changedRows
+        }
+    }
+}

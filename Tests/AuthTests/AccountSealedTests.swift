@@ -1,0 +1,196 @@
+import Testing
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+
+@testable import ThicketAuth
+
+/// Accounts whose password stays with the client.
+@Suite("Accounts with keys")
+struct AccountSealedTests {
+    private let bench: AccountBench
+
+    init() throws { bench = try AccountBench() }
+
+    @Test("sign up, ask how to stretch, log in: what was given comes back, and the token is good")
+    func roundTrip() throws {
+        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("Ann", more: #","n":18,"p":2"#))
+        #expect(made.status == 200)
+        #expect(try bench.grant(try made.string("access_token"))?.name.text == "Ann")
+        #expect(made.member("version")?.intValue == 1)
+        let how: HTTPResponse = try bench.post("auth/prelogin", #"{"u":"ann"}"#)
+        #expect(how.text == #"{"scheme":1,"kdf":1,"n":18,"r":8,"p":2,"salt":"\#(SealedBodies.salt)"}"#)
+        let back: HTTPResponse = try bench.post("auth/login", SealedBodies.login("ann"))
+        #expect(back.status == 200)
+        #expect(back.names.sorted() == ["access", "access_token", "bundle", "userid", "version"])
+        #expect(try back.string("userid") == (try made.string("userid")))
+        #expect(try back.string("access") == SealedBodies.key(3, count: 61))
+        #expect(try back.string("bundle") == SealedBodies.key(4, count: 200))
+        #expect(try bench.grant(try back.string("access_token"))?.user.text == (try made.string("userid")))
+        let list: HTTPResponse = try bench.send("GET", "auth/tokens", token: try back.string("access_token"))
+        #expect(
+            list.member("tokens")?.arrayValue?.first { $0.objectValue?["current"]?.boolValue == true }?.objectValue?[
+                "device"] == "Ann's phone")
+    }
+
+    @Test("nobody learns from prelogin who is there: of nobody the same is said each time, also after a restart")
+    func prelogin() throws {
+        let first: HTTPResponse = try bench.post("auth/prelogin", #"{"u":"nobody"}"#)
+        #expect(first.status == 200)
+        let salt: String = try first.string("salt")
+        #expect(Base64.decodeURL(Array(salt.utf8)[...])?.count == 16)
+        #expect(try bench.post("auth/prelogin", #"{"u":"NoBody"}"#) == first, "as for those who are there")
+        #expect(try bench.post("auth/prelogin", #"{"u":"nobody2"}"#).string("salt") != salt)
+        let again: AccountService = .init(
+            directory: bench.store, secrets: try ServerKey.load(bench.folder + "/server.key").accountSecrets,
+            random: RandomBytes.make)
+        bench.service = again
+        #expect(try bench.post("auth/prelogin", #"{"u":"nobody"}"#) == first)
+        #expect(try bench.create("nobody").status == 200)
+        #expect(try bench.post("auth/prelogin", #"{"u":"nobody"}"#) == first, "who has a password is nobody here")
+    }
+
+    @Test("prelogin is answered 30 times a minute to one address")
+    func preloginLimit() throws {
+        for place in 0..<30 { #expect(try bench.post("auth/prelogin", #"{"u":"u\#(place)"}"#).status == 200) }
+        #expect(try bench.post("auth/prelogin", #"{"u":"u"}"#).status == 429)
+        #expect(bench.outcome?.limit == .prelogins)
+        bench.address = "192.0.2.9"
+        #expect(try bench.post("auth/prelogin", #"{"u":"u"}"#).status == 200)
+    }
+
+    @Test("wrong key, unknown user and a user with a password are the same answer, and so is the wait that follows")
+    func guessing() throws {
+        #expect(try bench.post("auth/signup", SealedBodies.signup("known")).status == 200)
+        #expect(try bench.create("legacy").status == 200)
+        var seen: [[HTTPResponse]] = []
+        for (place, name): (Int, String) in ["known", "unknown", "legacy"].enumerated() {
+            bench.address = "192.0.2.\(place + 10)"
+            seen.append(try (0..<7).map { _ in try bench.post("auth/login", SealedBodies.login(name, a: 7)) })
+        }
+        #expect(seen[0].map(\.status) == [401, 401, 401, 401, 401, 429, 429])
+        #expect(seen[0][0].text == #"{"code":401,"message":"invalid login"}"#)
+        #expect(seen[1] == seen[0])
+        #expect(seen[2] == seen[0])
+        bench.seconds(1)
+        #expect(try bench.post("auth/login", SealedBodies.login("known")).status == 200)
+    }
+
+    @Test("another password is one step: new stretch, key and wrap, the same bundle; all other tokens end")
+    func password() throws {
+        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
+        let token: String = try made.string("access_token")
+        let salt: String = SealedBodies.key(8, count: 16)
+        let body: (UInt8) -> String = {
+            #"{"a_old":"\#(SealedBodies.key($0))","a":"\#(SealedBodies.key(11))","kdf":1,"salt":"\#(salt)","access":"\#(SealedBodies.key(12, count: 61))"}"#
+        }
+        #expect(try bench.send("POST", "auth/password", token: token, body(5)).status == 401)
+        #expect(try bench.send("POST", "auth/password", token: "x", body(1)).status == 401)
+        #expect(try bench.grant(token) != nil)
+        let changed: HTTPResponse = try bench.send("POST", "auth/password", token: token, body(1))
+        #expect(changed.status == 200)
+        #expect(bench.outcome?.ended?.text == (try made.string("userid")))
+        #expect(try bench.grant(token) == nil)
+        #expect(try bench.grant(try changed.string("access_token")) != nil)
+        #expect(try bench.post("auth/prelogin", #"{"u":"ann"}"#).string("salt") == salt)
+        #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 401)
+        let back: HTTPResponse = try bench.post("auth/login", SealedBodies.login("ann", a: 11))
+        #expect(try back.string("access") == SealedBodies.key(12, count: 61))
+        #expect(try back.string("bundle") == SealedBodies.key(4, count: 200))
+        #expect(back.member("version")?.intValue == 1)
+    }
+
+    @Test("the recovery words set a password; guesses at the password do not lock their owner out")
+    func recover() throws {
+        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
+        for _ in 0..<6 { _ = try bench.post("auth/login", SealedBodies.login("ann", a: 7)) }
+        let body: (String, UInt8) -> String = {
+            #"{"u":"\#($0)","r":"\#(SealedBodies.key($1))","a":"\#(SealedBodies.key(11))","kdf":1,"salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(12, count: 61))"}"#
+        }
+        let wrong: HTTPResponse = try bench.post("auth/recover", body("ann", 5))
+        #expect(wrong.status == 401)
+        #expect(try bench.post("auth/recover", body("nobody", 2)) == wrong)
+        let done: HTTPResponse = try bench.post("auth/recover", body("ANN", 2))
+        #expect(done.status == 200, "\(done.text)")
+        #expect(try done.string("access") == SealedBodies.key(12, count: 61))
+        #expect(try done.string("bundle") == SealedBodies.key(4, count: 200))
+        #expect(try bench.grant(try made.string("access_token")) == nil)
+        #expect(try bench.grant(try done.string("access_token")) != nil)
+        #expect(try bench.post("auth/login", SealedBodies.login("ann", a: 11)).status == 200)
+    }
+
+    @Test("the first writer of a name wins, and the first writer of each version of a bundle")
+    func firstWriter() throws {
+        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
+        #expect(try bench.post("auth/signup", SealedBodies.signup("Ann", a: 9)).status == 409)
+        #expect(try bench.create("ann").status == 409)
+        let token: String = try made.string("access_token")
+        let put: (Int, UInt8) throws -> HTTPResponse = { [bench] in
+            try bench.send(
+                "PUT", "auth/bundle", token: token,
+                #"{"version":\#($0),"bundle":"\#(SealedBodies.key($1, count: 100))"}"#)
+        }
+        #expect(try put(1, 21).text == #"{"version":2}"#)
+        let late: HTTPResponse = try put(1, 22)
+        #expect(late.status == 409)
+        #expect(late.member("version")?.intValue == 2)
+        #expect(try put(0, 23).status == 409)
+        #expect(try put(3, 24).status == 409)
+        #expect(try put(-1, 25).status == 400)
+        let kept: HTTPResponse = try bench.send("GET", "auth/bundle", token: token)
+        #expect(kept.member("version")?.intValue == 2)
+        #expect(try kept.string("bundle") == SealedBodies.key(21, count: 100))
+    }
+
+    @Test("an account has one kind of proof: the calls of the other kind refuse it")
+    func oneScheme() throws {
+        let sealed: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
+        #expect(try bench.authorize("ann", SealedBodies.key(1)).status == 401)
+        #expect(
+            try bench.post("update/", #"{"username":"ann","password":"\#(SealedBodies.key(1))","new_password":"mine"}"#)
+                .status
+                == 401)
+        #expect(
+            try bench.post("reset_password/", #"{"username":"ann","new_password":"mine"}"#, key: bench.adminKey).status
+                == 400)
+        #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 200)
+        let legacy: String = try bench.create("bob").string("access_token")
+        let change: String =
+            #"{"a_old":"\#(SealedBodies.key(1))","a":"\#(SealedBodies.key(1))","salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(3))"}"#
+        #expect(try bench.send("POST", "auth/password", token: legacy, change).status == 400)
+        #expect(try bench.post("delete/", #"{"username":"ann"}"#, key: bench.adminKey).status == 200)
+        #expect(try bench.grant(try sealed.string("access_token")) == nil)
+        #expect(try bench.store.bundle(of: try sealed.string("userid")) == nil)
+    }
+
+    @Test("a user ends the account with the key, and is told what is kept")
+    func remove() throws {
+        let token: String = try bench.post("auth/signup", SealedBodies.signup("ann")).string("access_token")
+        #expect(try bench.send("POST", "auth/delete", token: token, #"{"a":"\#(SealedBodies.key(5))"}"#).status == 401)
+        let done: HTTPResponse = try bench.send(
+            "POST", "auth/delete", token: token, #"{"a":"\#(SealedBodies.key(1))"}"#)
+        #expect(done.status == 200)
+        #expect(done.text == #"{"status":"success","kept":["backups"]}"#)
+        #expect(bench.outcome?.ended != nil)
+        #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 401)
+    }
+
+    @Test(
+        "a sign-up that cannot be used is refused and nothing is kept",
+        arguments: [
+            (#""kdf":1"#, #""kdf":2"#, 400), (#""kdf":1"#, #""kdf":"1""#, 400),
+            (#""kdf":1"#, #""kdf":1,"n":16"#, 400), (#""kdf":1"#, #""kdf":1,"n":21"#, 400),
+            (#""kdf":1"#, #""kdf":1,"r":1"#, 400), (#""kdf":1"#, #""kdf":1,"p":5"#, 400),
+            (#""salt":""#, #""salt":"A"#, 400), (#""a":"AQ"#, #""a":"AR="#, 400), (#""a""#, #""b""#, 400),
+            (#""bundle":""#, "\"bundle\":\"\(String(repeating: "AAAA", count: 22_000))", 413),
+            (#""access":""#, "\"access\":\"\(String(repeating: "AAAA", count: 400))", 413),
+            (#""u":"ann""#, #""u":"""#, 400), (#""recover""#, #""r""#, 400),
+        ])
+    func bad(part: String, instead: String, status: Int) throws {
+        let body: String = SealedBodies.signup("ann").replacing(part, with: instead)
+        try #require(body != SealedBodies.signup("ann"))
+        let answer: HTTPResponse = try bench.post("auth/signup", body)
+        #expect(answer.status == status, "\(answer.text)")
+        #expect(try bench.post("auth/signup", SealedBodies.signup("ann")).status == 200)
+    }
+}

@@ -1,0 +1,133 @@
+import Glibc
+import Testing
+import ThicketAuth
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+/// Accounts of a whole server, over HTTP and WebSocket.
+@Suite("Accounts of a server")
+struct AccountServerTests {
+    @Test("a token of create opens a bucket under the user's name, and the data follows the user, not the name")
+    func stream() throws {
+        try Self.withServer { server, bench in
+            let made: HTTPResponse = try Self.post(
+                server, bench, "create/", #"{"username":"ann@example.com","password":"open sesame"}"#)
+            #expect(made.status == 200)
+            let ann: TestClient = try server.client(app: "notes")
+            #expect(try Self.initialize(ann, try made.string("access_token")) == "0:auth:ann@example.com")
+            #expect(
+                try ann.ask(#"0:c:{"clientid":"t","id":"k","o":"M","v":{"a":{"o":"+","v":1}},"ccid":"c1"}"#).contains(
+                    #""ev":1"#))
+            #expect(
+                try Self.post(
+                    server, bench, "update/",
+                    #"{"username":"ann@example.com","password":"open sesame","new_username":"a@b"}"#
+                ).status
+                    == 200)
+            let again: HTTPResponse = try Self.post(
+                server, bench, "authorize/", #"{"username":"a@b","password":"open sesame"}"#)
+            let other: TestClient = try server.client(app: "notes")
+            #expect(try Self.initialize(other, try again.string("access_token")) == "0:auth:a@b")
+            #expect(try other.ask("0:i:1:::").contains(#"{"id":"k","v":1,"d":{"a":1}}"#))
+            #expect(try ann.drain().isEmpty, "a new name closes nothing")
+            #expect(server.metrics.logins.value(.good) == 2)
+        }
+    }
+
+    @Test("another password and the end of an account close the user's sockets and no others; their tokens are 401")
+    func closes() throws {
+        try Self.withServer { server, bench in
+            let token: String = try Self.post(server, bench, "create", #"{"username":"ann","password":"open sesame"}"#)
+                .string("access_token")
+            let bobs: String = try Self.post(server, bench, "create", #"{"username":"bob","password":"open sesame"}"#)
+                .string("access_token")
+            let ann: TestClient = try server.client(app: "notes")
+            let bob: TestClient = try server.client(app: "notes")
+            #expect(try Self.initialize(ann, token) == "0:auth:ann")
+            #expect(try Self.initialize(bob, bobs) == "0:auth:bob")
+            #expect(
+                try Self.post(
+                    server, bench, "update/", #"{"username":"ann","password":"open sesame","new_password":"other"}"#
+                ).status
+                    == 200)
+            #expect(try ann.end() == .policyViolation)
+            let second: TestClient = try server.client(app: "notes")
+            #expect(try Self.initialize(second, token).contains(#""code":401"#))
+            let fresh: String = try Self.post(server, bench, "authorize/", #"{"username":"ann","password":"other"}"#)
+                .string("access_token")
+            #expect(try Self.initialize(second, fresh) == "0:auth:ann")
+            #expect(try Self.post(server, bench, "delete/", #"{"username":"ann"}"#, key: bench.adminKey).status == 200)
+            #expect(try second.end() == .policyViolation)
+            #expect(try bob.drain().isEmpty)
+            let third: TestClient = try server.client(app: "notes")
+            #expect(try Self.initialize(third, fresh).contains(#""code":401"#))
+        }
+    }
+
+    @Test("a token that is over opens nothing")
+    func expired() throws {
+        try Self.withServer { server, bench in
+            let user: UserID = try UserID("ann")
+            let app: AppID = try AppID("notes")
+            let past: String = try bench.admin.createToken(
+                TokenGrant(app: app, user: user, isReadOnly: false, expires: 1_000), now: 1)
+            let future: String = try bench.admin.createToken(
+                TokenGrant(app: app, user: user, isReadOnly: false, expires: .max), now: 1)
+            let client: TestClient = try server.client(app: "notes")
+            #expect(try Self.initialize(client, past).contains(#""code":401"#))
+            #expect(try Self.initialize(client, future) == "0:auth:ann")
+        }
+    }
+
+    @Test("other methods, other paths, and a server without accounts")
+    func others() throws {
+        try Self.withServer { server, bench in
+            let get: String = "GET /1/notes/create/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+            let answer: String = try TestClient.http(port: server.port, get)
+            #expect(answer.hasPrefix("HTTP/1.1 405") && answer.contains("allow: POST"))
+            for path: String in [
+                "/1/notes/", "/1/notes/created", "/1/no%20tes/create/", "/1//create/", "/2/notes/create/",
+            ] {
+                let request: String =
+                    "POST \(path) HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                #expect(try TestClient.http(port: server.port, request).hasPrefix("HTTP/1.1 404"), "\(path)")
+            }
+        }
+        let server: TestServer = try .init(store: try MemoryStore.forTests())
+        defer { server.stop() }
+        let request: String = "POST /1/app/create/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        #expect(try TestClient.http(port: server.port, request).hasPrefix("HTTP/1.1 404"))
+    }
+
+    // MARK: Parts
+
+    private static func withServer(_ body: (TestServer, AccountBench) throws -> Void) throws {
+        let bench: AccountBench = try .init()
+        let store: SQLiteStore = try .init(path: bench.path)
+        let key: ServerKey = try .load(bench.folder + "/server.key")
+        let path: String = bench.path
+        let server: TestServer = try .init(
+            store: store, accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path) })
+        defer { server.stop() }
+        try body(server, bench)
+    }
+
+    private static func post(
+        _ server: TestServer, _ bench: AccountBench, _ path: String, _ body: String, key: String? = nil
+    ) throws -> HTTPResponse {
+        let answer: String = try TestClient.http(
+            port: server.port,
+            "POST /1/notes/\(path) HTTP/1.1\r\nhost: x\r\nx-simperium-api-key: \(key ?? bench.apiKey)\r\n"
+                + "content-length: \(body.utf8.count)\r\nconnection: close\r\n\r\n\(body)")
+        let status: Int = try #require(Int(answer.dropFirst("HTTP/1.1 ".count).prefix(3)), "\(answer)")
+        let parts: [Substring] = answer.split(separator: "\r\n\r\n", maxSplits: 1)
+        return HTTPResponse(status: status, body: Array((parts.count > 1 ? parts[1] : "").utf8))
+    }
+
+    private static func initialize(_ client: TestClient, _ token: String) throws -> String {
+        try client.ask(
+            #"0:init:{"clientid":"t","api":"1.1","token":"\#(token)","app_id":"notes","name":"b","library":"test"}"#)
+    }
+}

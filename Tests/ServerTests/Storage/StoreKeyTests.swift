@@ -1,0 +1,82 @@
+import Testing
+import ThicketAuth
+import ThicketProtocol
+
+@testable import ThicketServer
+
+@Suite("Keys of apps, and tokens as operators see them") struct StoreKeyTests {
+    private let folder: StoreFolder = .init()
+    private let admin: StoreAdmin
+    private let app: AppID
+    private let ann: UserID
+    private let now: Int64 = 1_700_000_000_000
+
+    init() throws {
+        admin = try .init(path: folder.path("thicket.db"), settings: .testing)
+        (app, ann) = (try AppID("notes"), try UserID("ann"))
+        try admin.createApp(app, now: now)
+    }
+
+    @Test("a key is 32 digits, listed by eight of its hash, and gone when it is revoked")
+    func keys() throws {
+        let key: String = try admin.addKey(of: app, isAdmin: false, now: now)
+        _ = try admin.addKey(of: app, isAdmin: true, now: now + 1)
+        #expect(key.utf8.count == 32)
+        let listed: [StoreAdmin.ListedKey] = try admin.keys(of: app)
+        #expect(listed.map(\.isAdmin) == [false, true])
+        #expect(listed.map(\.created) == [now, now + 1])
+        #expect(listed.allSatisfy { $0.id.utf8.count == 8 && !key.hasPrefix($0.id) })
+        let store: AccountStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        #expect(try store.key(AppKey.hash(of: key), of: "notes") == .api)
+        #expect(try store.key(AppKey.hash(of: key), of: "other") == nil)
+        #expect(throws: StoreAdminError.unknownKey("")) { try admin.revokeKey("", of: app) }
+        #expect(throws: StoreAdminError.unknownKey("%")) { try admin.revokeKey("%", of: app) }
+        try admin.revokeKey(listed[0].id, of: app)
+        #expect(try store.key(AppKey.hash(of: key), of: "notes") == nil)
+        #expect(throws: StoreAdminError.unknownKey(listed[0].id)) { try admin.revokeKey(listed[0].id, of: app) }
+        #expect(try admin.keys(of: app) == [listed[1]])
+    }
+
+    @Test("an app that is not there has no keys and no tokens")
+    func unknownApp() throws {
+        let other: AppID = try AppID("other")
+        #expect(throws: StoreAdminError.unknownApp(other)) { try admin.addKey(of: other, isAdmin: false, now: now) }
+        #expect(throws: StoreAdminError.unknownApp(other)) { try admin.keys(of: other) }
+        #expect(throws: StoreAdminError.unknownApp(other)) { try admin.tokens(of: other, user: nil) }
+        #expect(throws: StoreAdminError.unknownApp(other)) { try admin.revokeTokens(nil, of: other, user: ann) }
+    }
+
+    @Test("tokens are listed and revoked by user, one or all")
+    func tokens() throws {
+        let bob: UserID = try UserID("bob")
+        let first: String = try admin.createToken(.init(app: app, user: ann, isReadOnly: false), now: now)
+        _ = try admin.createToken(.init(app: app, user: ann, isReadOnly: true, expires: now + 5), now: now + 1)
+        _ = try admin.createToken(.init(app: app, user: bob, isReadOnly: false), now: now + 2)
+        let own: [StoreAdmin.ListedToken] = try admin.tokens(of: app, user: ann)
+        #expect(own.map(\.isReadOnly) == [false, true])
+        #expect(own.map(\.expires) == [nil, now + 5])
+        #expect(try admin.tokens(of: app, user: nil).map(\.user) == [ann, ann, bob])
+        let reader: any StoreReader = try SQLiteStore(path: folder.path("thicket.db")).makeReader()
+        #expect(try admin.revokeTokens(own[0].id, of: app, user: bob) == 0)
+        #expect(try reader.grant(tokenHash: StoreAdmin.hash(ofToken: first)) != nil)
+        #expect(try admin.revokeTokens(own[0].id, of: app, user: ann) == 1)
+        #expect(try reader.grant(tokenHash: StoreAdmin.hash(ofToken: first)) == nil)
+        #expect(try admin.revokeTokens(nil, of: app, user: ann) == 1)
+        #expect(try admin.tokens(of: app, user: nil).map(\.user) == [bob])
+    }
+
+    @Test("tokens of a file of the version before are good without end")
+    func migrated() throws {
+        let token: String = try admin.createToken(.init(app: app, user: ann, isReadOnly: true), now: now)
+        try folder.run(
+            """
+            DROP TABLE app_key; DROP INDEX token_user; ALTER TABLE token DROP COLUMN expires;
+            ALTER TABLE token DROP COLUMN device; DROP TABLE account; DROP TABLE bundle; DROP TABLE erasure;
+            PRAGMA user_version=\(Schema.version - 1)
+            """, in: "thicket.db")
+        let reader: any StoreReader = try SQLiteStore(path: folder.path("thicket.db")).makeReader()
+        let grant: TokenGrant = try #require(try reader.grant(tokenHash: StoreAdmin.hash(ofToken: token)))
+        #expect(grant == TokenGrant(app: app, user: ann, isReadOnly: true))
+        #expect(grant.isGood(at: .max))
+    }
+}
