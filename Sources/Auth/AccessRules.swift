@@ -33,6 +33,6 @@ public enum TokenRefusal: Error, Hashable, Sendable {
 
     /// For counters and the log at debug level.
     public enum Reason: String, Sendable, Hashable, CaseIterable {
-        case partner, authorization, structure, signature, header, claims, lifetime, owner, device, signedOut
+        case partner, authorization, structure, signature, header, claims, lifetime, owner, device, signedOut, password
     }
 }

@@ -8,9 +8,12 @@ public struct Partner: Sendable, Hashable {
     /// partner may not let anybody in.
     public let authKeys: [[UInt8]]
     public let isEnabled: Bool
+    /// Whether its users may have passwords here, for want of an auth server of its own.
+    public let keepsPasswords: Bool
 
-    public init(id: String, authKeys: [[UInt8]], isEnabled: Bool = true) {
-        (self.id, self.authKeys, self.isEnabled) = (id, authKeys, isEnabled)
+    public init(id: String, authKeys: [[UInt8]], isEnabled: Bool = true, keepsPasswords: Bool = false) {
+        (self.id, self.authKeys) = (id, authKeys)
+        (self.isEnabled, self.keepsPasswords) = (isEnabled, keepsPasswords)
     }
 
     /// Live auth keys at most.
@@ -58,7 +61,7 @@ public struct Entity: Sendable, Hashable {
 }
 
 /// Where partners and their users are kept. Belongs to one thread.
-public protocol PartnerDirectory: AnyObject {
+public protocol PartnerDirectory: PartnerUsers {
     /// The partner with this API key, whatever its state; nil when there is none. Known and unknown keys take as long.
     func partner(apiKey: String) throws(DirectoryError) -> Partner?
     /// The partner whose users come in to the app; nil when nobody knows the app or it has none.
@@ -107,6 +110,8 @@ public enum Revocation: Sendable, Hashable {
     case partner(String)
     /// The user has signed out on this device.
     case device(String, of: String)
+    /// The user has another password: all connections but those of one device.
+    case user(String, keeping: String?)
 }
 
 /// The directory cannot be asked now; the same request may be sent again.

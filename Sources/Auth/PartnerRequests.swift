@@ -18,14 +18,23 @@ extension PartnerService {
 
     private static let fixed: [String: Route] = [
         "/api/v1/authentication/register": .register, "/api/v2/authentication/register": .register,
-        "/v1/user/logout": .logout,
-    ]
+        "/v1/user/logout": .logout, "/api/v2/authentication/register/guest": .registerGuest,
+        "/api/v2/authentication/login/guest": .loginGuest,
+    ].merging(Credentials.allCases.map { ("/v2/credentials/" + $0.rawValue, .credentials($0)) }) { first, _ in first }
+
+    /// Whether a request takes tens of milliseconds of processor time, for a password.
+    public static func isCostly(_ route: Route) -> Bool {
+        switch route {
+        case .credentials(let call): call != .ping
+        default: false
+        }
+    }
 
     /// The only method that a route takes.
     public static func method(of route: Route) -> String {
         switch route {
-        case .register, .logout: "POST"
-        case .publicKey, .devices: "GET"
+        case .publicKey, .devices, .credentials(.ping): "GET"
+        case .register, .logout, .registerGuest, .loginGuest, .credentials: "POST"
         }
     }
 
@@ -46,7 +55,7 @@ extension PartnerService {
     }
 
     /// One `@` with something on both sides, no white space or control character; anything finer is the partner's.
-    static func isEmail(_ text: String) -> Bool {
+    public static func isEmail(_ text: String) -> Bool {
         let bytes: [UInt8] = Array(text.utf8)
         guard bytes.count <= emailBytesMax, bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return false }
         let parts: [ArraySlice<UInt8>] = bytes.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)

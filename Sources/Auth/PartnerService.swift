@@ -11,6 +11,19 @@ public struct PartnerService {
         case publicKey(partner: String, entity: String)
         case devices(partner: String, entity: String)
         case logout
+        case registerGuest, loginGuest
+        case credentials(Credentials)
+    }
+
+    /// A request about passwords.
+    public enum Credentials: String, Sendable, Hashable, CaseIterable {
+        case register, login, ping, change, forgot, verify
+    }
+
+    /// Who has forgotten a password, and where a code is to be sent.
+    public struct Forgetful: Sendable, Hashable {
+        let entity: String
+        let address: String
     }
 
     /// What came out, for the counters and the log.
@@ -22,6 +35,8 @@ public struct PartnerService {
         public let failure: DirectoryError?
         /// Whose open connections end with the answer.
         public internal(set) var revocation: Revocation?
+        /// To whom a code is to be sent behind the answer (`sendCode`).
+        public internal(set) var forgetful: Forgetful?
 
         init(_ response: HTTPResponse, refusal: TokenRefusal? = nil, failure: DirectoryError? = nil) {
             (self.response, self.refusal, self.failure) = (response, refusal, failure)
@@ -41,8 +56,19 @@ public struct PartnerService {
         set { registrations.perMinute = newValue }
     }
     /// Where partners and users are kept; of the same thread.
-    public let directory: any PartnerDirectory
+    public var directory: any PartnerDirectory
+    public var failedLoginsPerMinute: Int {
+        get { addresses.perMinute }
+        set { addresses.perMinute = newValue }
+    }
     let random: (Int) -> [UInt8]
+    /// Stretches a password under a salt; nil when there is no memory for it.
+    var derive: (_ password: [UInt8], _ salt: [UInt8]) -> [UInt8]? = { password, salt in
+        Scrypt.derive(password, salt: salt, cost: .login, count: PasswordVerifier.hashBytes)
+    }
+    /// Passwords tried, by name and by address.
+    var names: LoginGuard = .init()
+    var addresses: AttemptMeter = .init(perMinute: Self.failedLoginsPerMinute)
     var failures: AttemptMeter
     private var registrations: AttemptMeter
 
@@ -75,13 +101,32 @@ public struct PartnerService {
                 return Outcome(try publicKey(request, apiKey, partner, entity, now))
             case .devices(let partner, let entity): return Outcome(try devices(request, apiKey, partner, entity, now))
             case .logout: return try logout(request, apiKey, now)
+            case .registerGuest: return try registerGuest(request, apiKey, now)
+            case .loginGuest: return try loginGuest(request, apiKey, now)
+            case .credentials(.ping): return try ping(request, apiKey, now)
+            case .credentials(let call): return try answer(call, Asked(request, apiKey, address, now))
             }
         } catch let refusal as TokenRefusal {
             if refusal != .expired { failures.add(name, now: now) }
             return Outcome(PartnerAnswer.of(refusal), refusal: refusal)
+        } catch let limited as Limited {
+            return Outcome(PartnerAnswer.tooMany(retryAfter: limited.seconds))
+        } catch let bad as BadBody {
+            return Outcome(bad.answer)
         } catch {
             let failure: DirectoryError = error as? DirectoryError ?? DirectoryError("\(error)")
             return Outcome(PartnerAnswer.unavailable, failure: failure)
+        }
+    }
+
+    private mutating func answer(_ call: Credentials, _ asked: Asked) throws -> Outcome {
+        switch call {
+        case .register: try registerUser(asked)
+        case .login: try loginUser(asked)
+        case .ping: try ping(asked.request, asked.apiKey, asked.now)
+        case .change: try changePassword(asked)
+        case .forgot: try forgotPassword(asked)
+        case .verify: try verifyCode(asked)
         }
     }
 
@@ -99,15 +144,17 @@ public struct PartnerService {
         guard let email: String = body.root["email"]?.string, Self.isEmail(email) else {
             return PartnerAnswer.invalid("email is missing or no e-mail address.")
         }
-        if let seconds: Int = registrations.wait(partner.id, now: now) {
-            return PartnerAnswer.tooMany(retryAfter: seconds)
-        }
-        registrations.add(partner.id, now: now)
+        try admitRegistration(of: partner, now: now)
         let entity: Entity = try directory.register(
             partner: partner.id, partnerEntity: claims.partnerEntity, email: email,
             newID: Partner.newID(random: random),
             now: now)
         return PartnerAnswer.success(["entity_id": .string(entity.id), "partner_id": .string(partner.id)])
+    }
+
+    mutating func admitRegistration(of partner: Partner, now: Double) throws {
+        if let seconds: Int = registrations.wait(partner.id, now: now) { throw Limited(seconds: seconds) }
+        registrations.add(partner.id, now: now)
     }
 
     private func publicKey(
@@ -141,6 +188,7 @@ public struct PartnerService {
     private func logout(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
         let user: LoggedIn = try login(request, apiKey, now) { _, _ in true }
         try directory.deny([user.pass.denied], now: now)
+        if let session: LoginSession = user.session { try directory.endSession(session.hash) }
         var outcome: Outcome = .init(PartnerAnswer.done)
         outcome.revocation = .device(user.pass.device, of: user.entity.id)
         return outcome
@@ -150,24 +198,31 @@ public struct PartnerService {
     struct LoggedIn {
         let entity: Entity
         let pass: PartnerPass
+        let token: String
+        /// Of tokens that were made here.
+        var session: LoginSession?
+        var sessionID: String?
     }
 
     /// Lets a user in by a login token.
-    /// - Parameter fits: whether the path is the user's own.
+    /// - Parameters:
+    ///   - lateness: seconds after its end for which the token is still taken.
+    ///   - fits: whether the path is the user's own.
     func login(
-        _ request: HTTPRequest, _ apiKey: String, _ now: Double, fits: (TokenClaims, Partner) -> Bool
+        _ request: HTTPRequest, _ apiKey: String, _ now: Double, lateness: Double = 0,
+        fits: (TokenClaims, Partner) -> Bool
     ) throws -> LoggedIn {
         let device: String = Self.single("x-rezolve-device-id", in: request.fields) ?? ""
         let partner: Partner? = try directory.partner(apiKey: apiKey)
         guard let token: ArraySlice<UInt8> = Self.bearer(request.fields) else {
             throw TokenRefusal.denied(.authorization)
         }
-        return try login(token, of: partner, device: device, now, fits: fits)
+        return try login(token, of: partner, device: device, now, lateness: lateness, fits: fits)
     }
 
     /// The same for a token that came some other way.
     func login(
-        _ token: ArraySlice<UInt8>, of partner: Partner?, device: String, _ now: Double,
+        _ token: ArraySlice<UInt8>, of partner: Partner?, device: String, _ now: Double, lateness: Double = 0,
         fits: (TokenClaims, Partner) -> Bool
     ) throws -> LoggedIn {
         let claims: TokenClaims = try verifier.read(token, of: partner, phase: .login(device: device), now: now)
@@ -177,16 +232,29 @@ public struct PartnerService {
         guard let entity: Entity, fits(claims, partner) else { throw TokenRefusal.denied(.owner) }
         let hash: [UInt8] = Hash.sha256(Array(token))
         guard try !directory.isDenied(hash) else { throw TokenRefusal.denied(.signedOut) }
-        try verifier.expectLive(claims, now: now)
+        let session: LoginSession? = try session(of: claims, entity, device, now)
+        try verifier.expectLive(claims, now: now - lateness)
         try directory.saw(device: device, of: entity.id, now: now)
         return LoggedIn(
             entity: entity,
             pass: PartnerPass(
                 partner: partner.id, entity: entity.id, device: device, token: hash,
-                ends: claims.expiry + verifier.rules.expiryLeeway))
+                ends: claims.expiry + verifier.rules.expiryLeeway),
+            token: String(decoding: token, as: UTF8.self), session: session, sessionID: claims.session)
     }
 
-    private func read(
+    /// The session of a token that was made here; it must live.
+    private func session(
+        of claims: TokenClaims, _ entity: Entity, _ device: String, _ now: Double
+    ) throws -> LoginSession? {
+        guard let id: String = claims.session else { return nil }
+        guard let session: LoginSession = try directory.session(Hash.sha256(Array(id.utf8))),
+            same(session.entity, entity.id), same(session.device, device), now < session.ends
+        else { throw TokenRefusal.denied(.signedOut) }
+        return session
+    }
+
+    func read(
         _ request: HTTPRequest, _ apiKey: String, _ phase: TokenVerifier.Phase, _ now: Double
     ) throws -> (TokenClaims, Partner) {
         let partner: Partner? = try directory.partner(apiKey: apiKey)

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketProtocol
 
 /// A compact JWS (RFC 7515, 7.1) of which nothing is known but its form: neither header nor payload has been parsed.
 public struct SignedToken: Sendable {
@@ -38,6 +39,14 @@ public struct SignedToken: Sendable {
         else { throw .denied(.structure) }
         signed = text[..<second]
         (self.header, self.payload, self.signature) = (header, payload, signature)
+    }
+
+    /// A new token as text.
+    /// - Parameter key: the bytes of a partner's auth key.
+    static func sign(header: JSONObject, payload: JSONObject, key: [UInt8]) -> String {
+        let parts: [String] = [header, payload].map { Base64.encodeURL(JSONValue.object($0).serialized()) }
+        let signed: String = parts.joined(separator: ".")
+        return signed + "." + Base64.encodeURL(Hash.hmacSHA512(key: key, Array(signed.utf8)[...]))
     }
 
     /// Whether one of the keys has signed it. Every key is tried, whichever fits.

@@ -13,6 +13,10 @@ public struct TokenClaims: Sendable, Hashable {
     public let device: String?
     /// `exp`, seconds since 1970.
     public let expiry: Double
+    /// Member that names the session of a token that was made here.
+    static let sessionMember: String = "thicket_session"
+    /// Its value: what the token's renewal hangs on.
+    public let session: String?
     /// Whether the header says `auth: v2`, as login tokens do.
     public let isLogin: Bool
 
@@ -41,6 +45,12 @@ public struct TokenClaims: Sendable, Hashable {
             self.device = device
         } else {
             device = nil
+        }
+        if let node: JSONNode = payload[Self.sessionMember] {
+            guard let session: String = Self.identity(node, takesInteger: false) else { throw .denied(.claims) }
+            self.session = session
+        } else {
+            session = nil
         }
         expiry = try Self.time(payload["exp"])
         for name: String in ["nbf", "iat"] {

@@ -20,6 +20,7 @@ public final class Server {
     private let reload: @Sendable () -> ServerConfig?
     private let directory: (@Sendable () throws -> any PartnerDirectory)?
     private let accounts: AccountAccess?
+    private let outbox: @Sendable () -> (any MailOutbox)?
     private let clock: @Sendable () -> Int64
     private let loop: EventLoop
     public let metrics: Metrics
@@ -39,16 +40,18 @@ public final class Server {
     ///   - directory: opens the directory of partners and their users, on a thread of its own; without it the server
     ///     knows no partners.
     ///   - accounts: the same for built-in accounts.
+    ///   - outbox: takes messages to users, such as codes for another password; without it none is sent.
     ///   - clock: milliseconds since 1970, by which tokens are judged and changes dated; nil is the machine's.
     /// - Throws: when the address cannot be listened on.
     public init(
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
         health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
         directory: (@Sendable () throws -> any PartnerDirectory)? = nil, accounts: AccountAccess? = nil,
-        clock: (@Sendable () -> Int64)? = nil
+        outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil }, clock: (@Sendable () -> Int64)? = nil
     ) throws(NetError) {
         self.directory = directory
         self.accounts = accounts
+        self.outbox = outbox
         self.clock = clock ?? { SystemClock.unixMilliseconds() }
         self.config = config
         self.store = store
@@ -117,7 +120,8 @@ public final class Server {
             Self.delegate(of: loop)?.answered(answers)
         }
         return ServerAccess(
-            settings: ServerAccess.Settings(config), metrics: metrics, log: log, now: clock, open: directory
+            settings: ServerAccess.Settings(config), metrics: metrics, log: log, now: clock, open: directory,
+            outbox: outbox
         ) { answers.post($0) }
     }
 

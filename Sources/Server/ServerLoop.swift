@@ -218,7 +218,8 @@ final class ServerLoop: LoopDelegate {
             case .revoked(let revocation):
                 let tokens: [DeniedToken] = hub.revoke(revocation, now: now())
                 // Of a user who signs out; those of a disabled partner are refused anyway.
-                if case .device = revocation, !tokens.isEmpty { access?.deny(tokens) }
+                if case .partner = revocation { break }
+                if !tokens.isEmpty { access?.deny(tokens) }
             }
         }
         perform()

@@ -11,6 +11,7 @@ import ThicketTestServer
 @Suite("Partner tokens over sockets", .serialized)
 final class PartnerSyncTests {
     private let folder: String = "/tmp/thicket-sync-\(getpid())-\(RandomBytes.hex(6))"
+    private let mails: Mails = .init()
     private let box: ClockBox = .init(clock: 1_800_000_000_000)
     private let admin: PartnerAdmin
     private let server: TestServer
@@ -29,7 +30,9 @@ final class PartnerSyncTests {
         let box: ClockBox = self.box
         server = try TestServer(
             store: store,
-            partners: TestPartners(directory: { try PartnerStore(path: path, key: key) }, clock: { box.now }))
+            partners: TestPartners(
+                directory: { try PartnerStore(path: path, key: key) }, outbox: { [mails] in mails },
+                clock: { box.now }))
     }
 
     /// The time of the server, which the test moves on.
@@ -147,5 +150,54 @@ final class PartnerSyncTests {
         #expect(try again.ask(initialize(login(entity, seconds: 60))) == Self.invalid)
         try admin.setEnabled(true, id: partner)
         #expect(try again.ask(initialize(login(entity, seconds: 60))) == "0:auth:\(entity)")
+    }
+
+    @Test("with a password kept here: registered, logged in, synced, renewed, and out with every connection")
+    func passwords() throws {
+        try admin.setKeepsPasswords(true, id: partner)
+        func post(_ call: String, _ body: String) throws -> String {
+            try TestClient.http(
+                port: server.port,
+                "POST /v2/credentials/\(call) HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+                    + "x-rezolve-partner-apikey: \(apiKey)\r\ncontent-length: \(body.utf8.count)\r\n\r\n\(body)")
+        }
+        let name: String = #""username":"ann@example.com","password":"correct horse""#
+        #expect(try post("register", "{\(name)}").hasPrefix("HTTP/1.1 200"))
+        let answer: String = try post("login", #"{"deviceId":"d/1",\#(name)}"#)
+        let line: Substring = try #require(
+            answer.split(separator: "\r\n").first { $0.hasPrefix("authorization: Bearer ") })
+        let token: String = .init(line.dropFirst("authorization: Bearer ".count))
+        let client: TestClient = try server.client()
+        #expect(try client.ask(initialize(token)).hasPrefix("0:auth:"))
+        box.pass(1_800)
+        #expect(try client.receive() == Self.expired)
+        let renewed: String = try http("GET /v2/credentials/ping", token, device: "d/1")
+        let body: Substring = try #require(renewed.split(separator: "\r\n\r\n").last)
+        let next: String = try #require(
+            try JSONDocument(parsing: Array(body.utf8)).root["accessToken"]?.string?.split(separator: " ").last
+                .map(String.init))
+        #expect(try client.ask(initialize(next)).hasPrefix("0:auth:"))
+        #expect(try post("forgot", #"{"username":"ann@example.com"}"#).hasPrefix("HTTP/1.1 200"))
+        let code: String = try #require(mails.nextCode())
+        #expect(
+            try post("verify", #"{"username":"ann@example.com","code":"\#(code)","password":"another one"}"#)
+                .hasPrefix("HTTP/1.1 204"))
+        #expect(try client.receive() == #"0:auth:{"msg":"Signed out","code":401}"#)
+        #expect(try client.end() == .policyViolation)
+        #expect(try http("GET /v2/credentials/ping", next, device: "d/1").hasPrefix("HTTP/1.1 403"))
+    }
+
+    /// Messages of the server, for the test's thread.
+    final class Mails: Sendable, MailOutbox {
+        private let row: WaitingRow<Mail> = .init(bound: 10)
+        func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
+
+        /// Waits for the next one.
+        func nextCode() -> String? {
+            let now: Duration = OwnThread.steadyTime()
+            return row.takeAll(until: now + .seconds(20)).first.map { mail in
+                String(mail.text.filter { ("0"..."9").contains($0) }.prefix(8))
+            }
+        }
     }
 }

@@ -34,6 +34,7 @@ public final class PartnerAdmin {
         public let apiKey: String
         public let authKeys: Int
         public let isEnabled: Bool
+        public let keepsPasswords: Bool
         public let apps: [String]
         public let users: Int64
     }
@@ -128,6 +129,16 @@ public final class PartnerAdmin {
         }
     }
 
+    /// Whether users of the partner may have passwords here. Those who have one keep it, and cannot use it while not.
+    public func setKeepsPasswords(_ keeps: Bool, id: String) throws(PartnerAdminError) {
+        try changing { () throws(SQLiteError) -> PartnerAdminError? in
+            guard try isKnown(id) else { return .unknownPartner(id) }
+            try database.statement("UPDATE partner SET passwords = ?2 WHERE id = ?1").bind(1, id)
+                .bind(2, keeps ? 1 : 0).run()
+            return nil
+        }
+    }
+
     public func list() throws(PartnerAdminError) -> [Listed] {
         do throws(SQLiteError) {
             var listed: [Listed] = []
@@ -142,7 +153,8 @@ public final class PartnerAdmin {
                     Listed(
                         id: row.id,
                         apiKey: apiKey.map { String(decoding: $0, as: UTF8.self) } ?? "(another key file sealed it)",
-                        authKeys: row.sealedAuthKeys.count, isEnabled: row.isEnabled, apps: apps, users: users ?? 0))
+                        authKeys: row.sealedAuthKeys.count, isEnabled: row.isEnabled,
+                        keepsPasswords: row.keepsPasswords, apps: apps, users: users ?? 0))
             }
             return listed
         } catch {

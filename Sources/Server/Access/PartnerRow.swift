@@ -8,6 +8,7 @@ struct PartnerRow {
     let name: [UInt8]
     let sealedAPIKey: [UInt8]
     let isEnabled: Bool
+    let keepsPasswords: Bool
     /// Milliseconds since 1970.
     let created: Int64
     /// The newest first.
@@ -15,12 +16,12 @@ struct PartnerRow {
 
     static func all(_ database: Database) throws(SQLiteError) -> [PartnerRow] {
         var rows: [PartnerRow] = []
-        try database.statement("SELECT id, name, api_key, enabled, created FROM partner ORDER BY id")
+        try database.statement("SELECT id, name, api_key, enabled, created, passwords FROM partner ORDER BY id")
             .forEach { (row: Statement) throws(SQLiteError) in
                 rows.append(
                     PartnerRow(
                         id: row.text(0), name: row.bytes(1), sealedAPIKey: row.bytes(2),
-                        isEnabled: row.integer(3) != 0, created: row.integer(4)))
+                        isEnabled: row.integer(3) != 0, keepsPasswords: row.integer(5) != 0, created: row.integer(4)))
             }
         for place: Int in rows.indices {
             try database.statement("SELECT sealed FROM partner_key WHERE partner = ?1 ORDER BY id DESC")
@@ -35,7 +36,7 @@ struct PartnerRow {
     func partner(_ key: ServerKey) -> Partner {
         Partner(
             id: id, authKeys: sealedAuthKeys.compactMap { key.open($0, of: Self.authKeyOwner(id)) },
-            isEnabled: isEnabled)
+            isEnabled: isEnabled, keepsPasswords: keepsPasswords)
     }
 
     static func authKeyOwner(_ id: String) -> String { "partner auth key \(id)" }

@@ -9,8 +9,8 @@ public final class PartnerStore: PartnerDirectory {
     /// Seconds for which a device that was seen is not written down again.
     private static let seenAgainSeconds: Double = 3_600
 
-    private let database: Database
-    private let key: ServerKey
+    let database: Database
+    let key: ServerKey
     /// All partners by the names of their API keys: there are few, and finding none must take as long as finding one.
     private var partners: [[UInt8]: Partner] = [:]
     private var partnersByID: [String: Partner] = [:]
@@ -60,18 +60,21 @@ public final class PartnerStore: PartnerDirectory {
     ) throws(DirectoryError) -> Entity {
         try asking { () throws(SQLiteError) in
             if let known: Entity = try entity(of: partner, partnerEntity) { return known }
-            try database.statement(
-                """
-                INSERT OR IGNORE INTO entity (id, partner, partner_entity, email, created)
-                VALUES (?1, ?2, ?3, ?4, ?5)
-                """
-            ).bind(1, newID).bind(2, partner).bind(3, partnerEntity).bind(4, email).bind(5, Self.milliseconds(now))
-                .run()
+            try insertEntity(newID, partner, partnerEntity, email: email, now)
             guard let made: Entity = try entity(of: partner, partnerEntity) else {
                 throw SQLiteError.refused("the user was not kept")
             }
             return made
         }
+    }
+
+    /// Leaves things as they are when the partner has a user of that name.
+    func insertEntity(
+        _ id: String, _ partner: String, _ partnerEntity: String, email: String, _ now: Double
+    ) throws(SQLiteError) {
+        try database.statement(
+            "INSERT OR IGNORE INTO entity (id, partner, partner_entity, email, created) VALUES (?1, ?2, ?3, ?4, ?5)"
+        ).bind(1, id).bind(2, partner).bind(3, partnerEntity).bind(4, email).bind(5, Self.milliseconds(now)).run()
     }
 
     public func saw(device: String, of entity: String, now: Double) throws(DirectoryError) {
@@ -129,7 +132,7 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
-    private func entity(of partner: String, _ partnerEntity: String) throws(SQLiteError) -> Entity? {
+    func entity(of partner: String, _ partnerEntity: String) throws(SQLiteError) -> Entity? {
         try database.statement(
             """
             SELECT id, partner, partner_entity, public_key, sign_key FROM entity
@@ -138,7 +141,7 @@ public final class PartnerStore: PartnerDirectory {
         ).bind(1, partner).bind(2, partnerEntity).first(Self.entity)
     }
 
-    private static func entity(_ row: Statement) -> Entity {
+    static func entity(_ row: Statement) -> Entity {
         Entity(
             id: row.text(0), partner: row.text(1), partnerEntity: row.text(2), publicKey: row.optionalBytes(3),
             signKey: row.optionalBytes(4))
@@ -158,7 +161,7 @@ public final class PartnerStore: PartnerDirectory {
         (partners, partnersByID, read) = (found, byID, current)
     }
 
-    private func asking<Result>(
+    func asking<Result>(
         _ body: () throws(SQLiteError) -> Result
     ) throws(DirectoryError) -> Result {
         do throws(SQLiteError) {
@@ -168,5 +171,5 @@ public final class PartnerStore: PartnerDirectory {
         }
     }
 
-    private static func milliseconds(_ seconds: Double) -> Int64 { Int64(max(-1e15, min(1e15, seconds * 1_000))) }
+    static func milliseconds(_ seconds: Double) -> Int64 { Int64(max(-1e15, min(1e15, seconds * 1_000))) }
 }

@@ -4,7 +4,8 @@ import ThicketCrypto
 import ThicketProtocol
 
 /// The thread that answers the requests of partners' apps and judges the tokens of their users: it owns their directory,
-/// so that neither its disk nor its hashing ever keeps the network loop.
+/// so that neither its disk nor its hashing ever keeps the network loop. Passwords are stretched on a second thread, one at
+/// a time: a storm of logins takes one core and 16 MiB at most, and nobody's token waits for it.
 final class ServerAccess: Sendable {
     /// A request, and who waits for the answer.
     struct Asked: Sendable {
@@ -26,10 +27,13 @@ final class ServerAccess: Sendable {
     struct Settings: Sendable {
         var rules: TokenRules = .init()
         var registrationsPerMinute: Int = PartnerService.registrationsPerMinute
+        var failedLoginsPerMinute: Int = PartnerService.failedLoginsPerMinute
     }
 
     /// Requests that wait; one more is answered 503.
     static let queuedMax: Int = 1_024
+    /// Requests about passwords that wait; one more is answered 503. At 25 a second none waits for longer than 11 s.
+    static let costlyQueuedMax: Int = 256
     /// Tokens of `init` messages that wait, and their bytes; with one more its connection is closed.
     static let admissionsMax: Int = 65_536
     static let admissionBytesMax: Int = 64 << 20
@@ -48,38 +52,51 @@ final class ServerAccess: Sendable {
     /// What waits now.
     private struct Waiting: Sendable {
         var requests: Int = 0
+        var costly: Int = 0
         var admissions: Int = 0
         var admissionBytes: Int = 0
     }
 
     private let queue: WaitingRow<Work> = .init(bound: queuedMax + admissionsMax + ordersMax)
+    private let costly: WaitingRow<Work> = .init(bound: costlyQueuedMax + ordersMax)
     private let waiting: Mutex<Waiting> = .init(.init())
     private let report: @Sendable (Answered) -> Void
-    private let thread: Mutex<OwnThread?> = .init(nil)
+    private let threads: Mutex<[OwnThread]> = .init([])
 
     /// - Parameters:
-    ///   - open: gives the directory; called on the thread, again after each failure.
+    ///   - open: gives the directory; called once on each of both threads, again after each failure.
+    ///   - outbox: takes messages to users; called on a thread, each time one is sent.
     ///   - now: milliseconds since 1970.
     ///   - report: called on the thread after each answer, and by `admit` when too many wait.
     init(
         settings: Settings, metrics: Metrics, log: Log, now: @escaping @Sendable () -> Int64,
-        open: @escaping @Sendable () throws -> any PartnerDirectory, report: @escaping @Sendable (Answered) -> Void
+        open: @escaping @Sendable () throws -> any PartnerDirectory,
+        outbox: @escaping @Sendable () -> (any MailOutbox)?,
+        report: @escaping @Sendable (Answered) -> Void
     ) {
         self.report = report
-        let runner: Runner = .init(settings: settings, metrics: metrics, log: log, now: now, open: open)
-        let started: OwnThread = .init("access") { [unowned self] in run(runner) }
-        thread.withLock { $0 = started }
+        let runners: [Runner] = (0..<2).map { _ in
+            Runner(settings: settings, metrics: metrics, log: log, now: now, open: open, outbox: outbox)
+        }
+        let started: [OwnThread] = [
+            OwnThread("access") { [unowned self] in run(runners[0]) },
+            OwnThread("passwords") { [unowned self] in runCostly(runners[1]) },
+        ]
+        threads.withLock { $0 = started }
     }
 
     /// Hands over a request.
     /// - Returns: false when too many wait.
     func push(_ asked: Asked) -> Bool {
+        let isCostly: Bool = PartnerService.isCostly(asked.route)
         let hasRoom: Bool = waiting.withLock { waiting in
-            guard waiting.requests < Self.queuedMax else { return false }
-            waiting.requests += 1
+            guard isCostly ? waiting.costly < Self.costlyQueuedMax : waiting.requests < Self.queuedMax else {
+                return false
+            }
+            if isCostly { waiting.costly += 1 } else { waiting.requests += 1 }
             return true
         }
-        return hasRoom && queue.add(.ask(asked))
+        return hasRoom && (isCostly ? costly : queue).add(.ask(asked))
     }
 
     /// Hands over a token. Whatever comes of it is reported, `busy` when too many wait.
@@ -104,12 +121,17 @@ final class ServerAccess: Sendable {
     /// Other rules for the requests that are handed over from now on.
     /// - Returns: false when too much waits: then they are for the next reload.
     @discardableResult
-    func use(_ settings: Settings) -> Bool { queue.add(.settings(settings)) }
+    func use(_ settings: Settings) -> Bool {
+        let isTaken: Bool = costly.add(.settings(settings))
+        return queue.add(.settings(settings)) && isTaken
+    }
 
     /// Answers what has been handed over and ends.
     func finish() {
         queue.close()
-        thread.withLock { $0?.join() }
+        costly.close()
+        let threads: [OwnThread] = self.threads.withLock { $0 }
+        for thread: OwnThread in threads { thread.join() }
     }
 
     private func run(_ runner: Runner) {
@@ -121,14 +143,22 @@ final class ServerAccess: Sendable {
         }
     }
 
+    private func runCostly(_ runner: Runner) {
+        while !costly.isOver {
+            for work: Work in costly.takeAll() { perform(work, runner) }
+        }
+    }
+
     private func perform(_ work: Work, _ runner: Runner) {
         switch work {
         case .ask(let asked):
-            waiting.withLock { $0.requests -= 1 }
-            let (response, revocation): (HTTPResponse, Revocation?) = runner.answer(asked)
+            let isCostly: Bool = PartnerService.isCostly(asked.route)
+            waiting.withLock { waiting in if isCostly { waiting.costly -= 1 } else { waiting.requests -= 1 } }
+            let outcome: PartnerService.Outcome? = runner.answer(asked)
             // Whoever reads the answer finds the connections ending.
-            if let revocation: Revocation { report(.revoked(revocation)) }
-            report(.response(asked.connection, response))
+            if let revocation: Revocation = outcome?.revocation { report(.revoked(revocation)) }
+            report(.response(asked.connection, outcome?.response ?? PartnerAnswer.unavailable))
+            if let forgetful: PartnerService.Forgetful = outcome?.forgetful { runner.sendCode(to: forgetful) }
         case .admit(let request, let address):
             waiting.withLock { waiting in
                 waiting.admissions -= 1
@@ -148,19 +178,25 @@ final class ServerAccess: Sendable {
         private let log: Log
         private let now: @Sendable () -> Int64
         private let open: @Sendable () throws -> any PartnerDirectory
+        private let outbox: @Sendable () -> (any MailOutbox)?
         private var service: PartnerService?
+        /// The directory is to be opened again.
+        private var isFailed: Bool = false
 
         init(
             settings: Settings, metrics: Metrics, log: Log, now: @escaping @Sendable () -> Int64,
-            open: @escaping @Sendable () throws -> any PartnerDirectory
+            open: @escaping @Sendable () throws -> any PartnerDirectory,
+            outbox: @escaping @Sendable () -> (any MailOutbox)?
         ) {
-            (self.settings, self.metrics, self.log, self.now, self.open) = (settings, metrics, log, now, open)
+            (self.settings, self.metrics, self.log) = (settings, metrics, log)
+            (self.now, self.open, self.outbox) = (now, open, outbox)
         }
 
         func use(_ settings: Settings) {
             self.settings = settings
             service?.verifier.rules = settings.rules
             service?.registrationsPerMinute = settings.registrationsPerMinute
+            service?.failedLoginsPerMinute = settings.failedLoginsPerMinute
         }
 
         /// Whether anybody came in by a partner's token since the start.
@@ -168,12 +204,13 @@ final class ServerAccess: Sendable {
         /// When the directory was last asked for disabled partners, nanoseconds.
         private var lookedAt: Int64 = .min
 
-        func answer(_ asked: Asked) -> (HTTPResponse, Revocation?) {
+        /// - Returns: nil when the directory cannot be opened.
+        func answer(_ asked: Asked) -> PartnerService.Outcome? {
             prepare()
             guard
                 let outcome: PartnerService.Outcome = service?.answer(
                     asked.request, to: asked.route, from: asked.address, now: seconds)
-            else { return (PartnerAnswer.unavailable, nil) }
+            else { return nil }
             if let refusal: TokenRefusal = outcome.refusal {
                 count(refusal, of: asked.connection)
             } else if let failure: DirectoryError = outcome.failure {
@@ -183,7 +220,19 @@ final class ServerAccess: Sendable {
             } else {
                 metrics.tokens.add(1, .good)
             }
-            return (outcome.response, outcome.revocation)
+            return outcome
+        }
+
+        /// A failure is logged; the user asks again.
+        func sendCode(to forgetful: PartnerService.Forgetful) {
+            guard let outbox: any MailOutbox = outbox() else { return }
+            do throws(DirectoryError) {
+                let isSent: Bool = try service?.sendCode(to: forgetful, outbox: outbox, now: seconds) ?? false
+                if isSent { metrics.mails.add(1, .sent) } else { metrics.limitHits.add(1, .attempts) }
+            } catch {
+                metrics.mails.add(1, .failed)
+                log.error("access.mail_failed", ["error": .text(error.description)])
+            }
         }
 
         func admit(_ request: AdmissionRequest, from address: String) -> AdmissionAnswer {
@@ -232,12 +281,18 @@ final class ServerAccess: Sendable {
 
         private var seconds: Double { Double(now()) / 1_000 }
 
+        /// Opens the directory, the first time or again; what was counted stays.
         private func prepare() {
-            guard service == nil else { return }
+            guard service == nil || isFailed else { return }
             do {
+                let directory: any PartnerDirectory = try open()
+                isFailed = false
+                service?.directory = directory
+                guard service == nil else { return }
                 service = PartnerService(
-                    directory: try open(), rules: settings.rules,
+                    directory: directory, rules: settings.rules,
                     registrationsPerMinute: settings.registrationsPerMinute, random: RandomBytes.make)
+                service?.failedLoginsPerMinute = settings.failedLoginsPerMinute
             } catch {
                 log.error("access.unavailable", ["error": .text("\(error)")])
             }
@@ -245,7 +300,7 @@ final class ServerAccess: Sendable {
 
         private func fail(_ failure: DirectoryError) {
             log.error("access.failed", ["error": .text(failure.description)])
-            service = nil
+            isFailed = true
         }
 
         private func count(_ refusal: TokenRefusal, of connection: ConnectionID) {
@@ -264,5 +319,6 @@ extension ServerAccess.Settings {
     init(_ config: ServerConfig) {
         rules.expiryLeeway = Double(config.tokenLeeway.wholeMilliseconds) / 1_000
         registrationsPerMinute = config.registrationsPerMinute
+        failedLoginsPerMinute = config.failedLoginsPerMinute
     }
 }

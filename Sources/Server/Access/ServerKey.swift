@@ -72,6 +72,11 @@ public struct ServerKey: Sendable {
         AES256GCM.open(sealed, key: sealing, data: Array(owner.utf8))
     }
 
+    /// What is kept of a code that was sent to somebody.
+    func code(_ code: String, of entity: String) -> [UInt8] {
+        Hash.hmacSHA256(key: naming, Array("code \(entity) \(code)".utf8))
+    }
+
     /// What an API key is looked up by: says nothing of the key, and comparing it says nothing either.
     func name(of apiKey: String) -> [UInt8] { Hash.hmacSHA256(key: naming, Array(apiKey.utf8)) }
 

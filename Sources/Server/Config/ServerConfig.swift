@@ -64,6 +64,12 @@ public struct ServerConfig: Sendable, Equatable {
     /// Where browsers get the SockJS client for the iframe page: a path or an http address; any other word is none.
     public var sockJSScript: String = "none"
 
+    /// Folder where messages to users are put; a name without a slash lies in the data folder.
+    public var mailFolder: String = "outbox"
+
+    /// Sender of messages to users.
+    public var mailFrom: String = "thicket@localhost"
+
     /// Bounds of everything that grows.
     public var limits: ServerLimits = .init()
 

@@ -16,7 +16,7 @@ public enum ServerSettings {
     public static let fixed: Set<String> = [
         "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "change-id-cache-bytes",
         "segment-cache-bytes", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes", "check-interval",
-        "key-file",
+        "key-file", "mail-folder", "mail-from",
     ]
 
     private static let general: [Setting] = [
@@ -56,6 +56,11 @@ public enum ServerSettings {
         .origins(
             "cors-origins", \.corsOrigins,
             "Web origins whose pages may use the data API, with commas between; * is every one, none is none."),
+        .text(
+            "mail-folder", \.mailFolder,
+            "Folder where messages to users are put, for a mail program to send. A name without a slash lies in the data folder."
+        ),
+        .text("mail-from", \.mailFrom, "Sender of messages to users."),
     ]
 
     private static let connection: [Setting] = [

@@ -13,6 +13,9 @@ public struct DataFolder: Sendable {
     /// Key of the hash that hides ids in the log; kept so that lines of one user can be found over restarts.
     public var logKeyPath: String { path + "/log.key" }
 
+    /// A file or folder of the settings: a name without a slash lies in the data folder.
+    func place(of name: String) -> String { name.utf8.contains(0x2F) ? name : path + "/" + name }
+
     /// An existing folder, or one that is made (with the folders above it, for the owner only).
     public init(_ path: String, creating: Bool) throws(DataFolderError) {
         self.path = path

@@ -83,6 +83,13 @@ extension Metrics {
         case wrong
     }
 
+    /// What became of a message to a user.
+    public enum MailOutcome: String, MetricLabel {
+        /// Handed to whoever sends it on.
+        case sent
+        case failed
+    }
+
     /// The status of an HTTP request that was refused.
     public enum HTTPFault: String, MetricLabel {
         case badRequest = "400"

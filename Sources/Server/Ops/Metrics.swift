@@ -63,6 +63,8 @@ public final class Metrics: Sendable {
         "thicket_partner_tokens_total", by: "result", "Tokens of partners, by how they were judged.")
     public let logins: CounterFamily<LoginVerdict> = .init(
         "thicket_account_logins_total", by: "result", "Proofs of built-in accounts, by how they were judged.")
+    public let mails: CounterFamily<MailOutcome> = .init(
+        "thicket_mails_total", by: "result", "Messages to users, by what became of them.")
     public let deliveries: Counter = .init(
         "thicket_deliveries_total", "Changes put into subscribers' queues, the sender's own copy included.")
     public let limitHits: CounterFamily<LimitName> = .init(

@@ -178,8 +178,9 @@ extension Hub {
                 found += channels.values.filter { $0.pass?.partner.utf8.elementsEqual(partner.utf8) ?? false }
             }
         case .device(let device, let entity):
-            guard let user: UserID = try? UserID(entity) else { return [] }
-            found = (guests[user] ?? [:]).values.filter { $0.pass?.device.utf8.elementsEqual(device.utf8) ?? false }
+            found = guests(of: entity).filter { $0.pass?.device.utf8.elementsEqual(device.utf8) ?? false }
+        case .user(let entity, let device):
+            found = guests(of: entity).filter { !($0.pass?.device.utf8.elementsEqual((device ?? "").utf8) ?? false) }
         }
         // By age: the order of a dictionary is nobody's.
         found.sort { $0.life < $1.life }
@@ -189,6 +190,11 @@ extension Hub {
             dismiss(channel, "signed out")
         }
         return tokens
+    }
+
+    private func guests(of entity: String) -> [Channel] {
+        guard let user: UserID = try? UserID(entity) else { return [] }
+        return (guests[user] ?? [:]).values.map { $0 }
     }
 
     /// The channel is over, and with the last one the connection.

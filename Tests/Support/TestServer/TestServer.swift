@@ -6,12 +6,14 @@ import ThicketServer
 /// Partners for a server, and the time by which their tokens are judged.
 public struct TestPartners: Sendable {
     let directory: @Sendable () throws -> any PartnerDirectory
+    let outbox: @Sendable () -> (any MailOutbox)?
     let clock: @Sendable () -> Int64
 
     public init(
-        directory: @escaping @Sendable () throws -> any PartnerDirectory, clock: @escaping @Sendable () -> Int64
+        directory: @escaping @Sendable () throws -> any PartnerDirectory,
+        outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil }, clock: @escaping @Sendable () -> Int64
     ) {
-        (self.directory, self.clock) = (directory, clock)
+        (self.directory, self.outbox, self.clock) = (directory, outbox, clock)
     }
 }
 
@@ -50,12 +52,13 @@ public final class TestServer: Sendable {
         config.limits.inlineCommitMicroseconds = 1_000_000
         configure(&config)
         let settings: ServerConfig = config
+        let outbox: @Sendable () -> (any MailOutbox)? = { partners?.outbox() }
         let started: WaitingRow<Result<Started, Failure>> = .init(bound: 1)
         thread = OwnThread("test-server", stackBytes: 16 << 20) {
             do throws(NetError) {
                 let server: Server = try Server(
                     config: settings, store: store, retention: retention, log: log, directory: partners?.directory,
-                    accounts: accounts, clock: partners?.clock)
+                    accounts: accounts, outbox: outbox, clock: partners?.clock)
                 started.add(
                     .success(
                         Started(

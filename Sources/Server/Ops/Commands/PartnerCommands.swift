@@ -38,7 +38,7 @@ enum PartnerCommands {
                 let state: String = each.isEnabled ? "enabled" : "disabled"
                 let apps: String = each.apps.isEmpty ? "no app" : each.apps.joined(separator: " ")
                 Terminal.write(
-                    "\(each.id)\t\(state)\tapi key \(each.apiKey)\t\(each.authKeys) auth keys\t\(each.users) users\t\(apps)\n"
+                    "\(each.id)\t\(state)\(each.keepsPasswords ? ", keeps passwords" : "")\tapi key \(each.apiKey)\t\(each.authKeys) auth keys\t\(each.users) users\t\(apps)\n"
                 )
             }
         }
@@ -76,6 +76,18 @@ enum PartnerCommands {
                 isEnabled
                     ? "partner \(id) is enabled\n"
                     : "partner \(id) is disabled: its tokens are refused, its users' data stays\n")
+        }
+    }
+
+    static func setPasswords(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let id: String = call.argument("ID") ?? ""
+        let keeps: Bool = !call.flag("off")
+        try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
+            try admin.setKeepsPasswords(keeps, id: id)
+            Terminal.write(
+                keeps
+                    ? "partner \(id): its users may register and log in here with passwords\n"
+                    : "partner \(id): no password lets anybody in; those that are kept stay\n")
         }
     }
 

@@ -3,7 +3,7 @@ import ThicketCommandLine
 extension ThicketdProgram {
     /// The commands about partners.
     static let partners: [Command] = [
-        partnerCreate, partnerAdd, partnerList, partnerRotate, partnerDisable, partnerEnable,
+        partnerCreate, partnerAdd, partnerList, partnerRotate, partnerDisable, partnerEnable, partnerPasswords,
     ]
 
     private static let keyOptions: [Option] = ServerSettings.options(["key-file"]) + placeOptions
@@ -61,6 +61,16 @@ extension ThicketdProgram {
         details: "Its tokens are refused from the next request on; the data of its users stays.",
         arguments: partnerArgument, options: keyOptions,
         examples: [Example("thicketd partner disable 1000 --data ./data", "until it is enabled again")])
+
+    static let partnerPasswords: Command = .init(
+        "partner passwords", summary: "keep the passwords of a partner's users",
+        details: """
+            For partners without an auth server of their own: users register and log in under /v2/credentials, and
+            this server signs their tokens with the partner's auth key (docs/AUTH.md). Whoever has the partner's API key,
+            which its apps carry, may register then; registrations-per-minute bounds how many do.
+            """,
+        arguments: partnerArgument, options: [.flag("off", "let nobody in by a password any more")] + keyOptions,
+        examples: [Example("thicketd partner passwords 1000 --data ./data", "before its app is released")])
 
     static let partnerEnable: Command = .init(
         "partner enable", summary: "let a partner's users in again",

@@ -64,6 +64,9 @@ enum ServeCommand {
                 },
                 accounts: AccountAccess(secrets: key.accountSecrets) { [path = folder.databasePath] in
                     try AccountStore(path: path, settings: .init(config.limits))
+                },
+                outbox: { [spool = folder.place(of: config.mailFolder), from = config.mailFrom] in
+                    MailSpool(folder: spool, from: from)
                 })
             try server.watchSignals()
             return server

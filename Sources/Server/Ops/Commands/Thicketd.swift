@@ -69,6 +69,7 @@ public enum Thicketd {
         case "partner list": try PartnerCommands.list(loaded.config)
         case "partner rotate": try PartnerCommands.rotate(call, loaded.config)
         case "partner disable": try PartnerCommands.setEnabled(false, call, loaded.config)
+        case "partner passwords": try PartnerCommands.setPasswords(call, loaded.config)
         case "partner enable": try PartnerCommands.setEnabled(true, call, loaded.config)
         case "token create": try AdminCommands.createToken(call, loaded.config)
         case "token import": try TokenImportCommand.run(call, loaded.config)

@@ -73,6 +73,20 @@ enum Schema {
         CREATE TABLE erasure (app TEXT NOT NULL, user TEXT NOT NULL, created INTEGER NOT NULL,
             PRIMARY KEY (app, user)) WITHOUT ROWID;
         """,
+        // Users who come in by this server's own logins; times are milliseconds since 1970.
+        """
+        ALTER TABLE partner ADD COLUMN passwords INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE profile (number INTEGER PRIMARY KEY AUTOINCREMENT, entity TEXT NOT NULL UNIQUE,
+            username TEXT NOT NULL, phone TEXT NOT NULL, guest INTEGER NOT NULL, updated INTEGER NOT NULL,
+            logins INTEGER NOT NULL);
+        CREATE TABLE credential (partner TEXT NOT NULL, username TEXT NOT NULL, entity TEXT NOT NULL UNIQUE,
+            salt BLOB NOT NULL, verifier BLOB NOT NULL, PRIMARY KEY (partner, username)) WITHOUT ROWID;
+        CREATE TABLE login (hash BLOB PRIMARY KEY, entity TEXT NOT NULL, device TEXT NOT NULL, begun INTEGER NOT NULL,
+            ends INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE INDEX login_entity ON login (entity, begun);
+        CREATE TABLE reset_code (entity TEXT PRIMARY KEY, code BLOB NOT NULL, made INTEGER NOT NULL,
+            tries INTEGER NOT NULL) WITHOUT ROWID;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

@@ -1,0 +1,259 @@
+import ThicketCrypto
+import ThicketProtocol
+
+// Users whose passwords are kept here, for partners without an auth server of their own. Known and unknown users get the same
+// answers, for the same work.
+extension PartnerService {
+    /// Seconds that a token lives that is made here.
+    static let tokenSeconds: Double = 1_800
+    /// Seconds after its end for which a token can still be renewed.
+    static let renewalSeconds: Double = 86_400
+    /// Failed logins a minute from one address.
+    public static let failedLoginsPerMinute: Int = 30
+    /// Bytes of a password.
+    static let passwordBytes: ClosedRange<Int> = 8...1_024
+    static let usernameBytesMax: Int = 254
+    static let phoneBytesMax: Int = 64
+
+    /// One request about passwords while it is answered.
+    struct Asked {
+        let request: HTTPRequest
+        let apiKey: String
+        /// Of the client, as text.
+        let address: String
+        /// Seconds since 1970.
+        let now: Double
+        let body: JSONNode?
+
+        init(_ request: HTTPRequest, _ apiKey: String, _ address: String, _ now: Double) {
+            (self.request, self.apiKey, self.address, self.now) = (request, apiKey, address, now)
+            let document: JSONDocument? = try? JSONDocument(
+                parsing: request.body[...], maxDepth: TokenRules.jsonDepthMax)
+            body = document?.root.kind == .object ? document?.root : nil
+        }
+
+        /// A member that is a text of so many bytes, without control characters.
+        func text(_ name: String, _ bytes: ClosedRange<Int>) throws(BadBody) -> String {
+            guard let text: String = body?[name]?.string, bytes.contains(text.utf8.count),
+                text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+            else { throw BadBody(name) }
+            return text
+        }
+
+        func password(_ name: String) throws(BadBody) -> String {
+            guard let text: String = body?[name]?.string, passwordBytes.contains(text.utf8.count) else {
+                throw BadBody(name)
+            }
+            return text
+        }
+    }
+
+    /// A member of the body is missing or cannot be used.
+    struct BadBody: Error {
+        let member: String
+        init(_ member: String) { self.member = member }
+        var answer: HTTPResponse { PartnerAnswer.invalid("\(member) is missing or cannot be used.") }
+    }
+
+    /// Too many tries of late.
+    struct Limited: Error { let seconds: Int }
+
+    // MARK: The requests
+
+    /// `POST /v2/credentials/register`
+    mutating func registerUser(_ asked: Asked) throws -> Outcome {
+        try admitAddress(asked)
+        let partner: Partner = try keeper(asked)
+        let username: String = try asked.text("username", 1...Self.usernameBytesMax)
+        let password: String = try asked.password("password")
+        let phone: String = asked.body?["phone"] == nil ? "" : try asked.text("phone", 0...Self.phoneBytesMax)
+        let made: PasswordVerifier = try stretch(password, salt: random(PasswordVerifier.saltBytes))
+        // Whoever makes up names, good or not, does so slowly.
+        addresses.add(asked.address, now: asked.now)
+        try admitRegistration(of: partner, now: asked.now)
+        let id: String = Partner.newID(random: random)
+        let user: NewUser = .init(
+            partner: partner.id, entity: id, partnerEntity: "password:" + id, username: username, phone: phone,
+            verifier: made)
+        guard let profile: Profile = try directory.add(user, now: asked.now) else { throw BadBody("username") }
+        return Outcome(PartnerAnswer.user(profile))
+    }
+
+    /// `POST /v2/credentials/login`
+    mutating func loginUser(_ asked: Asked) throws -> Outcome {
+        try admitAddress(asked)
+        let partner: Partner = try keeper(asked)
+        let username: String = try asked.text("username", 1...Self.usernameBytesMax)
+        let device: String = try asked.text("deviceId", 1...Limits.userIDBytesMax)
+        let password: String = try asked.password("password")
+        if let named: String = Self.single("x-rezolve-device-id", in: asked.request.fields), !same(named, device) {
+            throw BadBody("deviceId")
+        }
+        let entity: String = try prove(password, of: username, partner, asked)
+        guard let profile: Profile = try directory.loggedIn(entity, now: asked.now) else {
+            throw TokenRefusal.denied(.password)
+        }
+        let id: String = Hex.encode(random(16))
+        let session: LoginSession = .init(
+            hash: Hash.sha256(Array(id.utf8)), entity: entity, device: device,
+            ends: asked.now + LoginSession.secondsMax)
+        try directory.begin(session, now: asked.now)
+        try directory.saw(device: device, of: entity, now: asked.now)
+        var response: HTTPResponse = PartnerAnswer.user(profile)
+        response.fields.append(
+            "authorization", "Bearer " + sign(session, id: id, profile.entity, partner, now: asked.now))
+        return Outcome(response)
+    }
+
+    /// `GET /v2/credentials/ping`: another token for one that was made here, for a day after its end.
+    func ping(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
+        let user: LoggedIn = try login(request, apiKey, now, lateness: Self.renewalSeconds) { claims, _ in
+            claims.session != nil
+        }
+        guard let id: String = user.sessionID, let session: LoginSession = user.session,
+            let partner: Partner = try directory.partner(apiKey: apiKey)
+        else { throw TokenRefusal.denied(.signedOut) }
+        let token: String = sign(session, id: id, user.entity, partner, now: now)
+        return Outcome(PartnerAnswer.success(["accessToken": .string("Bearer " + token)]))
+    }
+
+    /// `POST /v2/credentials/change`: another password, by who is logged in and knows the old one.
+    mutating func changePassword(_ asked: Asked) throws -> Outcome {
+        let user: LoggedIn = try login(asked.request, asked.apiKey, asked.now) { _, _ in true }
+        try admitAddress(asked)
+        let partner: Partner = try keeper(asked)
+        let old: String = try asked.password("oldPassword")
+        let new: String = try asked.password("newPassword")
+        guard let username: String = try directory.username(of: user.entity.id) else {
+            throw TokenRefusal.denied(.password)
+        }
+        guard same(try prove(old, of: username, partner, asked), user.entity.id) else {
+            throw TokenRefusal.denied(.password)
+        }
+        try directory.setVerifier(
+            try stretch(new, salt: random(PasswordVerifier.saltBytes)), of: user.entity.id,
+            keeping: user.session?.hash, now: asked.now)
+        var outcome: Outcome = .init(PartnerAnswer.done)
+        outcome.revocation = .user(user.entity.id, keeping: user.pass.device)
+        return outcome
+    }
+
+    /// `POST /v2/credentials/forgot`: whoever asks, about whomever, is told that it was heard. A code is made and sent behind
+    /// the answer (`sendCode`), so that the answer takes as long where there is nobody.
+    mutating func forgotPassword(_ asked: Asked) throws -> Outcome {
+        let partner: Partner = try keeper(asked)
+        let username: String = try asked.text("username", 1...Self.usernameBytesMax)
+        let known = try directory.verifier(of: username, partner: partner.id)
+        var outcome: Outcome = .init(PartnerAnswer.success([:]))
+        guard addresses.wait(asked.address, now: asked.now) == nil else { return outcome }
+        addresses.add(asked.address, now: asked.now)
+        if let known, Self.isEmail(username) { outcome.forgetful = Forgetful(entity: known.entity, address: username) }
+        return outcome
+    }
+
+    /// `POST /v2/credentials/verify`: another password, by who has the code. Resets the verifier and nothing else.
+    mutating func verifyCode(_ asked: Asked) throws -> Outcome {
+        try admitAddress(asked)
+        let partner: Partner = try keeper(asked)
+        let username: String = try asked.text("username", 1...Self.usernameBytesMax)
+        let code: String = try asked.text("code", 1...64)
+        let password: String = try asked.password("password")
+        let name: String = Self.guarded(username, partner)
+        if let seconds: Int = names.wait(name, now: asked.now) { throw Limited(seconds: seconds) }
+        let made: PasswordVerifier = try stretch(password, salt: random(PasswordVerifier.saltBytes))
+        let known = try directory.verifier(of: username, partner: partner.id)
+        guard let entity: String = known?.entity, try directory.use(code: code, of: entity, now: asked.now) else {
+            failed(name, asked)
+            throw TokenRefusal.denied(.password)
+        }
+        try directory.setVerifier(made, of: entity, keeping: nil, now: asked.now)
+        names.succeeded(name)
+        var outcome: Outcome = .init(PartnerAnswer.done)
+        outcome.revocation = .user(entity, keeping: nil)
+        return outcome
+    }
+
+    /// Makes and sends the code that was asked for.
+    /// - Returns: false when one was sent a short while ago.
+    public mutating func sendCode(
+        to forgetful: Forgetful, outbox: any MailOutbox, now: Double
+    ) throws(DirectoryError) -> Bool {
+        let code: String = ResetCode.make(random: random)
+        guard try directory.keep(code: code, of: forgetful.entity, now: now) else { return false }
+        let minutes: Int = Int(ResetCode.seconds / 60)
+        try outbox.put(
+            Mail(
+                to: forgetful.address, subject: "Your code",
+                text: "Your code for another password: \(code)\n\nIt is good for \(minutes) minutes, and once. "
+                    + "If you have not asked for it,\nyou need do nothing: the password stays as it is.\n"), now: now)
+        return true
+    }
+
+    // MARK: Parts
+
+    /// The partner whose app asks, if it has passwords kept here and may let users in.
+    private func keeper(_ asked: Asked) throws -> Partner {
+        guard let partner: Partner = try directory.partner(apiKey: asked.apiKey), partner.isEnabled,
+            partner.keepsPasswords, !partner.authKeys.isEmpty
+        else {
+            // Without a stretch: that an API key has no passwords is no secret of any user.
+            throw TokenRefusal.denied(.partner)
+        }
+        return partner
+    }
+
+    private mutating func admitAddress(_ asked: Asked) throws {
+        if let seconds: Int = addresses.wait(asked.address, now: asked.now) { throw Limited(seconds: seconds) }
+    }
+
+    private static func guarded(_ username: String, _ partner: Partner) -> String {
+        "\(partner.id) \(username)"
+    }
+
+    private mutating func failed(_ name: String, _ asked: Asked) {
+        names.failed(name, now: asked.now)
+        addresses.add(asked.address, now: asked.now)
+    }
+
+    /// The user whose password this is. One that nobody has is stretched all the same.
+    private mutating func prove(
+        _ password: String, of username: String, _ partner: Partner, _ asked: Asked
+    ) throws -> String {
+        let name: String = Self.guarded(username, partner)
+        if let seconds: Int = names.wait(name, now: asked.now) { throw Limited(seconds: seconds) }
+        let known = try directory.verifier(of: username, partner: partner.id)
+        let kept: PasswordVerifier =
+            known?.verifier
+            ?? PasswordVerifier(
+                salt: .init(repeating: 0, count: PasswordVerifier.saltBytes),
+                hash: random(PasswordVerifier.hashBytes))
+        let isSame: Bool = ConstantTime.equal(try stretch(password, salt: kept.salt).hash, kept.hash)
+        guard isSame, let entity: String = known?.entity else {
+            failed(name, asked)
+            throw TokenRefusal.denied(.password)
+        }
+        names.succeeded(name)
+        return entity
+    }
+
+    private func stretch(_ password: String, salt: [UInt8]) throws -> PasswordVerifier {
+        guard let hash: [UInt8] = derive(Array(password.utf8), salt) else {
+            throw DirectoryError("there is no memory to stretch a password")
+        }
+        return PasswordVerifier(salt: salt, hash: hash)
+    }
+
+    /// A login token of a session, signed as the partner would.
+    private func sign(
+        _ session: LoginSession, id: String, _ entity: Entity, _ partner: Partner, now: Double
+    ) -> String {
+        let expiry: Double = min(now + Self.tokenSeconds, session.ends)
+        return SignedToken.sign(
+            header: ["alg": "HS512", "auth": "v2", "typ": "JWT"],
+            payload: [
+                "rezolve_entity_id": .string(entity.id), "partner_entity_id": .string(entity.partnerEntity),
+                "device_id": .string(session.device), "exp": .number(JSONNumber(Int64(expiry))),
+                TokenClaims.sessionMember: .string(id),
+            ], key: partner.authKeys.first ?? [])
+    }
+}

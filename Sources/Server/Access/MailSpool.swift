@@ -1,0 +1,81 @@
+import Glibc
+import ThicketAuth
+import ThicketCrypto
+
+/// A folder of messages to users, one file each (RFC 5322), for a mail program to take: the server itself sends none.
+public final class MailSpool: MailOutbox {
+    /// Messages that may lie there; one more is refused until somebody takes some.
+    public static let filesMax: Int = 10_000
+
+    private let folder: String
+    private let from: String
+
+    /// - Parameter from: address of the sender.
+    public init(folder: String, from: String) { (self.folder, self.from) = (folder, from) }
+
+    public func put(_ mail: Mail, now: Double) throws(DirectoryError) {
+        if mkdir(folder, 0o700) != 0, errno != EEXIST { throw failure("making it") }
+        guard try count() < Self.filesMax else {
+            throw DirectoryError("\(folder) holds \(Self.filesMax) messages that nobody has taken")
+        }
+        let name: String = "\(Int64(max(0, min(1e15, now * 1_000))))-\(RandomBytes.hex(8))"
+        // A name that begins with a dot is not a message yet.
+        let (partial, path): (String, String) = ("\(folder)/.\(name)", "\(folder)/\(name).eml")
+        let bytes: [UInt8] = message(mail, name, now)
+        let file: Int32 = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw failure("writing there") }
+        let isWritten: Bool = write(file, bytes, bytes.count) == bytes.count && fsync(file) == 0
+        let reason: DirectoryError = failure("writing there")
+        close(file)
+        guard isWritten, rename(partial, path) == 0 else {
+            unlink(partial)
+            throw reason
+        }
+        sync()
+    }
+
+    private func message(_ mail: Mail, _ name: String, _ now: Double) -> [UInt8] {
+        let lines: [String] =
+            [
+                "From: \(from)", "To: \(mail.to)", "Subject: \(mail.subject)", "Date: \(Self.date(now))",
+                "Message-ID: <\(name)@thicket>", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8",
+                "Content-Transfer-Encoding: 8bit", "",
+            ] + mail.text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        return Array(lines.joined(separator: "\r\n").utf8)
+    }
+
+    /// RFC 5322, 3.3, in universal time.
+    private static func date(_ now: Double) -> String {
+        var seconds: time_t = .init(max(0, min(1e11, now)))
+        var parts: tm = .init()
+        gmtime_r(&seconds, &parts)
+        let (days, months): ([String], [String]) = (
+            ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"],
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        )
+        let time: String = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }
+            .joined(separator: ":")
+        return "\(days[Int(parts.tm_wday)]), \(parts.tm_mday) \(months[Int(parts.tm_mon)]) \(1_900 + parts.tm_year) "
+            + "\(time) +0000"
+    }
+
+    private func count() throws(DirectoryError) -> Int {
+        guard let names: OpaquePointer = opendir(folder) else { throw failure("reading it") }
+        defer { closedir(names) }
+        var count: Int = 0
+        while readdir(names) != nil { count += 1 }
+        return count - 2
+    }
+
+    /// The name is on disk, too, if the disk lets it; else the message is lost with the power, as if it had not been sent.
+    private func sync() {
+        let file: Int32 = open(folder, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        fsync(file)
+        close(file)
+    }
+
+    private func failure(_ what: String) -> DirectoryError {
+        DirectoryError("the folder of outgoing mail \(folder): \(what): \(DataFolder.reason(errno))")
+    }
+}
