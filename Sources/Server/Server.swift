@@ -97,7 +97,8 @@ public final class Server {
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, keeper: keeper, access: access,
             accounts: accounts,
             routes: ServerRoutes(
-                metrics: metrics, health: health, showsMetrics: config.metrics, cors: CORSPolicy(config.corsOrigins)),
+                metrics: metrics, health: health, showsMetrics: config.metrics, showsPage: config.page,
+                cors: CORSPolicy(config.corsOrigins)),
             log: log, drainTimeout: config.drainTimeout, clock: clock,
             sockJS: SockJSSettings(config), reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])

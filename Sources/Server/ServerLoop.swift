@@ -175,6 +175,7 @@ final class ServerLoop: LoopDelegate {
         access?.use(ServerAccess.Settings(config))
         accounts?.use(AccountService.Rules(config))
         routes.showsMetrics = config.metrics
+        routes.showsPage = config.page
         routes.cors = CORSPolicy(config.corsOrigins)
         sockjs.use(SockJSSettings(config))
         drainTimeout = config.drainTimeout

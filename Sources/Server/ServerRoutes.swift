@@ -7,6 +7,8 @@ struct ServerRoutes {
     let health: Health
     /// Whether `/metrics` is answered here.
     var showsMetrics: Bool
+    /// Whether `/` is answered with a page for people.
+    var showsPage: Bool
     /// Which web pages may use the data API.
     var cors: CORSPolicy
 
@@ -22,11 +24,12 @@ struct ServerRoutes {
             metrics.httpRequests.add(1, .websocket)
             return request.method == "GET" ? .upgrade : .respond(Self.methodNotAllowed)
         }
-        let route: Metrics.Route = route(request.path)
+        let page: HTTPResponse? = showsPage ? StartPage.answer(request.path) : nil
+        let route: Metrics.Route = page == nil ? route(request.path) : .page
         metrics.httpRequests.add(1, route)
         guard route != .other else { return .respond(.json(404, Array(#"{"error":"not found"}"#.utf8))) }
         guard request.method == "GET" || request.method == "HEAD" else { return .respond(Self.methodNotAllowed) }
-        return .respond(page(route))
+        return .respond(page ?? self.page(route))
     }
 
     /// The app that a path for WebSockets names; nil for other paths.

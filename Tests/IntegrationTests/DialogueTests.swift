@@ -160,7 +160,8 @@ struct DialogueTests {
         #expect(waitUntil { server.health.isReady })
         let table: [(request: String, status: Int, contains: String)] = [
             (get("/health/live"), 200, "live"), (get("/health/ready"), 200, "ready"),
-            (get("/metrics"), 200, "thicket_channels 0"), (get("/"), 404, #"{"error":"not found"}"#),
+            (get("/metrics"), 200, "thicket_channels 0"), (get("/"), 200, "Thicket \(ThicketServer.version)"),
+            (get("/page.html"), 404, #"{"error":"not found"}"#),
             (get("/sock/1/app/other"), 404, #"{"error":"not found"}"#),
             (get("/sock/1/bad%20app/websocket"), 404, #"{"error":"not found"}"#),
             (get("/sock/1//websocket"), 404, #"{"error":"not found"}"#),

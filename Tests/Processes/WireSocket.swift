@@ -16,7 +16,12 @@ public final class WireSocket {
     private var arrived: [[UInt8]] = []
 
     /// Connects and shakes hands, at most 10 s.
-    public init(port: UInt16, app: String) throws(ProcessError) {
+    public convenience init(port: UInt16, app: String) throws(ProcessError) {
+        try self.init(port: port, target: "/sock/1/\(app)/websocket")
+    }
+
+    /// The same for any path.
+    public init(port: UInt16, target: String) throws(ProcessError) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw ProcessError("no socket: \(errno)") }
         var address: sockaddr_in = .init()
@@ -35,15 +40,15 @@ public final class WireSocket {
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         var time: timeval = .init(tv_sec: 10, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
-        try shakeHands(port, app)
+        try shakeHands(port, target)
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     }
 
     deinit { close(descriptor) }
 
-    private func shakeHands(_ port: UInt16, _ app: String) throws(ProcessError) {
+    private func shakeHands(_ port: UInt16, _ target: String) throws(ProcessError) {
         let request: [UInt8] = WebSocketHandshake.request(
-            host: "127.0.0.1:\(port)", target: "/sock/1/\(app)/websocket", nonce: RandomBytes.make(16))
+            host: "127.0.0.1:\(port)", target: target, nonce: RandomBytes.make(16))
         guard Glibc.send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
             throw ProcessError("the handshake could not be sent")
         }

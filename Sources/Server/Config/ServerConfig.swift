@@ -30,6 +30,9 @@ public struct ServerConfig: Sendable, Equatable {
     /// Answer `/metrics` on the port of the clients.
     public var metrics: Bool = true
 
+    /// Answer `/` with a page that says what this is and tests every way to it.
+    public var page: Bool = true
+
     /// File of the key under which secrets stand in the database; a name without a slash lies in the data folder.
     public var keyFile: String = "server.key"
 

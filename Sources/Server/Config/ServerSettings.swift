@@ -24,6 +24,7 @@ public enum ServerSettings {
         .address("listen", \.listen, "Where clients connect. Port 0 lets the kernel choose; the first line tells."),
         .level("log-level", \.logLevel, "Log lines below this level are not written."),
         .flag("metrics", \.metrics, "Answer /metrics on the port of the clients."),
+        .flag("page", \.page, "Answer / with a page that says what this is and tests every way to it."),
         .duration(
             "idle-timeout", \.idleTimeout, 5 * second...60 * minute,
             "Silence after which a connection is closed. Clients send a heartbeat after 20 s, so keep it above 40 s."),

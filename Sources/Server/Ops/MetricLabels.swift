@@ -35,6 +35,8 @@ extension Metrics {
         case sockjs
         /// Built-in accounts: making, logging in, changing, ending.
         case account
+        /// The page at `/` and its parts.
+        case page
         case other
     }
 
