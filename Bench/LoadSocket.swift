@@ -16,20 +16,7 @@ final class LoadSocket {
 
     /// Connects and shakes hands, blocking.
     init(port: UInt16, app: String) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        guard descriptor >= 0 else { throw BenchError("socket: errno \(errno)") }
-        var address: sockaddr_in = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let result: Int32 = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else { throw BenchError("connect to port \(port): errno \(errno)") }
-        var one: Int32 = 1
-        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        descriptor = try Self.connection(port: port)
         let request: [UInt8] = WebSocketHandshake.request(
             host: "127.0.0.1:\(port)", target: "/sock/1/\(app)/websocket", nonce: RandomBytes.make(16))
         guard write(descriptor, request, request.count) == request.count else { throw BenchError("handshake not sent") }
@@ -43,6 +30,25 @@ final class LoadSocket {
             throw BenchError("no upgrade: \(String(decoding: head.prefix(200), as: UTF8.self))")
         }
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    }
+
+    /// A connection to loopback, blocking.
+    static func connection(port: UInt16) throws -> Int32 {
+        let descriptor: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw BenchError("socket: errno \(errno)") }
+        var address: sockaddr_in = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let result: Int32 = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw BenchError("connect to port \(port): errno \(errno)") }
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        return descriptor
     }
 
     deinit { close(descriptor) }

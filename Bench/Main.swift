@@ -30,6 +30,9 @@ struct Bench {
             try changes(seconds: 5, sockets: 64)
         },
         Scenario("ping", 2, "one durable change outstanding, beside the disk's sync") { try ping() },
+        Scenario("rest", 5, "the data API over 16 connections that stay: objects, index pages, durable changes") {
+            try rest()
+        },
         Scenario("fanout", 2, "one writer, 1,000 receivers of its bucket") {
             try fanout(receivers: 1_000, rounds: 200)
         },
