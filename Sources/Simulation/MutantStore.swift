@@ -117,6 +117,9 @@ class MutantReader: StoreReader {
     }
 
     final func hasApp(_ app: AppID) throws(StoreError) -> Bool { try inner.hasApp(app) }
+    final func isAdminKey(hash: [UInt8], of app: AppID) throws(StoreError) -> Bool {
+        try inner.isAdminKey(hash: hash, of: app)
+    }
     final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? {
         let grant: TokenGrant? = try inner.grant(tokenHash: tokenHash)
         guard mutant == .wrongGrant, let grant: TokenGrant, mutation.strikes(oneIn: 5),

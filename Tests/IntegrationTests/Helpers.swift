@@ -46,6 +46,15 @@ final class TestStore {
         _ = try admin.importTokens(tokens, now: 0)
     }
 
+    /// A key of the app's administrators.
+    func addAdminKey() throws -> String {
+        let app: AppID = try AppID("app")
+        if let folder { return try StoreAdmin(path: "\(folder)/thicket.db").addKey(of: app, isAdmin: true, now: 0) }
+        let key: String = "0123456789abcdef"
+        (store as? MemoryStore)?.addAdminKey(app, hash: Hash.sha256(Array(key.utf8)))
+        return key
+    }
+
     /// As the next process does.
     func reopen() throws {
         if let folder { store = try SQLiteStore(path: "\(folder)/thicket.db") }

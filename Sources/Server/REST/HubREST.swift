@@ -23,6 +23,14 @@ extension Hub {
     /// The number of the channel of a request; pages are shared with the sockets that use it.
     private static let callChannel: ChannelNumber = 0
 
+    /// A token that is nobody's: with a user named beside it, perhaps a key of the app's administrators.
+    /// - Returns: false when nobody is named.
+    func askAdministrator(about key: String, of channel: Channel) -> Bool {
+        guard let call: RESTCall = channel.session.exchange?.call, let user: UserID = call.user else { return false }
+        read(.adminGrant(key: key, call.app, as: user), for: channel)
+        return true
+    }
+
     // MARK: Answering
 
     /// Ends a request with its answer. What comes for it afterwards is dropped.
@@ -43,7 +51,7 @@ extension Hub {
     func isAnswered(_ channel: Channel, by admission: Admission) -> Bool {
         guard let exchange: RESTExchange = channel.session.exchange else { return false }
         switch exchange.call.operation {
-        case .user: answer(channel.session, RESTAnswer.user(admission.user))
+        case .user: answer(channel.session, RESTAnswer.user(admission.user, name: admission.name))
         case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
         case .object, .index, .write, .submit, .changes: return false
         }

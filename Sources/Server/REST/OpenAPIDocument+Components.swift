@@ -8,6 +8,8 @@ extension OpenAPIDocument {
               type: apiKey
               in: header
               name: X-Simperium-Token
+              description: |
+                A user's token; or an admin key of the app, with the user that it acts for in X-Simperium-User.
 
           parameters:
             bucket:

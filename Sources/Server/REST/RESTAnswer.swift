@@ -56,11 +56,12 @@ enum RESTAnswer {
         return json(JSONValue.object(JSONObject([(key: "buckets", value: .array(list))])).serialized())
     }
 
-    static func user(_ user: UserID) -> HTTPResponse {
+    /// - Parameter name: what the user is called; the id where nobody knows another.
+    static func user(_ user: UserID, name: UserID) -> HTTPResponse {
         json(
             JSONValue.object(
                 JSONObject([
-                    (key: "userid", value: .string(user.text)), (key: "username", value: .string(user.text)),
+                    (key: "userid", value: .string(user.text)), (key: "username", value: .string(name.text)),
                 ])
             ).serialized())
     }

@@ -25,6 +25,8 @@ public struct RESTCall: Sendable {
     public let bucket: BucketName?
     /// As it was sent; not looked up yet.
     public let token: String
+    /// Whom an administrator's key acts for; users' own tokens are theirs whatever stands here.
+    public let user: UserID?
     /// Of the device that shows a partner's token.
     public let deviceID: String?
     /// Echoed with the changes that this request makes (wire contract, 8.2).

@@ -125,8 +125,15 @@ struct RESTDoor: Sendable {
             }
             return bucket
         }
+        let user: UserID? = try request.fields["x-simperium-user"].map { (name: String) throws(Refusal) in
+            guard let user: UserID = try? UserID(name) else {
+                throw Self.bad("X-Simperium-User", "It is a user's id of 1 to 256 bytes.")
+            }
+            return user
+        }
         return RESTCall(
-            app: app, bucket: bucket, token: token, deviceID: request.fields["x-rezolve-device-id"], clientID: client,
+            app: app, bucket: bucket, token: token, user: user, deviceID: request.fields["x-rezolve-device-id"],
+            clientID: client,
             operation: try operation(place.resource, method, request, query), bytes: request.body.count)
     }
 

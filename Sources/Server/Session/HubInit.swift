@@ -63,7 +63,9 @@ extension Hub {
     /// The token was looked up among those that operators have made.
     func granted(_ grant: TokenGrant?, of question: ReadQuestion, to channel: Channel, now: HubInstant) {
         guard let grant: TokenGrant else {
-            if case .grant(let token) = question, askPartner(about: token, of: channel) { return }
+            if case .grant(let token) = question {
+                if askAdministrator(about: token, of: channel) || askPartner(about: token, of: channel) { return }
+            }
             return turnAway(channel, .invalid, now: now)
         }
         guard grant.app == channel.session.app else { return turnAway(channel, .invalid, now: now) }

@@ -59,6 +59,8 @@ public struct ReadRequest: Sendable {
 public enum ReadQuestion: Sendable {
     /// What does this token admit to?
     case grant(token: String)
+    /// Is this a key of the app's administrators, who may come in as any user?
+    case adminGrant(key: String, AppID, as: UserID)
     /// How does the bucket stand?
     case open(BucketID)
     /// A page of the index, as a whole message.
@@ -77,7 +79,7 @@ extension ReadQuestion {
     /// Whether the answer goes to the client and may be of the size of an object or more.
     var hasLargeAnswer: Bool {
         switch self {
-        case .grant, .open, .buckets: false
+        case .grant, .adminGrant, .open, .buckets: false
         case .index, .entity, .object, .changes: true
         }
     }

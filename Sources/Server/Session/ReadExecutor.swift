@@ -35,6 +35,9 @@ public final class ReadExecutor {
         switch request.question {
         case .grant(let token):
             return .grant(try reader.grant(tokenHash: Hash.sha256(Array(token.utf8))))
+        case .adminGrant(let key, let app, let user):
+            let isKey: Bool = try reader.isAdminKey(hash: Hash.sha256(Array(key.utf8)), of: app)
+            return .grant(isKey ? TokenGrant(app: app, user: user, isReadOnly: false) : nil)
         case .open(let id):
             let record: BucketRecord? = try reader.bucket(id)
             guard record == nil else { return .opened(record, buckets: 0) }

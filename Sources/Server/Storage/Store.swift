@@ -68,6 +68,8 @@ public protocol StoreReader: AnyObject {
     func hasApp(_ app: AppID) throws(StoreError) -> Bool
     /// What the token with this SHA-256 admits to; nil when there is none. Sees tokens made by other processes at once.
     func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant?
+    /// Whether the key with this SHA-256 is an administrator's of the app. As `grant`.
+    func isAdminKey(hash: [UInt8], of app: AppID) throws(StoreError) -> Bool
 }
 
 extension StoreReader {

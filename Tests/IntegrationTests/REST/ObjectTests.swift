@@ -132,6 +132,35 @@ struct ObjectTests {
         }
     }
 
+    @Test(
+        "an administrator's key acts for the user it names, of its own app; nobody else does",
+        arguments: StoreKind.allCases)
+    func administrators(kind: StoreKind) throws {
+        let store: TestStore = try .init(kind)
+        let key: String = try store.addAdminKey()
+        let server: TestServer = try .init(store: store.store)
+        defer { server.stop() }
+        let (ann, admin): (TestHTTP, TestHTTP) = (try server.http(), try server.http(token: key))
+        let asAnn: [(String, String)] = [("x-simperium-user", "ann@example.com")]
+        let socket: TestClient = try server.client("s1", command: "cv:\(try server.current(ann))")
+        #expect(try socket.receive() == "0:c:[]")
+        #expect(try admin.ask("POST", "notes/i/a?ccid=c1", body: #"{"n":1}"#, fields: asAnn).version == 1)
+        #expect(try socket.receive().ccids == ["c1"])
+        #expect(try ann.ask("GET", "notes/i/a").body == #"{"n":1}"#)
+        #expect(try admin.ask("GET", "user", fields: asAnn).body.field("userid") == "ann@example.com")
+        #expect(try admin.ask("GET", "notes/i/a").status == 401, "without a user it is nobody")
+        #expect(try admin.ask("GET", "notes/i/a", fields: [("x-simperium-user", "")]).code == "invalid_parameter")
+        let bob: TestHTTP = try server.http(token: "bob-token")
+        #expect(try bob.ask("GET", "notes/i/a", fields: asAnn).status == 404, "a user's token is that user's")
+        #expect(try server.http(token: "nobody").ask("GET", "notes/i/a", fields: asAnn).status == 401)
+        let other: TestHTTP = try .init(port: server.port, app: "other", token: key)
+        #expect(try other.ask("GET", "notes/i/a", fields: asAnn).status == 401)
+        let hopeful: TestClient = try server.client()
+        let refused: String = try hopeful.ask(
+            #"0:init:{"clientid":"x","api":"1.1","token":"\#(key)","app_id":"app","name":"notes"}"#)
+        #expect(refused.contains(#""code":401"#), "sockets are for users")
+    }
+
     @Test("objects above the bounds are refused, and the connection goes on")
     func bounds() throws {
         try withServer(.memory) { server in

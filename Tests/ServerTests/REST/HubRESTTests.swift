@@ -14,7 +14,7 @@ struct HubRESTTests {
         _ operation: RESTCall.Operation, token: String = "ann-token", device: String? = nil
     ) throws -> RESTCall {
         RESTCall(
-            app: try AppID("app"), bucket: try BucketName("notes"), token: token, deviceID: device,
+            app: try AppID("app"), bucket: try BucketName("notes"), token: token, user: nil, deviceID: device,
             clientID: try ClientID("web"), operation: operation, bytes: 10)
     }
 
@@ -142,7 +142,7 @@ struct HubRESTTests {
         harness.call(Self.id(), try Self.call(try Self.edit("a", "c1", "{}")))
         #expect(harness.answers(Self.id()).map(\.status) == [200])
         let other: RESTCall = .init(
-            app: try AppID("app"), bucket: try BucketName("other"), token: "ann-token", deviceID: nil,
+            app: try AppID("app"), bucket: try BucketName("other"), token: "ann-token", user: nil, deviceID: nil,
             clientID: try ClientID("web"), operation: try Self.edit("a", "c2", "{}"), bytes: 2)
         harness.call(Self.id(), other)
         #expect(harness.answers(Self.id()).map(\.status) == [403])

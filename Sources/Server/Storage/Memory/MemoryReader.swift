@@ -108,6 +108,9 @@ class MemoryReader: StoreReader {
     final func hasApp(_ app: AppID) throws(StoreError) -> Bool { try state().apps.contains(app) }
 
     final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? { try state().grants[tokenHash] }
+    final func isAdminKey(hash: [UInt8], of app: AppID) throws(StoreError) -> Bool {
+        try state().adminKeys[hash] == app
+    }
 }
 
 extension MemoryReader: RetentionSource {

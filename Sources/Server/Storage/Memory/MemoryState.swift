@@ -17,6 +17,7 @@ struct MemoryState: Sendable {
     var oldChangeIDs: [BucketRow: [UInt64: Int64]] = [:]
     var apps: Set<AppID> = []
     var grants: [[UInt8]: TokenGrant] = [:]
+    var adminKeys: [[UInt8]: AppID] = [:]
 
     /// All or nothing: what can be refused is looked at first.
     mutating func write(_ batch: WriteBatch) throws(StoreError) {

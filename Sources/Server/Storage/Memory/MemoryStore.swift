@@ -55,6 +55,12 @@ public final class MemoryStore: Store {
         shared.withLock { $0.state.grants[tokenHash] = grant }
     }
 
+    /// Makes a key of an administrator good.
+    /// - Parameter hash: SHA-256 of the key's text.
+    public func addAdminKey(_ app: AppID, hash: [UInt8]) {
+        shared.withLock { $0.state.adminKeys[hash] = app }
+    }
+
     private func lifeIfUp() throws(StoreError) -> Int {
         let life: Int? = shared.withLock { $0.isDown ? nil : $0.life }
         guard let life: Int else { throw StoreError(.closed, "the store has crashed and was not restarted") }

@@ -233,6 +233,13 @@ extension SQLiteReader: StoreReader {
         }
     }
 
+    final func isAdminKey(hash: [UInt8], of app: AppID) throws(StoreError) -> Bool {
+        try storing("looking for a key") { () throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM app_key WHERE hash = ?1 AND app = ?2 AND is_admin <> 0")
+                .bind(1, hash).bind(2, app.text).first { _ in true } ?? false
+        }
+    }
+
     final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? {
         typealias Row = (app: String, user: String, isReadOnly: Bool, expires: Int64?, name: String?)
         let found: Row? = try storing("looking for a token") { () throws(SQLiteError) in
