@@ -170,6 +170,11 @@ public struct ServerHandle: Sendable {
         loop.post { loop in loop.abort() }
     }
 
+    /// Closes what tokens of a user have opened that have ended; for the control socket.
+    public func signOut(_ app: AppID, _ user: UserID) {
+        loop.post { loop in (loop.delegate as? ServerLoop)?.signOut(Tenant.Name(app: app, user: user)) }
+    }
+
     /// Asks the clients of a bucket; for the control socket.
     ///
     /// `tell` is called on the loop's thread and must not wait. The function that comes back ends the question early.

@@ -351,6 +351,11 @@ final class ServerLoop: LoopDelegate {
         }
     }
 
+    func signOut(_ name: Tenant.Name) {
+        hub.signOut(name)
+        perform()
+    }
+
     // MARK: Asking clients
 
     func ask(_ question: RemoteQuestion, tell: @escaping @Sendable (RemoteReply) -> Void) -> AskID {

@@ -66,6 +66,35 @@ struct AccountServerTests {
         }
     }
 
+    @Test("the data of an account that ends is erased soon after, and nobody else's; the name begins anew with nothing")
+    func erased() throws {
+        try Self.withServer { server, bench in
+            let login: (String) -> String = { #"{"username":"\#($0)","password":"open sesame"}"# }
+            let made: HTTPResponse = try Self.post(server, bench, "create", login("ann"))
+            let bobs: HTTPResponse = try Self.post(server, bench, "create", login("bob"))
+            for answer: HTTPResponse in [made, bobs] {
+                let client: TestClient = try server.client(app: "notes")
+                _ = try Self.initialize(client, try answer.string("access_token"))
+                let change: String =
+                    #"0:c:{"clientid":"t","id":"k","o":"M","v":{"a":{"o":"+","v":1}},"ccid":"c1"}"#
+                #expect(try client.ask(change).contains(#""ev":1"#))
+            }
+            #expect(try Self.post(server, bench, "delete/", login("ann")).status == 200)
+            let reader: any StoreReader = try SQLiteStore(path: bench.path).makeReader()
+            let (app, user): (AppID, UserID) = (try AppID("notes"), try UserID(try made.string("userid")))
+            let bob: TestClient = try server.client(app: "notes")
+            #expect(try Self.initialize(bob, try bobs.string("access_token")) == "0:auth:bob")
+            let patience: ContinuousClock.Instant = .now + .seconds(20)
+            while try !reader.buckets(of: app, user: user).isEmpty, .now < patience { _ = try bob.drain() }
+            #expect(try reader.buckets(of: app, user: user).isEmpty)
+            #expect(try bob.ask("0:i:1:::").contains(#""d":{"a":1}"#))
+            let again: HTTPResponse = try Self.post(server, bench, "create", login("ann"))
+            let client: TestClient = try server.client(app: "notes")
+            #expect(try Self.initialize(client, try again.string("access_token")) == "0:auth:ann")
+            #expect(try client.ask("0:i:1:::").contains(#""index":[]"#))
+        }
+    }
+
     @Test("a token that is over opens nothing")
     func expired() throws {
         try Self.withServer { server, bench in

@@ -55,6 +55,30 @@ struct ServeTests {
         #expect(access(folder.path + "/control.sock", F_OK) != 0)
     }
 
+    @Test("tokens that an operator revokes end what they have opened, and nothing else")
+    func revoked() throws {
+        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann")
+        let bobs: String = try Daemon.token(folder.path, app: "notes", user: "bob")
+        let server: Daemon = try .init(folder: folder.path)
+        let (ann, bob): (WireSocket, WireSocket) = (
+            try WireSocket(port: server.port, app: "notes"), try WireSocket(port: server.port, app: "notes")
+        )
+        try ann.open("note", app: "notes", token: token, clientID: "test")
+        try bob.open("note", app: "notes", token: bobs, clientID: "test")
+        let revoke: [String] = ["token", "revoke", "--app", "notes", "--user", "ann", "--all"]
+        #expect(try Daemon.command(folder.path, revoke, succeeding: true).output == "revoked 1 token\n")
+        let deadline: Int64 = Steady.milliseconds() + 20_000
+        while !ann.isClosed, Steady.milliseconds() < deadline {
+            WireSocket.wait([ann], milliseconds: 100)
+            _ = ann.take()
+        }
+        #expect(ann.closeCode == .policyViolation)
+        #expect(throws: ProcessError.self) { try put(server.port, token: token, key: "late", "x") }
+        try put(server.port, token: bobs, key: "a", "x")
+        #expect(!bob.isClosed)
+        #expect(try server.terminate().code == 0)
+    }
+
     @Test("SIGINT ends it as SIGTERM does, and SIGHUP does not end it")
     func signals() throws {
         let server: Daemon = try .init(folder: folder.path)

@@ -27,6 +27,7 @@ public final class ShardCore {
     var emptyJobs: [EmptyJob] = []
     /// To be dropped at the end of the group.
     var forgotten: [BucketID] = []
+    var endedUsers: EndedUsers = .init()
 
     public init(store: any StoreWriter, settings: ShardSettings = ShardSettings()) {
         self.store = store
@@ -107,6 +108,7 @@ public final class ShardCore {
     /// - Returns: the buckets whose marks it moved.
     public func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         precondition(group.requests.isEmpty, "background work belongs between groups, after a commit")
+        for erasure: MaintenanceBatch.Erasure in work.erasures { endUser(erasure) }
         let moves: [BucketMove] = try store.apply(work)
         for move: BucketMove in moves {
             guard let bucket: ActiveBucket = buckets.values.first(where: { $0.record?.row == move.bucket }) else {
@@ -133,6 +135,9 @@ public final class ShardCore {
     }
 
     private func take(_ submitted: SubmittedChange) throws(ChangeRejection) {
+        guard endedUsers.isEmpty || !endedUsers.contains(submitted.bucket) else {
+            throw ChangeRejection(.unauthorized, "the user's account has ended")
+        }
         let change: CheckedChange = try CheckedChange(submitted)
         let bucket: ActiveBucket = try activeBucket(submitted.bucket)
         let hash: UInt64 = identity.hash(of: change.changeID)

@@ -64,6 +64,18 @@ enum KeyCommands {
             throw CommandFailure("\(user) has no such token in the app \(app); nothing was revoked")
         }
         Terminal.write(ended == 1 ? "revoked 1 token\n" : "revoked \(ended) tokens\n")
+        try signOut(app, user, config)
+    }
+
+    /// Has a running server close what the tokens have opened.
+    private static func signOut(_ app: AppID, _ user: UserID, _ config: ServerConfig) throws(CommandFailure) {
+        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        do throws(ControlError) {
+            try ControlClient.signOut(app, user, folder: folder)
+        } catch {
+            if error.isNoServer { return }
+            throw CommandFailure("what they had opened may still be open: \(error)")
+        }
     }
 
     private static func date(_ milliseconds: Int64) -> String {

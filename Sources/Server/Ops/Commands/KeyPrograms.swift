@@ -46,7 +46,10 @@ extension ThicketdProgram {
 
     static let tokenRevoke: Command = .init(
         "token revoke", summary: "end tokens of a user",
-        details: "Name one, or all of them with --all. Takes effect at the next 'init'.",
+        details: """
+            Name one, or all of them with --all. A running server closes the user's connections at once; who has another
+            good token connects again.
+            """,
         arguments: [.optional("TOKEN", "as 'token list' names it")],
         options: [
             .value("app", "APP", "the app", isRequired: true), .value("user", "USER", "the user", isRequired: true),

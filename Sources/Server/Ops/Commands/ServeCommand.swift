@@ -24,7 +24,7 @@ enum ServeCommand {
         let server: Server = try make(
             config, folder, metrics, log, ConfigReload(running: config, log: log, read: read))
         let handle: ServerHandle = server.handle
-        let control: ControlSocket = try open(folder, log) { question, tell in handle.ask(question, tell: tell) }
+        let control: ControlSocket = try open(folder, log, handle)
         control.start()
         defer { control.stop() }
         let address: String = server.listener.address
@@ -76,10 +76,12 @@ enum ServeCommand {
     }
 
     private static func open(
-        _ folder: DataFolder, _ log: Log, _ asker: @escaping ControlSocket.Asker
+        _ folder: DataFolder, _ log: Log, _ handle: ServerHandle
     ) throws(CommandFailure) -> ControlSocket {
         do throws(ControlError) {
-            return try ControlSocket(folder: folder, log: log, asker: asker)
+            return try ControlSocket(folder: folder, log: log, signOut: { handle.signOut($0, $1) }) { question, tell in
+                handle.ask(question, tell: tell)
+            }
         } catch {
             throw CommandFailure(error.description)
         }

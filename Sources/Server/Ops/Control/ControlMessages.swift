@@ -32,8 +32,16 @@ public enum RemoteReply: Sendable, Equatable {
     case failed(String)
 }
 
+/// What a visitor of the control socket wants.
+enum ControlRequest: Sendable, Equatable {
+    case ask(RemoteQuestion)
+    /// Tokens of the user have ended: close what they opened.
+    case signOut(AppID, UserID)
+}
+
 /// The lines on the control socket: one JSON object each, a request first, then replies until `ended` or `failed`.
 ///
+/// `{"ask":"sign_out","app":"a","user":"u"}` is answered by `ended` alone; the others are questions to clients:
 /// `{"ask":"index","app":"a","user":"u","bucket":"b","seconds":5}` or `{"ask":"log","level":1,…}`; replies
 /// `{"asked":2}`, `{"client":"c","answer":…}`, `{"ended":true}`, `{"failed":"why"}`.
 enum ControlLine {
@@ -54,6 +62,24 @@ enum ControlLine {
         object["bucket"] = .string(question.bucket.name.text)
         object["seconds"] = .number(JSONNumber(Int64(question.seconds)))
         return object.serialized() + [0x0A]
+    }
+
+    static func encoded(signingOut app: AppID, _ user: UserID) -> [UInt8] {
+        let object: JSONObject = ["ask": "sign_out", "app": .string(app.text), "user": .string(user.text)]
+        return object.serialized() + [0x0A]
+    }
+
+    /// - Throws: `ControlError` in words for the asker.
+    static func request(_ line: [UInt8]) throws(ControlError) -> ControlRequest {
+        guard let object: JSONObject = (try? JSONValue(parsing: line))?.objectValue,
+            object["ask"]?.stringValue?.utf8.elementsEqual("sign_out".utf8) ?? false
+        else { return .ask(try question(line)) }
+        do throws(IdentifierError) {
+            return .signOut(
+                try AppID(object["app"]?.stringValue ?? ""), try UserID(object["user"]?.stringValue ?? ""))
+        } catch {
+            throw ControlError(error.description)
+        }
     }
 
     /// - Throws: `ControlError` in words for the asker.

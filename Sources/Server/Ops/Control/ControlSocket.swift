@@ -19,13 +19,19 @@ public final class ControlSocket: Sendable {
     private let listener: Int32
     private let folder: DataFolder
     private let asker: Asker
+    private let signOut: @Sendable (AppID, UserID) -> Void
     private let log: Log
     private let isStopping: Atomic<Bool> = .init(false)
     private let visitors: Atomic<Int> = .init(0)
     private let thread: Mutex<OwnThread?> = .init(nil)
 
     /// Opens the door. The caller holds the folder's lock, so a socket file that is there is left from a crash.
-    public init(folder: DataFolder, log: Log, asker: @escaping Asker) throws(ControlError) {
+    /// - Parameter signOut: called on a visitor's thread when tokens of a user have ended; must not wait.
+    public init(
+        folder: DataFolder, log: Log, signOut: @escaping @Sendable (AppID, UserID) -> Void = { _, _ in },
+        asker: @escaping Asker
+    ) throws(ControlError) {
+        self.signOut = signOut
         self.folder = folder
         self.log = log
         self.asker = asker
@@ -85,7 +91,15 @@ public final class ControlSocket: Sendable {
         var lines: LineReader = .init(descriptor: visitor, bytesMax: ControlLine.requestBytesMax)
         guard let line: [UInt8] = lines.next() else { return }
         do throws(ControlError) {
-            let question: RemoteQuestion = try ControlLine.question(line)
+            let question: RemoteQuestion
+            switch try ControlLine.request(line) {
+            case .ask(let asked): question = asked
+            case .signOut(let app, let user):
+                log.info("admin.signed_out", ["app": .hashed(app.text), "user": .hashed(user.text)])
+                signOut(app, user)
+                ControlSocket.send(.ended, to: visitor)
+                return
+            }
             log.info(
                 "admin.asked",
                 [
@@ -126,17 +140,41 @@ public final class ControlSocket: Sendable {
 
 /// The other side: what `thicketd ask` does.
 public enum ControlClient {
+    /// Seconds to wait for a word.
+    private static let patience: Int = 5
+
+    /// Has the server of a folder close what a user's ended tokens have opened.
+    /// - Throws: when no server runs on the folder (there is nothing to close then), or it went away.
+    public static func signOut(_ app: AppID, _ user: UserID, folder: DataFolder) throws(ControlError) {
+        let socket: Int32 = try connected(folder)
+        defer { close(socket) }
+        UnixAddress.limitWaiting(socket, seconds: patience)
+        guard UnixAddress.sendAll(ControlLine.encoded(signingOut: app, user), to: socket) else {
+            throw ControlError("the server took no request")
+        }
+        var lines: LineReader = .init(descriptor: socket, bytesMax: ControlLine.requestBytesMax)
+        guard let line: [UInt8] = lines.next(), ControlLine.reply(line) == .ended else {
+            throw ControlError("the server did not say that it is done")
+        }
+    }
+
+    private static func connected(_ folder: DataFolder) throws(ControlError) -> Int32 {
+        let socket: Int32 = try UnixAddress.socket()
+        guard UnixAddress.with(folder, socket, connect) == 0 else {
+            close(socket)
+            throw ControlError(
+                "\(folder.path): no server runs on this folder; start one with 'thicketd serve'", isNoServer: true)
+        }
+        return socket
+    }
+
     /// Asks the server of a folder; replies come to `receive` until the last.
     /// - Throws: when no server runs on the folder, or it went away.
     public static func ask(
         _ question: RemoteQuestion, folder: DataFolder, receive: (RemoteReply) -> Void
     ) throws(ControlError) {
-        let socket: Int32 = try UnixAddress.socket()
+        let socket: Int32 = try connected(folder)
         defer { close(socket) }
-        guard UnixAddress.with(folder, socket, connect) == 0 else {
-            throw ControlError(
-                "\(folder.path): no server runs on this folder; start one with 'thicketd serve'", isNoServer: true)
-        }
         UnixAddress.limitWaiting(socket, seconds: question.seconds + 5)
         guard UnixAddress.sendAll(ControlLine.encoded(question), to: socket) else {
             throw ControlError("the server took no question")

@@ -117,12 +117,22 @@ public struct MaintenanceBatch: Sendable, Hashable {
         public let through: GlobalID
     }
 
+    /// A step in the erasing of what a user had whose account has ended.
+    public struct Erasure: Sendable, Hashable {
+        public let app: AppID
+        public let user: UserID
+        /// Rows, and bytes of them, that the step removes at most; one row is always taken.
+        public let rowsMax: Int
+        public let bytesMax: Int
+    }
+
     public var cuts: [Cut] = []
     public var segments: [SegmentWork] = []
     public var forgettings: [Forgetting] = []
     public var changeIDRuns: [ChangeIDRun] = []
     public var changeIDMerges: [ChangeIDMerge] = []
     public var unusedClients: UnusedClients?
+    public var erasures: [Erasure] = []
 
     public init() {}
 
@@ -135,7 +145,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
         }
         for work: SegmentWork in segments { count += work.segments.count + work.replaced }
         for merge: ChangeIDMerge in changeIDMerges { count += merge.blocks.count + merge.replaced }
-        return count + changeIDRuns.count
+        return erasures.reduce(count + changeIDRuns.count) { $0 + $1.rowsMax }
     }
 
     /// Bytes of those rows, as `rowCount` (`RetentionSettings.bytesPerBatch`).
@@ -147,11 +157,11 @@ public struct MaintenanceBatch: Sendable, Hashable {
         for merge: ChangeIDMerge in changeIDMerges {
             count += merge.blocks.reduce(merge.replacedBytes) { $0 + $1.block.count }
         }
-        return count
+        return erasures.reduce(count) { $0 + $1.bytesMax }
     }
 
     public var isEmpty: Bool {
         cuts.isEmpty && segments.isEmpty && forgettings.isEmpty && changeIDRuns.isEmpty && changeIDMerges.isEmpty
-            && unusedClients == nil
+            && unusedClients == nil && erasures.isEmpty
     }
 }

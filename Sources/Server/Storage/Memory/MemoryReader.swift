@@ -23,7 +23,7 @@ class MemoryReader: StoreReader {
 
     final func lastGlobalID() throws(StoreError) -> GlobalID {
         let state: MemoryState = try state()
-        return max(state.changes.keys.max() ?? 0, state.buckets.values.map(\.head).max() ?? 0)
+        return max(state.changes.keys.max() ?? 0, state.buckets.values.map(\.head).max() ?? 0, state.erased)
     }
 
     final func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? {

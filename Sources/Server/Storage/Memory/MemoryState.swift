@@ -15,6 +15,8 @@ struct MemoryState: Sendable {
     var keptBodies: [KeptPlace: [UInt8]] = [:]
     /// Hash to time of the change.
     var oldChangeIDs: [BucketRow: [UInt64: Int64]] = [:]
+    /// The newest change that was erased with its user.
+    var erased: GlobalID = 0
     var apps: Set<AppID> = []
     var grants: [[UInt8]: TokenGrant] = [:]
     var adminKeys: [[UInt8]: AppID] = [:]
@@ -67,7 +69,19 @@ struct MemoryState: Sendable {
         for forgetting: MaintenanceBatch.Forgetting in work.forgettings {
             for hash: UInt64 in forgetting.hashes { oldChangeIDs[forgetting.bucket]?[hash] = nil }
         }
+        for erasure: MaintenanceBatch.Erasure in work.erasures { erase(erasure) }
         return moves
+    }
+
+    private mutating func erase(_ erasure: MaintenanceBatch.Erasure) {
+        for bucket: BucketRecord in buckets.values where bucket.id.app == erasure.app && bucket.id.user == erasure.user
+        {
+            erased = max(erased, bucket.head)
+            changes = changes.filter { $0.value.bucket != bucket.row }
+            keptBodies = keptBodies.filter { $0.key.bucket != bucket.row }
+            (entities[bucket.row], oldChangeIDs[bucket.row]) = (nil, nil)
+            (rows[bucket.id], buckets[bucket.row]) = (nil, nil)
+        }
     }
 }
 

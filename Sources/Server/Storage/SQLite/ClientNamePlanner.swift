@@ -39,11 +39,13 @@ final class ClientNamePlanner {
         return batch
     }
 
-    /// Only where retention has cut something can a name be unused.
+    /// Only where something was cut or erased can a name be unused.
     private func begin() throws(StoreError) -> Look {
         var rows: Set<Int64> = []
         try storing("listing client names") { () throws(SQLiteError) in
-            guard try reader.database.integer("SELECT 1 FROM bucket WHERE floor > 0 LIMIT 1") != nil else { return }
+            let isCut: Bool = try reader.database.integer("SELECT 1 FROM bucket WHERE floor > 0 LIMIT 1") != nil
+            let isErased: Bool = try Meta.integer(Meta.erased, reader.database) != nil
+            guard isCut || isErased else { return }
             try reader.database.statement("SELECT id FROM client").forEach { (row) throws(SQLiteError) in
                 rows.insert(row.integer(0))
             }

@@ -12,6 +12,9 @@ enum Meta {
     /// Counts changes of partners, so that a running server sees them.
     static let partners: String = "partners"
 
+    /// The newest change that was erased with its user.
+    static let erased: String = "erased"
+
     static func set(_ name: String, _ value: [UInt8], _ database: Database) throws(SQLiteError) {
         try database.statement("INSERT OR REPLACE INTO meta (k, v) VALUES (?1, ?2)").bind(1, name).bind(2, value).run()
     }

@@ -5,26 +5,43 @@ import ThicketSQLite
 final class SQLiteKeeper: StoreKeeper {
     private let store: SQLiteStore
     private let log: Database
-    private let retention: RetentionPlanner<SQLiteReader>
-    private let segments: SegmentPlanner
-    private let changeIDs: ChangeIDPlanner
-    private let clients: ClientNamePlanner
+    private let reader: SQLiteReader
+    private let settings: RetentionSettings
+    private let erasures: ErasurePlanner
+    private var planners: Planners
+
+    /// Those that remember what they have begun with.
+    private struct Planners {
+        let retention: RetentionPlanner<SQLiteReader>
+        let segments: SegmentPlanner
+        let changeIDs: ChangeIDPlanner
+        let clients: ClientNamePlanner
+
+        init(_ reader: SQLiteReader, _ settings: RetentionSettings) {
+            retention = RetentionPlanner(reader: reader, settings: settings)
+            segments = SegmentPlanner(reader, settings)
+            changeIDs = ChangeIDPlanner(reader, settings)
+            clients = ClientNamePlanner(reader, settings)
+        }
+    }
 
     init(_ store: SQLiteStore, reader: SQLiteReader, log: Database, settings: RetentionSettings) {
-        self.store = store
-        self.log = log
-        retention = RetentionPlanner(reader: reader, settings: settings)
-        segments = SegmentPlanner(reader, settings)
-        changeIDs = ChangeIDPlanner(reader, settings)
-        clients = ClientNamePlanner(reader, settings)
+        (self.store, self.log, self.reader, self.settings) = (store, log, reader, settings)
+        erasures = ErasurePlanner(reader, settings)
+        planners = Planners(reader, settings)
     }
 
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
         try moveLogIfLong()
-        if let batch: MaintenanceBatch = try changeIDs.nextBatch(now: now) { return batch }
-        if let batch: MaintenanceBatch = try segments.nextBatch(now: now) { return batch }
-        if let batch: MaintenanceBatch = try retention.nextBatch(now: now) { return batch }
-        return try clients.nextBatch(now: now)
+        if let batch: MaintenanceBatch = try erasures.nextBatch() {
+            // What they have begun with may be gone.
+            planners = Planners(reader, settings)
+            return batch
+        }
+        if let batch: MaintenanceBatch = try planners.changeIDs.nextBatch(now: now) { return batch }
+        if let batch: MaintenanceBatch = try planners.segments.nextBatch(now: now) { return batch }
+        if let batch: MaintenanceBatch = try planners.retention.nextBatch(now: now) { return batch }
+        return try planners.clients.nextBatch(now: now)
     }
 
     /// Moves pages without stopping anybody, until few enough are left for the writer to begin the log anew. Each pass

@@ -5,7 +5,8 @@ extension SQLiteReader: StoreReader {
     final func lastGlobalID() throws(StoreError) -> GlobalID {
         try storing("reading the newest change") { () throws(SQLiteError) in
             let logged: Int64 = try database.integer("SELECT max(gid) FROM chg") ?? 0
-            return max(logged, try database.integer("SELECT max(head) FROM bucket") ?? 0)
+            let told: Int64 = try database.integer("SELECT max(head) FROM bucket") ?? 0
+            return max(logged, told, try Meta.integer(Meta.erased, database) ?? 0)
         }
     }
 

@@ -9,6 +9,10 @@ extension SQLiteWriter {
         var moved: Set<BucketRow> = []
         var moves: [BucketMove] = []
         defer { forgetBlocks(of: work) }
+        // What users had is to be gone from the file, as far as SQLite knows the places, not only from its tables.
+        let isErasing: Bool = !work.erasures.isEmpty || work.unusedClients != nil
+        if isErasing { try overwrite(true) }
+        defer { if isErasing { try? overwrite(false) } }
         try writing("applying background work") { () throws(SQLiteError) in
             for cut: MaintenanceBatch.Cut in work.cuts where try cutLog(cut) { moved.insert(cut.bucket) }
             for segments: MaintenanceBatch.SegmentWork in work.segments { try replaceSegments(segments) }
@@ -18,6 +22,7 @@ extension SQLiteWriter {
             }
             for merge: MaintenanceBatch.ChangeIDMerge in work.changeIDMerges { try write(merge) }
             if let unused: MaintenanceBatch.UnusedClients = work.unusedClients { try remove(unused) }
+            for erasure: MaintenanceBatch.Erasure in work.erasures { try erase(erasure) }
             for row: BucketRow in moved.sorted() {
                 let move: BucketMove? = try queries.bucketMarks.bind(1, row).first {
                     BucketMove(bucket: row, floor: $0.integer(1), settled: $0.integer(2))
@@ -26,6 +31,12 @@ extension SQLiteWriter {
             }
         }
         return moves
+    }
+
+    private func overwrite(_ isOn: Bool) throws(StoreError) {
+        try storing("preparing to erase") { () throws(SQLiteError) in
+            try database.execute(isOn ? "PRAGMA secure_delete=ON" : "PRAGMA secure_delete=OFF")
+        }
     }
 
     /// What is remembered of blocks and names that are written anew, whether that succeeded or not.

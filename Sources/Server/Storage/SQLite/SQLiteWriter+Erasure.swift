@@ -1,0 +1,121 @@
+import ThicketProtocol
+import ThicketSQLite
+
+/// Removes what users had whose accounts have ended, a bounded step at a time: bucket by bucket, what was made from the
+/// log first, the bucket's own row last. A half-erased bucket is nobody's, so no step has to leave a whole one behind.
+extension SQLiteWriter {
+    /// Rows and bytes that a step may still remove.
+    private struct Budget {
+        var rows: Int
+        var bytes: Int
+        var isSpent: Bool { rows <= 0 || bytes <= 0 }
+
+        mutating func take(bytes count: Int = 0) {
+            rows -= 1
+            bytes -= count
+        }
+    }
+
+    /// One step. The note that the user is to be erased goes with the last one.
+    func erase(_ erasure: MaintenanceBatch.Erasure) throws(SQLiteError) {
+        var budget: Budget = .init(rows: erasure.rowsMax, bytes: erasure.bytesMax)
+        while !budget.isSpent {
+            let bucket: BucketRow? = try database.statement(
+                "SELECT id FROM bucket WHERE app = ?1 AND owner = ?2 ORDER BY id LIMIT 1"
+            ).bind(1, erasure.app.text).bind(2, erasure.user.text).first { $0.integer(0) }
+            guard let bucket: BucketRow else {
+                return try database.statement("DELETE FROM erasure WHERE app = ?1 AND user = ?2")
+                    .bind(1, erasure.app.text).bind(2, erasure.user.text).run()
+            }
+            settledIDs.forget(bucket)
+            try erase(bucket, &budget)
+        }
+    }
+
+    private func erase(_ bucket: BucketRow, _ budget: inout Budget) throws(SQLiteError) {
+        try eraseRows(of: bucket, "SELECT id, bytes FROM seg WHERE b = ?1", "DELETE FROM seg WHERE id = ?1", &budget)
+        try eraseRows(
+            of: bucket, "SELECT id, length(body) FROM ver WHERE b = ?1", "DELETE FROM ver WHERE id = ?1", &budget)
+        for table: ChangeIDTable in [.runs, .sets] {
+            try eraseRows(of: bucket, table.selection, table.deletion, &budget)
+        }
+        try eraseLog(of: bucket, &budget)
+        try eraseKeys(
+            of: bucket, "DELETE FROM ent WHERE b = ?1 AND k IN (SELECT k FROM ent WHERE b = ?1 LIMIT ?2)", &budget)
+        try eraseKeys(
+            of: bucket, "DELETE FROM old_ccid WHERE b = ?1 AND h IN (SELECT h FROM old_ccid WHERE b = ?1 LIMIT ?2)",
+            &budget)
+        guard !budget.isSpent else { return }
+        try database.statement("DELETE FROM bucket WHERE id = ?1").bind(1, bucket).run()
+        budget.take()
+    }
+
+    /// Blocks of ccids, in the order of the log and by hash.
+    private enum ChangeIDTable {
+        case runs, sets
+
+        var selection: String {
+            switch self {
+            case .runs: "SELECT id, length(entries) FROM idrun WHERE b = ?1"
+            case .sets: "SELECT id, length(entries) FROM idset WHERE b = ?1"
+            }
+        }
+
+        var deletion: String {
+            switch self {
+            case .runs: "DELETE FROM idrun WHERE id = ?1"
+            case .sets: "DELETE FROM idset WHERE id = ?1"
+            }
+        }
+    }
+
+    /// Rows that may be large, one by one; one is always taken.
+    private func eraseRows(
+        of bucket: BucketRow, _ selection: String, _ deletion: String, _ budget: inout Budget
+    ) throws(SQLiteError) {
+        guard !budget.isSpent else { return }
+        var rows: [(id: Int64, bytes: Int)] = []
+        try database.statement(selection + " LIMIT ?2").bind(1, bucket).bind(2, Int64(budget.rows))
+            .forEach { (row) throws(SQLiteError) in rows.append((row.integer(0), Int(row.integer(1)))) }
+        let delete: Statement = try database.statement(deletion)
+        for row in rows where !budget.isSpent {
+            try delete.bind(1, row.id).run()
+            budget.take(bytes: row.bytes)
+        }
+    }
+
+    /// Rows that are small, many at once.
+    private func eraseKeys(
+        of bucket: BucketRow, _ deletion: String, _ budget: inout Budget
+    ) throws(SQLiteError) {
+        guard !budget.isSpent else { return }
+        try database.statement(deletion).bind(1, bucket).bind(2, Int64(budget.rows)).run()
+        budget.rows -= database.changedRows
+    }
+
+    /// The log has no index by bucket, so it is followed from the newest change back.
+    private func eraseLog(of bucket: BucketRow, _ budget: inout Budget) throws(SQLiteError) {
+        guard !budget.isSpent else { return }
+        guard
+            var (place, floor): (GlobalID, GlobalID) = try queries.bucketRow.bind(1, bucket).first({
+                ($0.integer(0), $0.integer(1))
+            })
+        else { return }
+        // Positions are never given twice: what is remembered of one would be shown to another user.
+        try Meta.set(Meta.erased, max(place, try Meta.integer(Meta.erased, database) ?? 0), database)
+        let link: Statement = try database.statement(
+            "SELECT pb, length(diff) + ifnull(length(snap), 0) FROM chg WHERE gid = ?1 AND b = ?2")
+        let delete: Statement = try database.statement("DELETE FROM chg WHERE gid = ?1 AND b = ?2")
+        while place > floor, !budget.isSpent {
+            let found: (previous: GlobalID, bytes: Int)? = try link.bind(1, place).bind(2, bucket)
+                .first { ($0.integer(0), Int($0.integer(1))) }
+            guard let found, found.previous < place else { break }
+            try delete.bind(1, place).bind(2, bucket).run()
+            budget.take(bytes: found.bytes)
+            place = found.previous
+        }
+        floor = min(floor, place)
+        try database.statement("UPDATE bucket SET head = ?2, floor = ?3 WHERE id = ?1").bind(1, bucket)
+            .bind(2, place).bind(3, floor).run()
+    }
+}
