@@ -1,6 +1,7 @@
 import Testing
 import ThicketAuth
 import ThicketProtocol
+import ThicketSQLite
 
 @testable import ThicketServer
 
@@ -65,16 +66,18 @@ import ThicketProtocol
         #expect(try admin.tokens(of: app, user: nil).map(\.user) == [bob])
     }
 
-    @Test("tokens of a file of the version before are good without end")
+    @Test("tokens of a file from before tokens had an end are good without one")
     func migrated() throws {
-        let token: String = try admin.createToken(.init(app: app, user: ann, isReadOnly: true), now: now)
-        try folder.run(
-            """
-            DROP TABLE app_key; DROP INDEX token_user; ALTER TABLE token DROP COLUMN expires;
-            ALTER TABLE token DROP COLUMN device; DROP TABLE account; DROP TABLE bundle; DROP TABLE erasure;
-            PRAGMA user_version=\(Schema.version - 1)
-            """, in: "thicket.db")
-        let reader: any StoreReader = try SQLiteStore(path: folder.path("thicket.db")).makeReader()
+        let token: String = "0123456789abcdef0123456789abcdef"
+        let old: Database = try .init(path: folder.path("old.db"))
+        _ = try old.text("PRAGMA journal_mode=WAL")
+        for migration: String in Schema.migrations.prefix(4) { try old.execute(migration) }
+        try Meta.seed(old) { Array(repeating: 7, count: $0) }
+        try old.execute("INSERT INTO app (name, created) VALUES ('notes', 1)")
+        try old.statement("INSERT INTO token (hash, app, user, read_only, created) VALUES (?1, 'notes', 'ann', 1, 1)")
+            .bind(1, StoreAdmin.hash(ofToken: token)).run()
+        try old.execute("PRAGMA application_id=\(Schema.applicationID); PRAGMA user_version=4")
+        let reader: any StoreReader = try SQLiteStore(path: folder.path("old.db")).makeReader()
         let grant: TokenGrant = try #require(try reader.grant(tokenHash: StoreAdmin.hash(ofToken: token)))
         #expect(grant == TokenGrant(app: app, user: ann, isReadOnly: true))
         #expect(grant.isGood(at: .max))
