@@ -10,9 +10,12 @@ import ThicketTestSupport
 /// The published requests as bytes on a socket, against a server on a real store, its clock that of each request.
 @Suite("Partner requests to a server")
 struct PartnerServerTests {
-    @Test("every published request gets its answer", .enabled(if: Vectors.has("jwt/requests.json")))
+    @Test(
+        "T9, T11, T13: every one of the 83 published requests gets its answer",
+        .enabled(if: Vectors.has("jwt/requests.json")))
     func vectors() throws {
         let file: RequestVectors = try .load()
+        #expect(file.cases.count == 83)
         try Self.withServer(file) { server in
             for each: RequestVectors.Case in file.cases {
                 let answer: String = try TestClient.http(port: server.port, each.text(closing: true))
@@ -24,7 +27,9 @@ struct PartnerServerTests {
         }
     }
 
-    @Test("every refusal is the same, byte for byte, but for the date", .enabled(if: Vectors.has("jwt/requests.json")))
+    @Test(
+        "T12: every refusal is the same, byte for byte, but for the date",
+        .enabled(if: Vectors.has("jwt/requests.json")))
     func masked() throws {
         let file: RequestVectors = try .load()
         try Self.withServer(file) { server in

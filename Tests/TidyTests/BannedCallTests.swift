@@ -19,51 +19,64 @@ struct BannedCallTests {
         "Sources/Protocol", "Sources/Crypto", "Sources/Auth", "Sources/Server/Session", "Sources/Server/Sync",
     ]
 
-    static let rules: [Rule] = [
-        Rule(
-            pattern: "try!", instead: "a typed error, or a precondition that names the broken rule",
-            folders: ["Sources"]),
-        Rule(pattern: "as!", instead: "a check and a typed error", folders: ["Sources"]),
-        Rule(
-            pattern: "fatalError(", instead: "a typed error; preconditionFailure with the rule for the impossible",
-            folders: ["Sources"]),
-        Rule(
-            pattern: " print(", instead: "the log, or Terminal.write in a program", folders: ["Sources"],
-            // A case of an enumeration, not the call.
-            except: ["Sources/CommandLine/Program.swift", "Sources/CommandLine/Parsing.swift"]),
-        Rule(
-            pattern: "import Foundation", instead: "Glibc, or FoundationEssentials in the client",
-            folders: [
-                "Sources/Protocol", "Sources/Crypto", "Sources/SQLite", "Sources/Server", "Sources/CommandLine",
-            ]),
-        Rule(pattern: "Date()", instead: "a clock that is passed in", folders: ["Sources/Protocol", "Sources/Server"]),
-        Rule(
-            pattern: "t.random(in", instead: "a generator that is passed in, or RandomBytes",
-            folders: [
-                "Sources/Protocol", "Sources/Server",
-            ]),
-        Rule(pattern: "Glibc.sleep(", instead: "waiting for an event with a deadline", folders: ["Sources", "Tests"]),
-        Rule(
-            pattern: "usleep(", instead: "waiting for an event with a deadline", folders: ["Sources", "Tests"],
-            // They look for an event of another thread or process, with a deadline.
-            except: ["Tests/ServerTests/Net/LoopThread.swift", "Sources/Replay/ServerProcess.swift"]),
-        Rule(
-            pattern: "Task.sleep", instead: "a stepped clock, or a named event", folders: ["Tests"],
-            // Looks again until several clients agree, five hundred times at most.
-            // And the pace of a load that runs for hours.
-            except: ["Tests/ClientTests/Server/RealServerTests.swift", "Tests/Endurance/Endurance.swift"]),
-        Rule(pattern: "Thread.sleep", instead: "a stepped clock, or a named event", folders: ["Sources", "Tests"]),
-        Rule(pattern: "clock_gettime(", instead: "a moment that is passed in", folders: pure),
-        Rule(pattern: "O_RDONLY", instead: "bytes that are passed in", folders: pure),
-        Rule(pattern: "Glibc.", instead: "bytes that are passed in", folders: pure),
-        Rule(pattern: "getenv(", instead: "settings that are passed in", folders: ["Sources"]),
-        Rule(pattern: "system(", instead: "posix_spawn with a list of words", folders: ["Sources"]),
-        Rule(
-            pattern: "unsafeBitCast", instead: "a conversion that is defined", folders: ["Sources"],
-            // SQLITE_TRANSIENT is a cast in C that Swift does not import.
-            except: ["Sources/SQLite/Statement.swift"]),
-        Rule(pattern: "@preconcurrency", instead: "types that are Sendable", folders: ["Sources"]),
-    ]
+    static let rules: [Rule] =
+        [
+            Rule(
+                pattern: "try!", instead: "a typed error, or a precondition that names the broken rule",
+                folders: ["Sources"]),
+            Rule(pattern: "as!", instead: "a check and a typed error", folders: ["Sources"]),
+            Rule(
+                pattern: "fatalError(", instead: "a typed error; preconditionFailure with the rule for the impossible",
+                folders: ["Sources"]),
+            Rule(
+                pattern: " print(", instead: "the log, or Terminal.write in a program", folders: ["Sources"],
+                // A case of an enumeration, not the call.
+                except: ["Sources/CommandLine/Program.swift", "Sources/CommandLine/Parsing.swift"]),
+            Rule(
+                pattern: "import Foundation", instead: "Glibc, or FoundationEssentials in the client",
+                folders: [
+                    "Sources/Protocol", "Sources/Crypto", "Sources/SQLite", "Sources/Server", "Sources/CommandLine",
+                ]),
+            Rule(
+                pattern: "Date()", instead: "a clock that is passed in",
+                folders: ["Sources/Protocol", "Sources/Server"]),
+            Rule(
+                pattern: "t.random(in", instead: "a generator that is passed in, or RandomBytes",
+                folders: [
+                    "Sources/Protocol", "Sources/Server",
+                ]),
+            Rule(
+                pattern: "Glibc.sleep(", instead: "waiting for an event with a deadline", folders: ["Sources", "Tests"]),
+            Rule(
+                pattern: "usleep(", instead: "waiting for an event with a deadline", folders: ["Sources", "Tests"],
+                // They look for an event of another thread or process, with a deadline.
+                except: ["Tests/ServerTests/Net/LoopThread.swift", "Sources/Replay/ServerProcess.swift"]),
+            Rule(
+                pattern: "Task.sleep", instead: "a stepped clock, or a named event", folders: ["Tests"],
+                // Looks again until several clients agree, five hundred times at most.
+                // And the pace of a load that runs for hours.
+                except: ["Tests/ClientTests/Server/RealServerTests.swift", "Tests/Endurance/Endurance.swift"]),
+            Rule(pattern: "Thread.sleep", instead: "a stepped clock, or a named event", folders: ["Sources", "Tests"]),
+            Rule(pattern: "clock_gettime(", instead: "a moment that is passed in", folders: pure),
+            Rule(pattern: "O_RDONLY", instead: "bytes that are passed in", folders: pure),
+            Rule(pattern: "Glibc.", instead: "bytes that are passed in", folders: pure),
+            Rule(pattern: "getenv(", instead: "settings that are passed in", folders: ["Sources"]),
+            Rule(pattern: "system(", instead: "posix_spawn with a list of words", folders: ["Sources"]),
+            Rule(
+                pattern: "unsafeBitCast", instead: "a conversion that is defined", folders: ["Sources"],
+                // SQLITE_TRANSIENT is a cast in C that Swift does not import.
+                except: ["Sources/SQLite/Statement.swift"]),
+            Rule(pattern: "@preconcurrency", instead: "types that are Sendable", folders: ["Sources"]),
+        ] + secrets
+
+    /// T14: how long a comparison takes must not tell how much of a secret was right.
+    private static let secrets: [Rule] = ["hash", "verifier", "signature", "secret", "password", "code"].flatMap {
+        (name: String) in
+        [" \(name) == ", ".\(name) == ", " == \(name) ", " == \(name),", " == \(name))"].map { (pattern: String) in
+            Rule(
+                pattern: pattern, instead: "ConstantTime.equal", folders: ["Sources/Auth", "Sources/Server/Access"])
+        }
+    }
 
     @Test("a banned call is not made", arguments: rules)
     func calls(rule: Rule) {

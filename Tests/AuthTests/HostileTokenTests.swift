@@ -1,0 +1,131 @@
+import Glibc
+import Testing
+import ThicketAuth
+import ThicketCrypto
+import ThicketProtocol
+import ThicketTestSupport
+
+/// T15: whatever stands in a token, signed or not, the answer is the same and the server goes on.
+@Suite("Hostile tokens")
+struct HostileTokenTests {
+    private static let key: String = String(repeating: "k", count: 88)
+    private static let now: Double = 1_800_000_000
+    private let directory: MemoryDirectory = .init()
+    private let apiKey: String = "11111111-2222-4333-8444-555555555555"
+
+    init() {
+        directory.partners[apiKey] = Partner(id: "12", authKeys: [Array(Self.key.utf8)])
+        directory.apps = ["notes": "12"]
+        directory.entities["e1"] = Entity(id: "e1", partner: "12", partnerEntity: "p1")
+    }
+
+    private static let good: String =
+        #"{"rezolve_entity_id":"e1","partner_entity_id":"p1","device_id":"d","exp":1800000900}"#
+
+    /// Payloads that a partner's key has signed and that are no good, each for a reason of its own.
+    private static let payloads: [(String, [UInt8])] = {
+        let deep: String = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
+        func with(_ member: String) -> [UInt8] { Array((String(good.dropLast()) + "," + member + "}").utf8) }
+        func exp(_ value: String) -> [UInt8] { Array(good.replacing("1800000900", with: value).utf8) }
+        return [
+            ("a name twice", with(#""exp":1800000900"#)),
+            ("a name twice, once escaped", with(#""\u0065xp":1800000900"#)),
+            ("a name twice, further in", with(#""x":{"a":1,"a":1}"#)),
+            ("2,500 deep", with("\"x\":" + deep)),
+            ("not UTF-8", Array(good.utf8.dropLast()) + Array(",\"x\":\"".utf8) + [0xC3, 0x28] + Array("\"}".utf8)),
+            ("half a pair", with(#""x":"\ud800""#)),
+            ("a byte order mark", [0xEF, 0xBB, 0xBF] + Array(good.utf8)),
+            ("a zero byte behind it", Array(good.utf8) + [0]),
+            ("two objects", Array((good + good).utf8)),
+            ("1e400", exp("1e400")), ("-1e400", exp("-1e400")), ("10^40", exp("1" + String(repeating: "0", count: 40))),
+            ("2^63", exp("9223372036854775808")), ("milliseconds", exp("1800000900000")),
+            ("NaN", exp("NaN")), ("a number of 5,000 digits", exp(String(repeating: "9", count: 5_000))),
+            ("5 KiB of spaces and nothing", .init(repeating: 0x20, count: 5_120)), ("nothing", []),
+        ]
+    }()
+
+    private func request(_ token: String) throws -> HTTPRequest {
+        try RequestVectors.request(
+            Array(
+                ("GET /api/v1/partner/12/customer/e1/publickey HTTP/1.1\r\nhost: x\r\n"
+                    + "x-rezolve-partner-apikey: \(apiKey)\r\nx-rezolve-device-id: d\r\n"
+                    + "authorization: Bearer \(token)\r\n\r\n").utf8))
+    }
+
+    private func answer(_ token: String) throws -> HTTPResponse {
+        var service: PartnerService = .init(directory: directory, random: RandomBytes.make)
+        return service.answer(
+            try request(token), to: .publicKey(partner: "12", entity: "e1"), from: "1", now: Self.now
+        ).response
+    }
+
+    @Test("what a partner has signed and what makes no sense is refused, in the same bytes")
+    func signed() throws {
+        let header: [UInt8] = Array(TokenMaker.loginHeader.utf8)
+        let fine: String = TokenMaker.sign(header: header, payload: Array(Self.good.utf8), key: Array(Self.key.utf8))
+        #expect(try answer(fine).status == 200)
+        for (name, payload) in Self.payloads {
+            let token: String = TokenMaker.sign(header: header, payload: payload, key: Array(Self.key.utf8))
+            #expect(try answer(token) == PartnerAnswer.denied, "\(name)")
+        }
+        // As headers; "nothing" and the others are as bad there.
+        for (name, payload) in Self.payloads {
+            let token: String = TokenMaker.sign(
+                header: payload, payload: Array(Self.good.utf8), key: Array(Self.key.utf8))
+            #expect(try answer(token) == PartnerAnswer.denied, "\(name)")
+        }
+    }
+
+    @Test("60 KiB of token, of dots, or of nothing but base64, are refused unread")
+    func long() throws {
+        for text: String in [
+            String(repeating: "a", count: 61_440), String(repeating: ".", count: 61_440),
+            String(repeating: "a", count: 61_000) + ".a." + String(repeating: "b", count: 86),
+        ] {
+            #expect(!SignedToken.hasForm(text))
+            var service: PartnerService = .init(directory: directory, random: RandomBytes.make)
+            guard case .refused(.denied) = service.admit(text, device: "d", app: "notes", from: "1", now: Self.now)
+            else {
+                Issue.record("\(text.prefix(10))")
+                continue
+            }
+            // What is longer than a request's head is refused before anybody looks for a token.
+            #expect(try answer(String(text.prefix(9_000))) == PartnerAnswer.denied)
+        }
+    }
+
+    @Test("3,000 tokens with bytes changed, cut out and put in: refused in the same bytes, in the stream as well")
+    func mutated() throws {
+        let seed: UInt64 = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 15
+        var random: SeededRandom = .init(seed: seed)
+        let fine: [UInt8] = Array(
+            TokenMaker.sign(TokenMaker.loginHeader, Self.good, key: Self.key).utf8)
+        let letters: [UInt8] = Array("ABCxyz019-_.=+/ \u{7F}".utf8)
+        for round: Int in 0..<3_000 {
+            var token: [UInt8] = fine
+            for _ in 0...Int(random.next() % 3) {
+                let place: Int = Int(random.next() % UInt64(token.count))
+                let letter: UInt8 = letters[Int(random.next() % UInt64(letters.count))]
+                switch random.next() % 3 {
+                case 0: token[place] = letter
+                case 1: token.remove(at: place)
+                default: token.insert(letter, at: place)
+                }
+            }
+            guard token != fine else { continue }
+            let text: String = .init(decoding: token, as: UTF8.self)
+            var service: PartnerService = .init(directory: directory, random: RandomBytes.make)
+            if case .refused(.denied) = service.admit(text, device: "d", app: "notes", from: "1", now: Self.now) {
+            } else {
+                Issue.record("let in, seed \(seed), round \(round): \(text)")
+            }
+            guard let request: HTTPRequest = try? request(text) else { continue }
+            let answer: HTTPResponse = service.answer(
+                request, to: .publicKey(partner: "12", entity: "e1"), from: "2", now: Self.now
+            ).response
+            // White space at the end of a field's line is not part of its value.
+            guard text.utf8.last != 0x20 else { continue }
+            #expect(answer == PartnerAnswer.denied, "seed \(seed), round \(round)")
+        }
+    }
+}
