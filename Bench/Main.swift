@@ -36,6 +36,9 @@ struct Bench {
         Scenario("fanout", 2, "one writer, 1,000 receivers of its bucket") {
             try fanout(receivers: 1_000, rounds: 200)
         },
+        Scenario("sockjs", 3, "one writer, 1,000 receivers over SockJS streams, beside WebSockets") {
+            try sockJSFanOut(receivers: 1_000, rounds: 200)
+        },
         Scenario("idle", 5, "10,000 connections with one authorised channel each") {
             try idle(from: 1_000, to: 10_000)
         },

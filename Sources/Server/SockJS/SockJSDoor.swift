@@ -27,45 +27,6 @@ final class SockJSDoor {
     static let looksPerWait: Int64 = 4
     static let lookMax: Int64 = 1_000_000_000
 
-    /// One session and what it has of the loop.
-    final class Entry {
-        let id: ConnectionID
-        let key: Key?
-        var session: SockJSSession
-        /// Where its first receiver came from.
-        var address: String = ""
-        /// What takes its frames.
-        var socket: ConnectionID?
-        /// The transport of `socket`.
-        var transport: SockJSTransport
-        /// For a poll: the answer, so far without its body.
-        var answer: HTTPResponse?
-        /// Messages that the hub has not seen, and where they begin.
-        var inbound: [[UInt8]] = []
-        var inboundStart: Int = 0
-        /// The request that brought them.
-        var held: (connection: ConnectionID, answer: HTTPResponse)?
-        var isPaused: Bool = false
-        var isDirty: Bool = false
-        var isPumping: Bool = false
-        var isForgotten: Bool = false
-        /// Code with which a socket is closed behind the last frame.
-        var closeCode: WebSocketCloseCode = .normal
-        /// As counted into the door's sums.
-        var countedBytes: Int = 0
-        var countedLane: UInt32 = 0
-
-        init(id: ConnectionID, key: Key?, session: SockJSSession, transport: SockJSTransport) {
-            (self.id, self.key, self.session, self.transport) = (id, key, session, transport)
-        }
-    }
-
-    /// Names a session; both parts are ASCII.
-    struct Key: Hashable {
-        let app: AppID
-        let session: String
-    }
-
     unowned let loop: EventLoop
     unowned let host: any SockJSHost
     let metrics: Metrics
