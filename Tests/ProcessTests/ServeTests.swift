@@ -79,6 +79,34 @@ struct ServeTests {
         #expect(try server.terminate().code == 0)
     }
 
+    @Test("an operator finds an account by its name and ends it beside the running server")
+    func accounts() throws {
+        let app: ChildProcess.Outcome = try Daemon.command(folder.path, ["app", "create", "notes"], succeeding: true)
+        let key: Substring = try #require(app.output.split(separator: "\n").dropFirst().first?.suffix(32))
+        let server: Daemon = try .init(folder: folder.path)
+        let body: String = #"{"username":"Ann@example.com","password":"open sesame","client_id":"\#(key)"}"#
+        let made: String = try PlainHTTP.post(server.port, "/1/notes/create/", body)
+        let token: Substring = try #require(
+            made.split(separator: #""access_token":""#).dropFirst().first?.prefix(32), "\(made)")
+        let socket: WireSocket = try .init(port: server.port, app: "notes")
+        try socket.open("note", app: "notes", token: String(token), clientID: "test")
+        let list: [String] = ["account", "list", "--app", "notes"]
+        let found: String = try Daemon.command(folder.path, list + ["ann@EXAMPLE.com"]).output
+        #expect(found.contains("\tAnn@example.com\tpassword\tmade 2"), "\(found)")
+        #expect(try Daemon.command(folder.path, list).output == found)
+        let end: [String] = ["account", "delete", "--app", "notes", "ann@example.com"]
+        #expect(try Daemon.command(folder.path, end, succeeding: true).output.contains("has ended"))
+        let deadline: Int64 = Steady.milliseconds() + 20_000
+        while !socket.isClosed, Steady.milliseconds() < deadline {
+            WireSocket.wait([socket], milliseconds: 100)
+            _ = socket.take()
+        }
+        #expect(socket.closeCode == .policyViolation)
+        #expect(try Daemon.command(folder.path, end).code == 1)
+        #expect(try Daemon.command(folder.path, list).output == "no such account\n")
+        #expect(try server.terminate().code == 0)
+    }
+
     @Test("SIGINT ends it as SIGTERM does, and SIGHUP does not end it")
     func signals() throws {
         let server: Daemon = try .init(folder: folder.path)

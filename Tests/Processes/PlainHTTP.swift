@@ -5,6 +5,16 @@ public enum PlainHTTP {
     /// The whole answer, head and body.
     /// - Throws: when nobody answers within 5 s.
     public static func get(_ path: String, port: UInt16) throws(ProcessError) -> String {
+        try exchange("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", port)
+    }
+
+    /// The same with a body.
+    public static func post(_ port: UInt16, _ path: String, _ body: String) throws(ProcessError) -> String {
+        let head: String = "POST \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+        return try exchange(head + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)", port)
+    }
+
+    private static func exchange(_ text: String, _ port: UInt16) throws(ProcessError) -> String {
         let descriptor: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw ProcessError("no socket: \(errno)") }
         defer { close(descriptor) }
@@ -20,7 +30,7 @@ public enum PlainHTTP {
             }
         }
         guard result == 0 else { throw ProcessError("no connection to port \(port): error \(errno)") }
-        let request: [UInt8] = Array("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".utf8)
+        let request: [UInt8] = Array(text.utf8)
         guard Glibc.send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
             throw ProcessError("the request could not be sent")
         }

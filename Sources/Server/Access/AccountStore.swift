@@ -88,6 +88,39 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// A line of the operator's list.
+    public struct Listed: Sendable, Hashable {
+        public let user: String
+        public let name: String
+        /// The other kind has a key that the client stretched.
+        public let hasPassword: Bool
+        /// Milliseconds since 1970.
+        public let created: Int64
+    }
+
+    /// Lines of one list at most.
+    public static let listedMax: Int = 10_000
+
+    /// Accounts of an app in the order of their names, or the one of that name.
+    public func accounts(of app: String, named name: String?) throws(DirectoryError) -> [Listed] {
+        try asking { () throws(SQLiteError) in
+            var listed: [Listed] = []
+            try database.statement(
+                """
+                SELECT user, name, scheme, created FROM account WHERE app = ?1 AND (?2 IS NULL OR folded = ?2)
+                ORDER BY folded LIMIT ?3
+                """
+            ).bind(1, app).bind(2, name.map(Account.folded)).bind(3, Int64(Self.listedMax))
+                .forEach { (row: Statement) throws(SQLiteError) in
+                    listed.append(
+                        Listed(
+                            user: row.text(0), name: row.text(1), hasPassword: row.integer(2) == 0,
+                            created: row.integer(3)))
+                }
+            return listed
+        }
+    }
+
     public func bundle(of user: String) throws(DirectoryError) -> Bundle? {
         try asking { () throws(SQLiteError) in
             try database.statement("SELECT version, content FROM bundle WHERE user = ?1").bind(1, user)

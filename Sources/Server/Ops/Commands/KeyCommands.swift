@@ -68,7 +68,7 @@ enum KeyCommands {
     }
 
     /// Has a running server close what the tokens have opened.
-    private static func signOut(_ app: AppID, _ user: UserID, _ config: ServerConfig) throws(CommandFailure) {
+    static func signOut(_ app: AppID, _ user: UserID, _ config: ServerConfig) throws(CommandFailure) {
         let folder: DataFolder = try AdminCommands.folderWithData(config)
         do throws(ControlError) {
             try ControlClient.signOut(app, user, folder: folder)
@@ -78,7 +78,7 @@ enum KeyCommands {
         }
     }
 
-    private static func date(_ milliseconds: Int64) -> String {
+    static func date(_ milliseconds: Int64) -> String {
         String(UnixTime(milliseconds: milliseconds).text.prefix("2026-01-31T12:00:00".utf8.count)) + "Z"
     }
 

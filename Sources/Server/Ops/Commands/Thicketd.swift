@@ -64,6 +64,8 @@ public enum Thicketd {
         case "app key revoke": try KeyCommands.revokeKey(call, loaded.config)
         case "token list": try KeyCommands.listTokens(call, loaded.config)
         case "token revoke": try KeyCommands.revokeTokens(call, loaded.config)
+        case "account list": try AccountCommands.list(call, loaded.config)
+        case "account delete": try AccountCommands.delete(call, loaded.config)
         case "partner create": try PartnerCommands.create(call, loaded.config)
         case "partner add": try PartnerCommands.add(call, loaded.config)
         case "partner list": try PartnerCommands.list(loaded.config)

@@ -21,7 +21,7 @@ public enum ThicketdProgram {
     /// The whole program.
     public static let program: Program = .init(
         name: "thicketd", summary: "sync server of the Simperium streaming protocol", version: ThicketServer.version,
-        commands: [serve, appCreate] + keys + [tokenCreate, tokenImport] + tokens + partners
+        commands: [serve, appCreate] + keys + [tokenCreate, tokenImport] + tokens + accounts + partners
             + [check, backup, restore, ask, health, config, version],
         footer: footer)
 

@@ -1,0 +1,57 @@
+import ThicketAuth
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicketd account …`: the users that the server itself knows.
+enum AccountCommands {
+    static func list(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.value("app"))
+        try doing(app, config) { (store: AccountStore) throws(DirectoryError) in
+            let accounts: [AccountStore.Listed] = try store.accounts(of: app.text, named: call.argument("NAME"))
+            if accounts.isEmpty { Terminal.write("no such account\n") }
+            for account: AccountStore.Listed in accounts {
+                let kind: String = account.hasPassword ? "password" : "key"
+                Terminal.write("\(account.user)\t\(account.name)\t\(kind)\tmade \(KeyCommands.date(account.created))\n")
+            }
+        }
+    }
+
+    static func delete(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.value("app"))
+        let name: String = call.argument("NAME") ?? ""
+        var ended: String?
+        try doing(app, config) { (store: AccountStore) throws(DirectoryError) in
+            guard let account: Account = try store.account(named: Account.folded(name), in: app.text),
+                try store.remove(account.user, in: app.text, now: UnixTime.now().milliseconds)
+            else { return }
+            ended = account.user
+        }
+        guard let ended: String else { throw CommandFailure("there is no account \(name) in the app \(app)") }
+        Terminal.write("the account \(name) has ended; its data is erased by the server. Backups keep it.\n")
+        try KeyCommands.signOut(app, try AdminCommands.identifier(ended), config)
+    }
+
+    private static func doing(
+        _ app: AppID, _ config: ServerConfig, _ body: (AccountStore) throws(DirectoryError) -> Void
+    ) throws(CommandFailure) {
+        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        // Brings an older file up to date, and knows the app.
+        let admin: StoreAdmin = try AdminCommands.admin(folder)
+        do throws(StoreAdminError) {
+            guard try admin.hasApp(app) else { throw .unknownApp(app) }
+        } catch {
+            throw CommandFailure("\(folder.path): \(AdminCommands.explained(error, admin))")
+        }
+        let store: AccountStore
+        do throws(StoreError) {
+            store = try AccountStore(path: folder.databasePath)
+        } catch {
+            throw AdminCommands.failure(folder.databasePath, error)
+        }
+        do throws(DirectoryError) {
+            try body(store)
+        } catch {
+            throw CommandFailure("\(folder.path): \(error)")
+        }
+    }
+}

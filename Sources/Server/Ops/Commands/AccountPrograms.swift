@@ -1,0 +1,29 @@
+import ThicketCommandLine
+
+/// The declarations of `thicketd account …`.
+extension ThicketdProgram {
+    static let accounts: [Command] = [accountList, accountDelete]
+
+    private static let appOption: Option = .value("app", "APP", "the app", isRequired: true)
+
+    static let accountList: Command = .init(
+        "account list", summary: "list the accounts of an app, or find one by its name",
+        details: """
+            One line for each: the user's id, to which buckets and tokens belong, the name, whether the account has a
+            password or a key, and when it was made. In the order of names; 10,000 lines at most.
+            """,
+        arguments: [.optional("NAME", "only the account of this name")], options: [appOption] + placeOptions,
+        examples: [
+            Example("thicketd account list --app notes --data ./data", "all of them"),
+            Example("thicketd account list ann@example.com --app notes --data ./data", "who is Ann?"),
+        ])
+
+    static let accountDelete: Command = .init(
+        "account delete", summary: "end an account and erase its data",
+        details: """
+            The account's tokens end at once, and a running server closes its connections. The data is erased by the
+            running server, or by the next one. Backups that were made before keep it.
+            """,
+        arguments: [.one("NAME", "the account's name")], options: [appOption] + placeOptions,
+        examples: [Example("thicketd account delete ann@example.com --app notes --data ./data", "as Ann has asked")])
+}
