@@ -1,6 +1,7 @@
 import Glibc
 import ThicketProtocol
 import ThicketReplay
+import ThicketServer
 
 /// Another tenant's changes while one behaves badly: four users, one paced socket each, on a server of their own for
 /// each attack. Quiet and attacked windows take turns, so that what else the machine does falls on both; the attacker is
@@ -52,7 +53,9 @@ struct HostileRow {
     }
     private var ratio: Double { median(ratios) }
     private var mebibytes: Double { Double(memory) / 1_048_576 }
-    private var isMet: Bool { ratio <= Self.ratioMax && mebibytes <= Self.memoryMax && hits > 0 }
+    private var isMet: Bool {
+        ratio <= Self.ratioMax && mebibytes <= Self.memoryMax && (hits > 0 || attack.metrics.isEmpty)
+    }
 
     var text: String {
         func number(_ value: Double, _ width: Int) -> String {
@@ -106,6 +109,8 @@ final class HostileRun {
     }
 
     func run() throws -> HostileRow {
+        // The tenants bring machines of their own, too: how late they wake up here is not the server's doing.
+        EventLoop.overtake()
         try attack.prepare(port: server.process.port, token: server.tokens[Self.tenants])
         _ = try measure(seconds: 0.5)
         var (quiet, attacked): ([[Double]], [[Double]]) = ([], [])
@@ -164,8 +169,7 @@ final class HostileRun {
 
     /// The body of the attacker's process.
     static func attack(_ order: String) throws {
-        // The lowest relative to the server, which a measurement may have raised above other work of the machine.
-        _ = nice(19)
+        yieldToAll()
         signal(SIGPIPE, SIG_IGN)
         let words: [Substring] = order.split(separator: "|")
         guard words.count == 3, let attack: HostileAttack = HostileAttack(rawValue: String(words[0])),
@@ -174,6 +178,17 @@ final class HostileRun {
         attack.run(
             port: port, token: String(words[2]), until: nanoseconds() + UInt64((attackSeconds + 5) * 1e9))
     }
+
+    /// Gives the attacker what the server and the tenants leave of the processor. A process of low priority would keep a
+    /// core for its whole slice, 1.5 ms and more, while the server's thread waits behind it: that is this machine's doing
+    /// and not the attack's.
+    private static func yieldToAll() {
+        var none: sched_param = .init()
+        if sched_setscheduler(0, Self.idlePolicy, &none) != 0 { _ = nice(19) }
+    }
+
+    /// `SCHED_IDLE` of Linux, which the C library's headers hide from Swift.
+    private static let idlePolicy: Int32 = 5
 
     /// Milliseconds of each change of all tenants, sorted.
     private func measure(seconds: Double) throws -> [Double] {

@@ -3,6 +3,9 @@ import ThicketProtocol
 
 /// What a hostile tenant does to a server that others use too. All connections carry one user's token, or none.
 enum HostileAttack: String, CaseIterable {
+    /// No attack: a process that keeps a core busy, as every attacker does, and leaves the server alone. What it does to
+    /// the others is the machine's doing, and the floor of all the rest.
+    case control = "only a busy core"
     case neverReads = "never reads"
     case changes = "floods changes"
     case inits = "floods init"
@@ -21,6 +24,7 @@ enum HostileAttack: String, CaseIterable {
     var metrics: [String] {
         func limit(_ name: String) -> String { "thicket_limit_hits_total{limit=\"\(name)\"}" }
         return switch self {
+        case .control: []
         case .neverReads: [limit("pending_bytes"), limit("user_pending_bytes"), limit("user_reads")]
         case .changes: [limit("change_rate"), limit("user_changes"), limit("queue"), limit("turn")]
         case .inits: [limit("message_rate"), limit("channels"), limit("user_reads"), limit("turn")]
@@ -49,6 +53,7 @@ enum HostileAttack: String, CaseIterable {
     /// Attacks until the time is over.
     func run(port: UInt16, token: String, until end: UInt64) {
         switch self {
+        case .control: while nanoseconds() < end {}
         case .neverReads: neverRead(port, token, end)
         case .changes: floodChanges(port, token, end)
         case .inits: floodInits(port, token, end)

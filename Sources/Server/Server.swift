@@ -104,6 +104,7 @@ public final class Server {
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
         shard.awaitOpening()
         listening()
+        EventLoop.overtake()
         loop.run()
         health.stop()
         access?.finish()

@@ -102,6 +102,8 @@ private final class ShardRunner: @unchecked Sendable {
     private var groupBegun: Int64 = 0
     /// When a store that failed is tried again, nanoseconds.
     private var triesAgain: Int64 = 0
+    /// What each user took of the thread, and which users there were.
+    private var shares: LaneShares = .init()
     /// The group is that of `commitNow`.
     private var isHere: Bool = false
 
@@ -161,7 +163,11 @@ private final class ShardRunner: @unchecked Sendable {
     var hasWorkLeft: Bool { core?.hasBacklog == true || !health.isReady }
 
     /// Changes of one user in a group. Where the disk takes long, so many that deciding them takes no longer.
-    private var share: Int { max(limits.changesPerUserTurn, Int(commitNanoseconds / Self.decisionNanoseconds)) }
+    private var share: Int {
+        let isShared: Bool = shares.isShared(now: SystemClock.monotonic())
+        let most: Int = isShared ? min(limits.changesPerUserTurn, LaneShares.shareOfGroup) : limits.changesPerUserTurn
+        return max(most, Int(commitNanoseconds / Self.decisionNanoseconds))
+    }
 
     private func take(_ batch: [ServerShard.Work], _ queue: FairQueue<ServerShard.Work>) {
         for case .settings(let settings, let limits) in batch where core == nil {
@@ -172,12 +178,15 @@ private final class ShardRunner: @unchecked Sendable {
         guard let core: ShardCore = core ?? openCore() else { return refuse(batch) }
         var requests: Int = 0
         groupBegun = SystemClock.monotonic()
+        let takenAt: Int64 = groupBegun
+        defer { settleShares(since: takenAt, queue) }
         var meter: CostMeter = .init(limits)
         for work: ServerShard.Work in batch {
             switch work {
             case .request(let request):
                 core.receive(request)
                 requests += 1
+                shares.count(request.lane)
                 if let rest: Int64 = meter.lap() {
                     metrics.limitHits.add(1, .costlyChanges)
                     queue.rest(request.lane, until: rest)
@@ -204,6 +213,16 @@ private final class ShardRunner: @unchecked Sendable {
         if requests > 0 || core.hasBacklog { commit(core) }
         // It may have come back before that, to wait no longer than until then.
         if batch.isEmpty && !health.isReady && SystemClock.monotonic() >= triesAgain { probe(core) }
+    }
+
+    /// The users of what was taken from the queue have had the thread for so long; whoever takes more than its part of it
+    /// rests.
+    private func settleShares(since takenAt: Int64, _ queue: FairQueue<ServerShard.Work>) {
+        let now: Int64 = SystemClock.monotonic()
+        shares.settle(used: now - takenAt, percent: limits.threadPercentPerUser, now: now) { lane, rest in
+            metrics.limitHits.add(1, .shardShare)
+            queue.rest(lane, until: rest)
+        }
     }
 
     @discardableResult

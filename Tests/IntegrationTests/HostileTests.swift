@@ -163,6 +163,47 @@ struct HostileTests {
         }
     }
 
+    @Test("who takes more than its part of the loop while others want it rests, and everything is answered")
+    func loopShare() throws {
+        try withNeighbour({ ($0.limits.threadPercentPerUser, $0.limits.turnMicrosecondsPerUser) = (5, 10) }) { server in
+            let clients: [TestClient] = try (0..<3).map { try server.client("ann-\($0)") }
+            let beats: [UInt8] = Self.frames(.init(repeating: "h:1", count: 300))
+            for client: TestClient in clients { try client.send(raw: beats) }
+            for client: TestClient in clients {
+                for _ in 0..<300 { #expect(try client.receive() == "h:2") }
+            }
+            #expect(server.metrics.limitHits.value(.loopShare) >= 1)
+        }
+    }
+
+    @Test("a connection that breaks while its user rests is forgotten")
+    func vanishesInRest() throws {
+        try withNeighbour({ ($0.limits.threadPercentPerUser, $0.limits.turnMicrosecondsPerUser) = (1, 10) }) { server in
+            let before: Int = server.metrics.connections.value
+            let clients: [TestClient] = try (0..<8).map { try server.client("ann-\($0)") }
+            let beats: [UInt8] = Self.frames(.init(repeating: "h:1", count: 500))
+            for client: TestClient in clients { try client.send(raw: beats) }
+            for client: TestClient in clients { client.vanish() }
+            #expect(waitUntil { server.metrics.connections.value == before })
+        }
+    }
+
+    @Test("who takes more than its part of the deciding thread while others want it rests, and everything is answered")
+    func shardShare() throws {
+        try withNeighbour({ $0.limits.threadPercentPerUser = 5 }) { server in
+            let bob: TestClient = try server.client("bob-2", token: "bob-token")
+            let ann: TestClient = try server.client("ann")
+            for round: Int in 0..<20 where server.metrics.limitHits.value(.shardShare) == 0 {
+                let flood: [String] = (0..<100).map { edit("k\(round)-\($0)", "a\(round)-\($0)", to: "x") }
+                try ann.send(raw: Self.frames(flood))
+                #expect(try bob.ask(edit("between-\(round)", "b\(round)", to: "x")).ccids == ["b\(round)"])
+                var answered: Set<String> = []
+                while answered.count < flood.count { answered.formUnion(try ann.receive().ccids) }
+            }
+            #expect(server.metrics.limitHits.value(.shardShare) >= 1)
+        }
+    }
+
     @Test("whoever sends what costs much rests after it, and everything is answered")
     func costly() throws {
         // Everything is costly here: very late edits and large differences are what is in earnest.

@@ -14,7 +14,8 @@ final class WebSocketGathering {
     private var utf8: UTF8Validator = .init()
     private var deliveredMessage: Bool = false
 
-    /// Bytes reserved for a message of which only the header is there; then twice as much as has come.
+    /// Bytes reserved for a message of which only the header is there; then twice as much as has come, and from
+    /// `ByteBuffer.wholeFrom` on all of it.
     static let reservedMax: Int = 64 << 10
 
     /// Frees what was handed out by the last event.
@@ -100,6 +101,10 @@ final class WebSocketGathering {
 
 /// Bytes that grow at the end and whose address stays until the next change; freed as a whole.
 struct ByteBuffer: ~Copyable {
+    /// Bytes from which all the rest is reserved at once, if it is known: the kernel gives pages as they are written, and
+    /// to copy megabytes to a larger place would keep the caller for milliseconds.
+    static let wholeFrom: Int = 1 << 20
+
     private var base: UnsafeMutableRawPointer?
     private(set) var capacity: Int = 0
     private(set) var count: Int = 0
@@ -124,7 +129,10 @@ struct ByteBuffer: ~Copyable {
     /// - Parameter total: bytes that it will hold in the end, when that is known.
     mutating func append(_ more: UnsafeRawBufferPointer, upTo total: Int = .max) {
         guard let source: UnsafeRawPointer = more.baseAddress, more.count > 0 else { return }
-        if count + more.count > capacity { reserve(max(count + more.count, min(max(capacity * 2, 64), total))) }
+        if count + more.count > capacity {
+            let next: Int = capacity >= Self.wholeFrom && total != .max ? total : min(max(capacity * 2, 64), total)
+            reserve(max(count + more.count, next))
+        }
         base?.advanced(by: count).copyMemory(from: source, byteCount: more.count)
         count += more.count
     }

@@ -85,6 +85,10 @@ public struct ServerLimits: Sendable, Equatable {
     /// 10...1,000,000. What is left of their messages waits for the next turn.
     public var turnMicrosecondsPerUser: Int = 300
 
+    /// The part of the time in percent that one user has of the network loop, and of the thread that decides changes, while
+    /// others want it too, 1...100; the same for all that have shown no token together. 100: all of it.
+    public var threadPercentPerUser: Int = 25
+
     /// Microseconds of processor time from which a message, or the decision of a change, is costly, 100...10,000,000.
     /// Whoever sent it rests for `costlyRestFactor` times as long.
     public var costlyMicroseconds: Int = 5_000

@@ -147,6 +147,9 @@ public enum ServerSettings {
             "turn-microseconds-per-user", \.limits.turnMicrosecondsPerUser, 10...largest,
             "Time of one turn of the network loop for one user, and for all strangers; the rest waits for the next."),
         .integer(
+            "thread-percent-per-user", \.limits.threadPercentPerUser, 1...100,
+            "Part of a thread's time that one user, or all strangers, may take while others want it; then they rest."),
+        .integer(
             "costly-microseconds", \.limits.costlyMicroseconds, 100...10 * largest,
             "Processor time from which a message or a change is costly, and its user rests after it."),
         .integer(

@@ -30,6 +30,8 @@ final class Connection {
     var isDirty: Bool = false
     /// In the loop's list of connections to read on with.
     var isResuming: Bool = false
+    /// Put aside until its group has rested.
+    var isResting: Bool = false
     /// The peer sends no more.
     var sawEnd: Bool = false
     /// Our direction is shut.

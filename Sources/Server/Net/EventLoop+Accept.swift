@@ -50,6 +50,15 @@ extension EventLoop {
 
     /// Accepts until nobody waits any more.
     func accept(_ descriptor: Int32, _ listener: Listener) {
+        // They wait in the kernel while those that have shown no token rest.
+        guard strangers.restsUntil <= now else {
+            return mute(descriptor, listener, for: .nanoseconds(strangers.restsUntil - now))
+        }
+        let begun: Int64 = thicket_monotonic_ns()
+        defer {
+            let end: Int64 = thicket_monotonic_ns()
+            charge(strangers, end - begun, at: end)
+        }
         for _: Int in 0..<settings.acceptsPerTurnMax {
             let accepted: Int32 = thicket_accept(descriptor)
             if accepted >= 0 {
@@ -66,11 +75,12 @@ extension EventLoop {
         }
     }
 
-    /// The kernel has no memory for another connection, and the listener would stay ready without end: lets it rest.
-    func mute(_ descriptor: Int32, _ listener: Listener) {
+    /// Lets a listener rest that would stay ready without end: the kernel has no memory for another connection, or there
+    /// are too many.
+    func mute(_ descriptor: Int32, _ listener: Listener, for rest: Duration = listenerRest) {
         let token: UInt64 = .init(UInt32(descriptor))
         poller.change(descriptor, reads: false, writes: false, token: token)
-        schedule(after: Self.listenerRest) { [unowned self] in
+        schedule(after: rest) { [unowned self] in
             guard listeners[descriptor]?.number == listener.number else { return }
             if spareDescriptor < 0 { spareDescriptor = thicket_spare_descriptor() }
             poller.change(descriptor, reads: true, writes: false, token: token)

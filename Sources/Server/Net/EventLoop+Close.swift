@@ -121,7 +121,7 @@ extension EventLoop {
                     consume(connection, &input)
                 }
             }
-            if !isDone { resume(connection) }
+            if !isDone && !connection.isResting { resume(connection) }
         }
     }
 

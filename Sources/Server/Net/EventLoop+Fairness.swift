@@ -15,6 +15,12 @@ final class LoopGroup {
     var pending: Int = 0
     /// Bytes of its unfinished requests and messages.
     var gathered: Int = 0
+    /// What it took of the loop, reading and writing.
+    var account: ShareAccount = .init()
+    /// Nanoseconds of the monotonic clock until which nothing is done for it.
+    var restsUntil: Int64 = .min
+    /// Its connections with something to do when it has rested.
+    var resting: [Connection] = []
 
     init(number: UInt32) { self.number = number }
 }
@@ -33,6 +39,7 @@ extension EventLoop {
     /// - Returns: false when the group has had its share of this turn and nothing was done.
     func reads(_ connection: Connection, _ body: () -> Void) -> Bool {
         let group: LoopGroup = begin(connection)
+        guard !rests(connection, group) else { return false }
         guard group.reading < settings.turnNanosecondsPerGroup else {
             if group.reading < .max / 2 {
                 // Counted once a turn.
@@ -43,18 +50,65 @@ extension EventLoop {
         }
         let begun: Int64 = thicket_monotonic_ns()
         body()
-        group.reading += thicket_monotonic_ns() - begun
+        let end: Int64 = thicket_monotonic_ns()
+        group.reading += end - begun
+        charge(group, end - begun, at: end)
         return true
     }
 
     /// The same for writing.
     func writes(_ connection: Connection, _ body: () -> Void) -> Bool {
         let group: LoopGroup = begin(connection)
+        guard !rests(connection, group) else { return false }
         guard group.writing < settings.turnNanosecondsPerGroup else { return false }
         let begun: Int64 = thicket_monotonic_ns()
         body()
-        group.writing += thicket_monotonic_ns() - begun
+        let end: Int64 = thicket_monotonic_ns()
+        group.writing += end - begun
+        charge(group, end - begun, at: end)
         return true
+    }
+
+    /// Puts a connection aside while its group rests.
+    private func rests(_ connection: Connection, _ group: LoopGroup) -> Bool {
+        guard group.restsUntil > now else { return false }
+        if !connection.isResting {
+            connection.isResting = true
+            group.resting.append(connection)
+            watch(connection)
+        }
+        return true
+    }
+
+    /// Counts what a group took of the loop. A group that takes more than its part while others want theirs rests.
+    func charge(_ group: LoopGroup, _ used: Int64, at time: Int64) {
+        recentGroups.note(group.number, now: time)
+        let rest: Int64? = group.account.take(
+            used, percent: settings.percentPerGroup, free: settings.turnNanosecondsPerGroup,
+            mustShare: recentGroups.hasOther(than: group.number, now: time), now: time)
+        guard let rest: Int64 else { return }
+        let isResting: Bool = group.restsUntil > time
+        group.restsUntil = rest
+        guard !isResting else { return }
+        metrics.limitHits.add(1, .loopShare)
+        _ = timers.schedule(at: rest) { [unowned self] in wake(group) }
+    }
+
+    /// The group has rested: its connections are looked at again.
+    private func wake(_ group: LoopGroup) {
+        // It took more after the rest had been set.
+        if group.restsUntil > now {
+            _ = timers.schedule(at: group.restsUntil) { [unowned self] in wake(group) }
+            return
+        }
+        let batch: [Connection] = group.resting
+        group.resting = []
+        for connection: Connection in batch where connection.phase != .dead {
+            connection.isResting = false
+            if !connection.outbox.isEmpty { markDirty(connection) }
+            if !connection.backlog.isEmpty { resume(connection) }
+            watch(connection)
+        }
     }
 
     private func begin(_ connection: Connection) -> LoopGroup {

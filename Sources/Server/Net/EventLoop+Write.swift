@@ -55,7 +55,7 @@ extension EventLoop {
         metrics.outboxBytes.add(change)
     }
 
-    private func markDirty(_ connection: Connection) {
+    func markDirty(_ connection: Connection) {
         guard !connection.isDirty else { return }
         connection.isDirty = true
         dirty.append(connection)
@@ -82,7 +82,9 @@ extension EventLoop {
         dirty = []
         for connection: Connection in batch {
             connection.isDirty = false
-            if !writes(connection, { flush(connection, most: Self.writtenPerTurn) }) { markDirty(connection) }
+            if !writes(connection, { flush(connection, most: Self.writtenPerTurn) }), !connection.isResting {
+                markDirty(connection)
+            }
         }
     }
 
@@ -136,8 +138,8 @@ extension EventLoop {
         let isHeld: Bool = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
         let reads: Bool =
             (connection.mayConsume || connection.isWatched) && !connection.sawEnd && connection.backlog.isEmpty
-            && !isHeld
-        let writes: Bool = connection.isBlocked
+            && !isHeld && !connection.isResting
+        let writes: Bool = connection.isBlocked && !connection.isResting
         guard reads != connection.watchesReads || writes != connection.watchesWrites else { return }
         (connection.watchesReads, connection.watchesWrites) = (reads, writes)
         poller.change(connection.id.slot, reads: reads, writes: writes, token: connection.id.token)

@@ -39,6 +39,7 @@ public final class EventLoop {
     var groups: [UInt32: LoopGroup] = [:]
     let strangers: LoopGroup = .init(number: 0)
     var turnNumber: UInt64 = 1
+    var recentGroups: RecentUsers = .init()
     /// Messages that the connection at hand may still have handled in this turn.
     var messagesLeft: Int = 0
 
@@ -173,6 +174,13 @@ public final class EventLoop {
     /// Sets how the C library gives memory to threads; once, before the first one is started.
     public static func tuneHeap() { thicket_tune_heap() }
 
+    /// Has the calling thread, the loop's, overtake others that compute when it wakes up. Where the kernel knows no such
+    /// thing nothing changes.
+    public static func overtake() { _ = thicket_short_slices(sliceNanoseconds) }
+
+    /// The shortest slice that the kernel gives.
+    private static let sliceNanoseconds: UInt64 = 100_000
+
     /// Turns the three signals into calls of the delegate; `blockSignals` must have been called.
     public func watchSignals() throws(NetError) {
         signalDescriptor = thicket_signalfd()
@@ -248,10 +256,15 @@ public final class EventLoop {
     }
 
     private func handle(_ event: Poller.Event, _ connection: Connection) {
-        if event.isWritable {
+        if event.isWritable && !connection.isResting {
             connection.isBlocked = false
-            flush(connection, most: Self.writtenPerTurn)
+            if !writes(connection, { flush(connection, most: Self.writtenPerTurn) }), !connection.isResting {
+                markDirty(connection)
+                watch(connection)
+            }
         }
+        // Nobody is there for an answer, and epoll would not stop telling.
+        if connection.isResting && event.isBroken { return drop(connection, .vanished) }
         let mustLook: Bool = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
             // Left alone, epoll tells of it again in the next turn.

@@ -35,6 +35,9 @@ public struct NetSettings: Sendable {
     public var pendingBytesFree: Int = 4 << 10
     /// Nanoseconds of one turn for one user's connections, and for all that are nobody's yet.
     public var turnNanosecondsPerGroup: Int64 = 300_000
+    /// The part of the time in percent that one user's connections, and all that are nobody's yet, have of the loop
+    /// while others want it; 100: all.
+    public var percentPerGroup: Int = 25
     /// Bounds of the HTTP parser.
     public var http: HTTPLimits = .init()
 
@@ -60,6 +63,7 @@ public struct NetSettings: Sendable {
         pendingBytesPerGroupMax = config.limits.pendingBytesPerUserMax
         gatheredBytesPerGroupMax = config.limits.gatheredBytesPerUserMax
         turnNanosecondsPerGroup = Int64(config.limits.turnMicrosecondsPerUser) * 1_000
+        percentPerGroup = config.limits.threadPercentPerUser
         idleTimeout = config.idleTimeout
         requestTimeout = config.requestTimeout
     }

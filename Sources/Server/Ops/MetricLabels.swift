@@ -181,6 +181,10 @@ extension Metrics {
         case gatheredBytes = "gathered_bytes"
         /// A user, or the strangers, had their share of a turn of the loop.
         case turn
+        /// A user, or the strangers, took more than their part of the loop's time and rest.
+        case loopShare = "loop_share"
+        /// A user took more than its part of the time of the thread that decides changes, and rests.
+        case shardShare = "shard_share"
         /// A message cost the loop much.
         case costlyMessages = "costly_messages"
         /// A change cost the shard much.

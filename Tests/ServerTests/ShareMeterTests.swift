@@ -1,0 +1,92 @@
+import Testing
+
+@testable import ThicketServer
+
+/// Nobody keeps a thread that others want: whoever takes more than its part rests until it is paid off.
+@Suite("Shares of a thread")
+struct ShareMeterTests {
+    private static let millisecond: Int64 = 1_000_000
+
+    @Test("who takes its part and no more never rests")
+    func modest() {
+        var account: ShareAccount = .init()
+        for number: Int64 in 0..<1_000 {
+            let rest: Int64? = account.take(
+                Self.millisecond / 4, percent: 25, free: Self.millisecond / 2, mustShare: true,
+                now: number * Self.millisecond)
+            #expect(rest == nil)
+        }
+    }
+
+    @Test("who takes all it can get has its part of the time, whatever the pieces", arguments: [10, 25, 50, 90])
+    func greedy(percent: Int) {
+        var account: ShareAccount = .init()
+        var (now, used, pieces): (Int64, Int64, Int64) = (0, 0, 0)
+        while now < 10_000 * Self.millisecond {
+            pieces += 1
+            let piece: Int64 = Self.millisecond / 10 * (1 + pieces % 7)
+            now += piece
+            used += piece
+            now =
+                account.take(piece, percent: percent, free: 2 * Self.millisecond, mustShare: true, now: now) ?? now
+        }
+        let part: Double = Double(used) / Double(now) * 100
+        // What a rest leaves over of the time is lost, never won.
+        #expect(part > Double(percent) - 5 && part < Double(percent) + 0.5, "\(part) percent")
+    }
+
+    @Test("who has the thread alone owes nothing, and what it took alone is not held against it")
+    func alone() {
+        var account: ShareAccount = .init()
+        let second: Int64 = 1_000 * Self.millisecond
+        #expect(account.take(60 * second, percent: 25, free: 0, mustShare: false, now: 60 * second) == nil)
+        #expect(account.take(1, percent: 25, free: 1, mustShare: true, now: 60 * second) == nil)
+    }
+
+    @Test("a hundred percent is no bound, and a rest has one")
+    func bounds() {
+        var account: ShareAccount = .init()
+        let long: Int64 = 1_000_000 * Self.millisecond
+        #expect(account.take(long, percent: 100, free: 0, mustShare: true, now: long) == nil)
+        let rest: Int64? = account.take(long, percent: 1, free: 0, mustShare: true, now: long)
+        #expect(rest == long + ShareAccount.restMax)
+    }
+
+    @Test("others are those who were there within a second")
+    func others() {
+        var recent: RecentUsers = .init()
+        #expect(!recent.hasOther(than: 1, now: 0) && !recent.isShared(now: 0))
+        recent.note(1, now: 0)
+        #expect(!recent.hasOther(than: 1, now: 0) && recent.hasOther(than: 2, now: 0) && !recent.isShared(now: 0))
+        recent.note(2, now: 10)
+        recent.note(1, now: 20)
+        recent.note(1, now: 30)
+        #expect(recent.hasOther(than: 1, now: 40) && recent.isShared(now: 40))
+        #expect(!recent.hasOther(than: 1, now: 10 + RecentUsers.memory))
+        #expect(!recent.isShared(now: 10 + RecentUsers.memory))
+    }
+
+    @Test("of a mixed group everybody has the part of its time that it has of its pieces: only the flood rests")
+    func lanes() {
+        var shares: LaneShares = .init()
+        var (rests, now): ([UInt32: Int], Int64) = ([:], 0)
+        for _ in 0..<100 {
+            for _ in 0..<15 { shares.count(7) }
+            shares.count(8)
+            now += Self.millisecond
+            shares.settle(used: Self.millisecond, percent: 25, now: now) { lane, until in
+                #expect(until > now)
+                rests[lane, default: 0] += 1
+            }
+        }
+        #expect(rests[7] ?? 0 > 90 && rests[8] == nil, "\(rests)")
+        #expect(shares.isShared(now: now))
+    }
+
+    @Test("work that is no user's changes nothing")
+    func nothing() {
+        var shares: LaneShares = .init()
+        shares.settle(used: 1 << 40, percent: 1, now: 1 << 40) { lane, _ in Issue.record("\(lane) rests") }
+        #expect(!shares.isShared(now: 1 << 40))
+    }
+}
