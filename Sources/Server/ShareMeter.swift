@@ -61,7 +61,7 @@ struct LaneShares {
     /// Users whose account is kept; beyond it all are forgotten at once, in their favour.
     static let accountsMax: Int = 4_096
     /// Nanoseconds that a user may owe: some groups and their commits, one of which the disk may have kept waiting.
-    static let free: Int64 = 2_000_000
+    static let free: Int64 = 1_000_000
 
     /// Pieces of one user in a group while others want the thread too: a change takes some 20 microseconds, and who comes
     /// behind the group waits for all of it.

@@ -83,7 +83,7 @@ public struct ServerLimits: Sendable, Equatable {
 
     /// Microseconds of one turn of the network loop for one user's connections, and for all that have shown no token,
     /// 10...1,000,000. What is left of their messages waits for the next turn.
-    public var turnMicrosecondsPerUser: Int = 300
+    public var turnMicrosecondsPerUser: Int = 100
 
     /// The part of the time in percent that one user has of the network loop, and of the thread that decides changes, while
     /// others want it too, 1...100; the same for all that have shown no token together. 100: all of it.

@@ -9,7 +9,7 @@ public struct NetSettings: Sendable {
     /// File descriptors never given to connections: database, logs, readers, this loop's own.
     public var descriptorsReserved: Int = 64
     /// Connections accepted in one turn, so that a storm of them does not starve those that are there.
-    public var acceptsPerTurnMax: Int = 32
+    public var acceptsPerTurnMax: Int = 8
 
     /// Bytes of one WebSocket message; more is closed with 1009.
     public var messageBytesMax: Int = 8 << 20
@@ -34,7 +34,7 @@ public struct NetSettings: Sendable {
     /// Bytes queued for one connection above which it is closed when its user has too much queued.
     public var pendingBytesFree: Int = 4 << 10
     /// Nanoseconds of one turn for one user's connections, and for all that are nobody's yet.
-    public var turnNanosecondsPerGroup: Int64 = 300_000
+    public var turnNanosecondsPerGroup: Int64 = 100_000
     /// The part of the time in percent that one user's connections, and all that are nobody's yet, have of the loop
     /// while others want it; 100: all.
     public var percentPerGroup: Int = 25
