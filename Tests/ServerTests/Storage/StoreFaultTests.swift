@@ -178,7 +178,8 @@ import ThicketTestSupport
     func pageLimit() throws {
         let folder: StoreFolder = .init()
         var limited: StoreSettings = .testing
-        limited.pagesMax = 40
+        // The tables of an empty store take more than forty pages.
+        limited.pagesMax = 64
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: limited)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
         let id: BucketID = try StoreDriver.id("a")
