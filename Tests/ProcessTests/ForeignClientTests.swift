@@ -38,7 +38,7 @@ struct ForeignClientTests {
     func descriptors() throws {
         let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
         let server: ChildProcess = try .init([
-            "/bin/sh", "-c", "ulimit -n 130; exec \"$0\" \"$@\"", Programs.thicketd, "serve", "--listen",
+            "/bin/sh", "-c", "ulimit -n 160; exec \"$0\" \"$@\"", Programs.thicketd, "serve", "--listen",
             "127.0.0.1:0", "--data", folder.path, "--drain-timeout", "0s",
         ])
         let port: UInt16 = try #require(try server.firstLine().split(separator: ":").last.flatMap { UInt16($0) })
