@@ -194,16 +194,28 @@ extension AccountService {
         _ account: Account, from before: Account.Proof, endsTokens: Bool, token: NewToken? = nil, _ asked: Asked
     ) throws(AccountRefusal) {
         let now: Int64 = asked.milliseconds
+        let user: UserID = try identity(of: account)
         let isDone: Bool = try directory { (d) throws(DirectoryError) in
             try d.change(account, from: before, endsTokens: endsTokens, token: token, now: now)
         }
         guard isDone else { throw .nameTaken }
-        if endsTokens { notes.ended = try? UserID(account.user) }
+        if endsTokens { notes.ended = user }
     }
 
     mutating func end(_ account: Account, _ asked: Asked) throws(AccountRefusal) {
         let now: Int64 = asked.milliseconds
+        let user: UserID = try identity(of: account)
         _ = try directory { (d) throws(DirectoryError) in try d.remove(account.user, in: account.app, now: now) }
-        notes.ended = try? UserID(account.user)
+        notes.ended = user
+    }
+
+    /// The user whose connections end with tokens, found before any token is ended: no connection may outlive its token
+    /// because the directory holds a name that is none.
+    func identity(of account: Account) throws(AccountRefusal) -> UserID {
+        do throws(IdentifierError) {
+            return try UserID(account.user)
+        } catch {
+            throw .unavailable(DirectoryError("the user of an account: \(error)"))
+        }
     }
 }

@@ -235,21 +235,23 @@ public struct AccountService {
 
     private mutating func endToken(_ id: String, _ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let account: Account = try user(asked).account
+        let owner: UserID = try identity(of: account)
         let ended: Int = try directory { (d) throws(DirectoryError) in
             try d.endTokens(id, of: account.user, in: account.app)
         }
         guard ended > 0 else { throw .badRequest("there is no such token") }
-        notes.ended = try? UserID(account.user)
+        notes.ended = owner
         return AccountAnswer.noContent
     }
 
     private mutating func logout(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let (account, shown): (Account, [UInt8]) = try user(asked)
         let id: String = Hex.encode(shown)
+        let owner: UserID = try identity(of: account)
         _ = try directory { (d) throws(DirectoryError) in
             try d.endTokens(id, of: account.user, in: account.app)
         }
-        notes.ended = try? UserID(account.user)
+        notes.ended = owner
         return AccountAnswer.noContent
     }
 }
