@@ -30,6 +30,10 @@ enum AccountRefusal: Error {
     case wrongLogin
     case badToken
     case nameTaken
+    /// Not in this app, whoever asks.
+    case notHere(String)
+    /// The account's password was reset by a mailed code, and its data is still sealed under what came before.
+    case locked
     /// Only told to who has an admin key.
     case unknownUser
     /// Somebody else has written a newer version.
@@ -50,6 +54,8 @@ public enum AccountAnswer {
         .unavailable(DirectoryError("too many requests wait")), .json)
 
     static let done: HTTPResponse = success(["status": "success"])
+    /// An account has ended. Its data goes; what the operator has copied before is the operator's.
+    static let ended: HTTPResponse = success(["status": "success", "kept": .array(["backups"])])
 
     static func success(_ body: JSONObject) -> HTTPResponse { json(200, body) }
 
@@ -90,6 +96,8 @@ extension AccountRefusal {
         case .needsAdminKey: (401, "an admin key is needed")
         case .wrongLogin: (401, "invalid login")
         case .badToken: (401, "invalid token")
+        case .notHere(let what): (403, what)
+        case .locked: (403, "the account is locked until its words, or a device that has its keys, set a password")
         case .nameTaken: (409, "the user exists already")
         case .unknownUser: (404, "no such user")
         case .outdated: (409, "another version was written meanwhile")

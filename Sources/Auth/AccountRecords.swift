@@ -29,35 +29,35 @@ public struct Account: Sendable, Hashable {
         public var verifier: [UInt8]
         /// Keyed hash of what its recovery words prove.
         public var recovery: [UInt8]
-        /// The access key, sealed under the password by the client.
+        /// The access key, sealed under the password by the client; empty while the account is locked: a mailed code has set
+        /// another password, under which nobody has sealed it yet.
         public var access: [UInt8]
 
         public init(stretch: Stretch, verifier: [UInt8], recovery: [UInt8], access: [UInt8]) {
             (self.stretch, self.verifier, self.recovery, self.access) = (stretch, verifier, recovery, access)
         }
+
+        var isLocked: Bool { access.isEmpty }
     }
 
     /// Parameters of the client's scrypt.
     public struct Stretch: Sendable, Hashable {
         public let salt: [UInt8]
-        /// N as a power of two: 17...20.
+        /// N as a power of two.
         public let n: Int64
         public let r: Int64
-        /// 1...4.
         public let p: Int64
 
         public init(salt: [UInt8], n: Int64 = Self.usual.n, r: Int64 = Self.usual.r, p: Int64 = Self.usual.p) {
             (self.salt, self.n, self.r, self.p) = (salt, n, r, p)
         }
 
-        /// What clients use, and what is said of users that there are not.
+        /// What clients use, and what is said of users that there are not. No others are taken: an account that has others
+        /// would be told from nobody by them.
         public static let usual: (n: Int64, r: Int64, p: Int64) = (17, 8, 1)
         static let saltBytes: Int = 16
 
-        /// Weaker ones would make guessing cheap, stronger ones logging in impossible on small devices.
-        var isUsable: Bool {
-            salt.count == Self.saltBytes && (17...20).contains(n) && r == 8 && (1...4).contains(p)
-        }
+        var isUsable: Bool { salt.count == Self.saltBytes && (n, r, p) == Self.usual }
     }
 
     /// Bytes of a name at most.
@@ -106,6 +106,34 @@ public struct KeptToken: Sendable, Hashable {
     }
 }
 
+/// How the access key of an account was sealed before its password was reset by a mailed code: whoever remembers the old
+/// password opens it by that.
+public struct LockedWrap: Sendable, Hashable {
+    public let stretch: Account.Stretch
+    public let access: [UInt8]
+
+    public init(stretch: Account.Stretch, access: [UInt8]) { (self.stretch, self.access) = (stretch, access) }
+}
+
+/// By what the users of an app may log in besides the keys that clients make.
+public enum AppPasswords: Int64, Sendable, Hashable, CaseIterable {
+    /// Passwords, as Simperium's clients send them.
+    case sent = 0
+    /// The same, and the unsalted stretched names and passwords of the old notes app.
+    case notes = 1
+    /// No password is ever taken.
+    case none = 2
+
+    /// As operators write it.
+    public var word: String {
+        switch self {
+        case .sent: "sent"
+        case .notes: "notes"
+        case .none: "none"
+        }
+    }
+}
+
 /// The keys of a user's data, sealed by the user's devices.
 public struct Bundle: Sendable, Hashable {
     /// Counts the writes, from 1.
@@ -129,7 +157,11 @@ public protocol AccountDirectory: AnyObject {
     /// - Parameter bundle: version 1 of it, where the account has one.
     /// - Returns: false, and nothing is added, when somebody has the name.
     func add(_ account: Account, bundle: [UInt8]?, token: NewToken, now: Int64) throws(DirectoryError) -> Bool
-    /// Puts name and proof in the place of those that the account had.
+    /// What the app's users may log in by.
+    func passwords(of app: String) throws(DirectoryError) -> AppPasswords
+
+    /// Puts name and proof in the place of those that the account had. Of an account that becomes locked by that, the wrap
+    /// from before is kept until it is locked no more (`lockedWrap`).
     /// - Parameters:
     ///   - endsTokens: all tokens of the user end.
     ///   - token: added behind that.
@@ -152,6 +184,19 @@ public protocol AccountDirectory: AnyObject {
     /// Ends one token, or all.
     /// - Returns: how many ended.
     func endTokens(_ id: String?, of user: String, in app: String) throws(DirectoryError) -> Int
+
+    /// How the access key of a locked account was sealed before; nil for others.
+    func lockedWrap(of user: String) throws(DirectoryError) -> LockedWrap?
+
+    /// Keeps the hash of a code in the place of the one before.
+    /// - Parameters:
+    ///   - user: may be nobody.
+    ///   - now: milliseconds since 1970.
+    /// - Returns: false, and nothing is changed, when one was kept less than `ResetCode.pause` ago.
+    func keep(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool
+    /// Whether this is the code that is kept, it is in time, and fewer than `ResetCode.triesMax` others were tried. Used up by
+    /// that.
+    func use(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool
 
     func bundle(of user: String) throws(DirectoryError) -> Bundle?
     /// Writes the bundle if the one that is there has this version; 0 where there is none.

@@ -10,6 +10,7 @@ extension AccountService {
     mutating func create(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
+        try admitPassword(body, asked)
         let name: String = try Self.newName(body.text("username"))
         let password: [UInt8] = try Self.newPassword(body.text("password"))
         try admitRegistration(asked)
@@ -24,6 +25,7 @@ extension AccountService {
     mutating func authorize(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
+        try admitPassword(body, asked)
         let account: Account = try prove(body, asked)
         return Self.granted(account, try admitToken(account, asked))
     }
@@ -31,6 +33,7 @@ extension AccountService {
     mutating func update(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
+        try admitPassword(body, asked)
         guard body.has("new_username") || body.has("new_password") else {
             throw .badRequest("new_username or new_password is wanted")
         }
@@ -70,13 +73,41 @@ extension AccountService {
         case .admin: account = try known(body, asked)
         case .api:
             guard body.has("password") else { throw .needsAdminKey }
+            try admitPassword(body, asked)
             account = try prove(body, asked)
         }
         try end(account, asked)
-        return AccountAnswer.done
+        return AccountAnswer.ended
     }
 
     // MARK: Parts
+
+    /// Whether the app takes passwords, and this one. Looked at before anybody's name is.
+    func admitPassword(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) {
+        let app: String = asked.app.text
+        let admitted: AppPasswords = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
+        switch admitted {
+        case .notes: return
+        case .none: throw .notHere("this app takes no passwords; its clients log in under auth/")
+        case .sent:
+            guard Self.isStretched(body.text("username")), Self.isStretched(body.text("password")) else { return }
+            throw .notHere("this app takes no logins of the old notes app")
+        }
+    }
+
+    /// Whether a text is what the old notes app makes of a name or a password: base64 of a SHA-256.
+    private static func isStretched(_ text: String?) -> Bool {
+        guard let bytes: [UInt8] = text.map({ Array($0.utf8) }), bytes.count == stretchedBytes else { return false }
+        return bytes.last == UInt8(ascii: "=")
+            && bytes.dropLast().allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "/"): true
+                default: false
+                }
+            }
+    }
+
+    private static let stretchedBytes: Int = 44
 
     /// The account whose name and password the body has. Takes as long, and answers the same, where there is none.
     private mutating func prove(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
@@ -106,7 +137,7 @@ extension AccountService {
         return account
     }
 
-    private func stretched(_ password: [UInt8]) throws(AccountRefusal) -> (salt: [UInt8], hash: [UInt8]) {
+    func stretched(_ password: [UInt8]) throws(AccountRefusal) -> (salt: [UInt8], hash: [UInt8]) {
         let salt: [UInt8] = random(16)
         return (salt, try stretch(password, salt))
     }
@@ -124,7 +155,7 @@ extension AccountService {
         ])
     }
 
-    private static func newPassword(_ text: String?) throws(AccountRefusal) -> [UInt8] {
+    static func newPassword(_ text: String?) throws(AccountRefusal) -> [UInt8] {
         guard let text: String, (passwordBytesMin...passwordBytesMax).contains(text.utf8.count) else {
             throw .badRequest("a password of \(passwordBytesMin) to \(passwordBytesMax) bytes is wanted")
         }

@@ -10,7 +10,7 @@ extension AccountService {
     /// Bytes of what a client calls its device at most.
     static let deviceBytesMax: Int = 128
     /// Bytes of the keys that clients send.
-    private static let keyBytes: Int = 32
+    static let keyBytes: Int = 32
     /// The only scheme, and the only way to stretch a password.
     private static let scheme: Int64 = 1
     private static let scrypt: Int64 = 1
@@ -117,6 +117,8 @@ extension AccountService {
             throw .badRequest("version is wanted: the one that is replaced, 0 where there is none")
         }
         let content: [UInt8] = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
+        // Who came in by a mailed code has not opened the bundle, and is not to put another in its place.
+        if account.keyProof?.isLocked == true { throw .locked }
         let isWritten: Bool = try directory { (d) throws(DirectoryError) in
             try d.putBundle(content, of: account.user, replacing: version)
         }
@@ -134,13 +136,13 @@ extension AccountService {
         let shown: [UInt8] = secrets.verifier(try Self.bytes("a", body))
         _ = try prove(account, shown, asked) { proof in proof.verifier }
         try end(account, asked)
-        return AccountAnswer.success(["status": "success", "kept": .array(["backups"])])
+        return AccountAnswer.ended
     }
 
     // MARK: Parts
 
     /// Whether the key is the one of the account that a token has named.
-    private mutating func prove(
+    mutating func prove(
         _ account: Account, _ shown: [UInt8], _ asked: Asked, _ expected: (Account.KeyProof) -> [UInt8]
     ) throws(AccountRefusal) -> (Account, Account.KeyProof) {
         guard let proof: Account.KeyProof = account.keyProof else {
@@ -160,6 +162,7 @@ extension AccountService {
         var proof: Account.KeyProof = before
         proof.stretch = try Self.stretch(body)
         proof.verifier = secrets.verifier(try Self.bytes("a", body))
+        // Sealed anew by who has opened it, or has the words for it: the account is locked no more.
         proof.access = try Self.sealed("access", body, max: Self.accessBytesMax)
         var account: Account = account
         account.proof = .key(proof)
@@ -174,8 +177,12 @@ extension AccountService {
         let bundle: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
         var body: JSONObject = [
             "userid": .string(account.user), "access_token": .string(token),
-            "access": .string(Base64.encodeURL(proof.access)),
+            "access": proof.isLocked ? .null : .string(Base64.encodeURL(proof.access)),
         ]
+        if proof.isLocked {
+            body["locked"] = .bool(true)
+            body["before"] = try before(account).map(Self.describe) ?? .null
+        }
         Self.write(bundle, to: &body)
         return AccountAnswer.success(body)
     }
@@ -186,13 +193,13 @@ extension AccountService {
     }
 
     /// What is said, or compared, of users that there are not: always the same for one name.
-    private func pretended(_ what: String, _ name: String, _ asked: Asked, _ count: Int) -> [UInt8] {
+    func pretended(_ what: String, _ name: String, _ asked: Asked, _ count: Int) -> [UInt8] {
         let app: [UInt8] = Array(asked.app.text.utf8)
         let label: [UInt8] = Array(what.utf8) + [0, UInt8(truncatingIfNeeded: app.count)]
         return Array(secrets.pretence(label + app + Array(Account.folded(name).utf8)).prefix(count))
     }
 
-    private static func stretch(_ body: AccountBody) throws(AccountRefusal) -> Account.Stretch {
+    static func stretch(_ body: AccountBody) throws(AccountRefusal) -> Account.Stretch {
         guard (body.integer("kdf") ?? (body.has("kdf") ? nil : scrypt)) == scrypt else {
             throw .badRequest("only kdf 1 is known: scrypt")
         }
@@ -200,11 +207,11 @@ extension AccountService {
         let stretch: Account.Stretch = .init(
             salt: try bytes("salt", body, count: Account.Stretch.saltBytes), n: body.integer("n") ?? usual.n,
             r: body.integer("r") ?? usual.r, p: body.integer("p") ?? usual.p)
-        guard stretch.isUsable else { throw .badRequest("n is 17 to 20, r is 8, p is 1 to 4") }
+        guard stretch.isUsable else { throw .badRequest("n is 17, r is 8, p is 1, as prelogin says of everybody") }
         return stretch
     }
 
-    private static func bytes(
+    static func bytes(
         _ name: String, _ body: AccountBody, count: Int = keyBytes
     ) throws(AccountRefusal) -> [UInt8] {
         guard let text: String = body.text(name), let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]),
@@ -232,7 +239,7 @@ extension AccountService {
 }
 
 extension Account {
-    fileprivate var keyProof: KeyProof? {
+    var keyProof: KeyProof? {
         if case .key(let proof) = proof { return proof }
         return nil
     }

@@ -14,9 +14,9 @@ public struct AccountService {
 
     enum Call: Sendable, Hashable {
         // As Simperium has them.
-        case create, authorize, update, resetPassword, delete
+        case create, authorize, update, resetPassword, delete, forgot, verify
         // Where the password stays with the client.
-        case prelogin, signup, login, password, recover, bundle, remove
+        case prelogin, signup, login, password, recover, bundle, remove, forgotKey, verifyKey
         case tokens, token(String), logout
     }
 
@@ -30,6 +30,8 @@ public struct AccountService {
         public fileprivate(set) var isProved: Bool?
         /// Tokens of this user have ended: what they opened is to be closed.
         public fileprivate(set) var ended: UserID?
+        /// A code is to be made, and sent if there is anybody to send it to, behind the answer (`sendCode`).
+        public fileprivate(set) var forgetful: Forgetful?
 
         init(_ response: HTTPResponse) { self.response = response }
     }
@@ -79,6 +81,7 @@ public struct AccountService {
         var limit: AccountLimit?
         var isProved: Bool?
         var ended: UserID?
+        var forgetful: Forgetful?
     }
 
     public init(
@@ -121,7 +124,7 @@ public struct AccountService {
         }
         var outcome: Outcome = .init(response)
         (outcome.limit, outcome.failure) = (notes.limit, failure)
-        (outcome.isProved, outcome.ended) = (notes.isProved, notes.ended)
+        (outcome.isProved, outcome.ended, outcome.forgetful) = (notes.isProved, notes.ended, notes.forgetful)
         return outcome
     }
 
@@ -132,6 +135,8 @@ public struct AccountService {
         case .update: try update(asked)
         case .resetPassword: try resetPassword(asked)
         case .delete: try delete(asked)
+        case .forgot: try forgot(asked, .password)
+        case .verify: try verify(asked)
         case .prelogin: try prelogin(asked)
         case .signup: try signup(asked)
         case .login: try login(asked)
@@ -139,6 +144,8 @@ public struct AccountService {
         case .recover: try recover(asked)
         case .bundle: asked.request.method == "PUT" ? try putBundle(asked) : try readBundle(asked)
         case .remove: try remove(asked)
+        case .forgotKey: try forgot(asked, .key)
+        case .verifyKey: try verifyKey(asked)
         case .tokens: try listTokens(asked)
         case .token(let id): try endToken(id, asked)
         case .logout: try logout(asked)
@@ -281,6 +288,8 @@ extension AccountService {
         case ["update"]: .update
         case ["reset_password"]: .resetPassword
         case ["delete"]: .delete
+        case ["forgot"]: .forgot
+        case ["verify"]: .verify
         case ["auth", "prelogin"]: .prelogin
         case ["auth", "signup"]: .signup
         case ["auth", "login"]: .login
@@ -288,6 +297,8 @@ extension AccountService {
         case ["auth", "recover"]: .recover
         case ["auth", "bundle"]: .bundle
         case ["auth", "delete"]: .remove
+        case ["auth", "forgot"]: .forgotKey
+        case ["auth", "verify"]: .verifyKey
         case ["auth", "tokens"]: .tokens
         case ["auth", "logout"]: .logout
         default: words.count == 3 && words[0] == "auth" && words[1] == "tokens" ? .token(words[2]) : nil
@@ -313,7 +324,7 @@ extension AccountService {
 extension AccountService.Call {
     var style: AccountAnswer.Style {
         switch self {
-        case .create, .authorize, .update, .resetPassword, .delete: .text
+        case .create, .authorize, .update, .resetPassword, .delete, .forgot, .verify: .text
         default: .json
         }
     }

@@ -147,7 +147,9 @@ extension PartnerService {
         var outcome: Outcome = .init(PartnerAnswer.success([:]))
         guard addresses.wait(asked.address, now: asked.now) == nil else { return outcome }
         addresses.add(asked.address, now: asked.now)
-        if let known, Self.isEmail(username) { outcome.forgetful = Forgetful(entity: known.entity, address: username) }
+        let nobody: String = "nobody " + Hex.encode(Hash.sha256(Array(Self.guarded(username, partner).utf8)))
+        outcome.forgetful = Forgetful(
+            entity: known?.entity ?? nobody, address: known == nil ? nil : MailAddress(username))
         return outcome
     }
 
@@ -173,19 +175,19 @@ extension PartnerService {
         return outcome
     }
 
-    /// Makes and sends the code that was asked for.
-    /// - Returns: false when one was sent a short while ago.
+    /// Makes and sends the code that was asked for. Of nobody a code is kept and a message prepared all the same, so that the
+    /// next request does not come to its turn sooner.
+    /// - Returns: whether one was sent; false also when that was done a short while ago.
     public mutating func sendCode(
         to forgetful: Forgetful, outbox: any MailOutbox, now: Double
     ) throws(DirectoryError) -> Bool {
         let code: String = ResetCode.make(random: random)
         guard try directory.keep(code: code, of: forgetful.entity, now: now) else { return false }
-        let minutes: Int = Int(ResetCode.seconds / 60)
-        try outbox.put(
-            Mail(
-                to: forgetful.address, subject: "Your code",
-                text: "Your code for another password: \(code)\n\nIt is good for \(minutes) minutes, and once. "
-                    + "If you have not asked for it,\nyou need do nothing: the password stays as it is.\n"), now: now)
+        guard let address: MailAddress = forgetful.address else {
+            try outbox.rehearse(ResetCode.mail(code, to: .nobody), now: now)
+            return false
+        }
+        try outbox.put(ResetCode.mail(code, to: address), now: now)
         return true
     }
 

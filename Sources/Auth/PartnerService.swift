@@ -22,8 +22,10 @@ public struct PartnerService {
 
     /// Who has forgotten a password, and where a code is to be sent.
     public struct Forgetful: Sendable, Hashable {
+        /// Of nobody what stands for the name.
         let entity: String
-        let address: String
+        /// nil: there is nobody to send it to, and the same is done but for the sending.
+        let address: MailAddress?
     }
 
     /// What came out, for the counters and the log.

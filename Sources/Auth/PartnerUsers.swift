@@ -126,20 +126,3 @@ public protocol PartnerUsers: AnyObject {
     /// by that.
     func use(code: String, of entity: String, now: Double) throws(DirectoryError) -> Bool
 }
-
-/// A message to a user.
-public struct Mail: Sendable, Hashable {
-    /// An address that `PartnerService.isEmail` takes: it cannot break out of its header line.
-    public let to: String
-    public let subject: String
-    /// Lines end in a line feed.
-    public let text: String
-
-    public init(to: String, subject: String, text: String) { (self.to, self.subject, self.text) = (to, subject, text) }
-}
-
-/// Takes messages to users; who sends them on is its own matter.
-public protocol MailOutbox: AnyObject {
-    /// On disk, or sent, when the call returns.
-    func put(_ mail: Mail, now: Double) throws(DirectoryError)
-}

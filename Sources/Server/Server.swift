@@ -134,7 +134,7 @@ public final class Server {
         }
         return ServerAccounts(
             rules: AccountService.Rules(config), secrets: accounts.secrets, metrics: metrics, log: log, now: clock,
-            open: accounts.directory
+            open: accounts.directory, outbox: outbox
         ) { answers.post($0) }
     }
 

@@ -97,7 +97,7 @@ final class ServerLoop: LoopDelegate {
         let method: String = PartnerService.method(of: route)
         guard request.method == method else { return .respond(ServerRoutes.methodNotAllowed(but: method)) }
         let asked: ServerAccess.Asked = .init(
-            connection: connection, route: route, request: request, address: loop.peerAddress(connection))
+            connection: connection, route: route, request: request, address: address(of: connection))
         guard access.push(asked) else {
             hub.metrics.limitHits.add(1, .accessQueue)
             return .respond(PartnerAnswer.unavailable)
@@ -116,7 +116,7 @@ final class ServerLoop: LoopDelegate {
             return .respond(ServerRoutes.methodNotAllowed(but: methods))
         }
         let asked: ServerAccounts.Asked = .init(
-            connection: connection, route: route, request: request, address: loop.peerAddress(connection),
+            connection: connection, route: route, request: request, address: address(of: connection),
             fields: routes.cors.fields(for: request))
         guard accounts.push(asked) else {
             hub.metrics.limitHits.add(1, .accountQueue)
@@ -425,7 +425,9 @@ extension ServerLoop: SockJSHost {
 
     func lane(of session: ConnectionID) -> UInt32 { hub.lane(of: session) }
 
+    /// What attempts are counted by that a client makes: the one place from which parts of the server get to know where
+    /// somebody comes from.
     private func address(of connection: ConnectionID) -> String {
-        connection.isSocket ? loop.peerAddress(connection) : sockjs.address(of: connection)
+        ClientAddress.counted(connection.isSocket ? loop.peerAddress(connection) : sockjs.address(of: connection))
     }
 }

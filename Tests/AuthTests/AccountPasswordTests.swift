@@ -167,7 +167,9 @@ struct AccountPasswordTests {
                 == 404)
         #expect(try bench.post("delete/", #"{"username":"ann"}"#).status == 401)
         #expect(try bench.post("delete/", #"{"username":"ann","password":"wrong"}"#).status == 401)
-        #expect(try bench.post("delete/", #"{"username":"ann"}"#, key: bench.adminKey).text == #"{"status":"success"}"#)
+        #expect(
+            try bench.post("delete/", #"{"username":"ann"}"#, key: bench.adminKey).text
+                == #"{"status":"success","kept":["backups"]}"#)
         #expect(try bench.authorize("ann", "given word").status == 401)
         #expect(try bench.post("delete/", #"{"username":"ann"}"#, key: bench.adminKey).status == 404)
         #expect(try bench.grant(try made.string("access_token")) == nil)

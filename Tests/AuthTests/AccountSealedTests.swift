@@ -14,12 +14,12 @@ struct AccountSealedTests {
 
     @Test("sign up, ask how to stretch, log in: what was given comes back, and the token is good")
     func roundTrip() throws {
-        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("Ann", more: #","n":18,"p":2"#))
+        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("Ann", more: #","n":17,"p":1"#))
         #expect(made.status == 200)
         #expect(try bench.grant(try made.string("access_token"))?.name.text == "Ann")
         #expect(made.member("version")?.intValue == 1)
         let how: HTTPResponse = try bench.post("auth/prelogin", #"{"u":"ann"}"#)
-        #expect(how.text == #"{"scheme":1,"kdf":1,"n":18,"r":8,"p":2,"salt":"\#(SealedBodies.salt)"}"#)
+        #expect(how.text == #"{"scheme":1,"kdf":1,"n":17,"r":8,"p":1,"salt":"\#(SealedBodies.salt)"}"#)
         let back: HTTPResponse = try bench.post("auth/login", SealedBodies.login("ann"))
         #expect(back.status == 200)
         #expect(back.names.sorted() == ["access", "access_token", "bundle", "userid", "version"])

@@ -15,6 +15,12 @@ final class CredentialBench {
             if isBroken { throw DirectoryError("the disk is full") }
             all.append(mail)
         }
+        /// How often a message was prepared for nobody.
+        private(set) var rehearsed: Int = 0
+        func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {
+            if isBroken { throw DirectoryError("the disk is full") }
+            rehearsed += 1
+        }
     }
 
     private let folder: String = "/tmp/thicket-users-\(getpid())-\(RandomBytes.hex(6))"

@@ -191,6 +191,7 @@ final class PartnerSyncTests {
     final class Mails: Sendable, MailOutbox {
         private let row: WaitingRow<Mail> = .init(bound: 10)
         func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
+        func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {}
 
         /// Waits for the next one.
         func nextCode() -> String? {

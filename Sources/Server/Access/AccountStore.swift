@@ -69,6 +69,7 @@ public final class AccountStore: AccountDirectory {
                 """)
             bind(account, to: row)
             try row.bind(13, now).run()
+            try keepWrap(of: account, from: before)
             if endsTokens { _ = try deleteTokens(nil, of: account.user, in: account.app) }
             if let token: NewToken { try insert(token, of: account.user, in: account.app) }
             return true
@@ -79,7 +80,9 @@ public final class AccountStore: AccountDirectory {
         try writing { () throws(SQLiteError) in
             try database.statement("DELETE FROM account WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app).run()
             guard database.changedRows == 1 else { return false }
-            try database.statement("DELETE FROM bundle WHERE user = ?1").bind(1, user).run()
+            for table: String in ["bundle", "account_code", "locked_wrap"] {
+                try database.statement("DELETE FROM \(table) WHERE user = ?1").bind(1, user).run()
+            }
             _ = try deleteTokens(nil, of: user, in: app)
             // The keeper finds it there, also after a crash.
             try database.statement("INSERT OR IGNORE INTO erasure (app, user, created) VALUES (?1, ?2, ?3)")

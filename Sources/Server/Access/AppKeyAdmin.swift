@@ -1,4 +1,4 @@
-import ThicketAuth
+public import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 import ThicketSQLite
@@ -39,6 +39,23 @@ extension StoreAdmin {
             refusal
         }
         return key
+    }
+
+    /// Which passwords the app takes from now on.
+    public func setPasswords(_ passwords: AppPasswords, of app: AppID) throws(StoreAdminError) {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        try doing("changing an app") { () throws(SQLiteError) in
+            try database.statement("UPDATE app SET passwords = ?2 WHERE name = ?1")
+                .bind(1, app.text).bind(2, passwords.rawValue).run()
+        }
+    }
+
+    public func passwords(of app: AppID) throws(StoreAdminError) -> AppPasswords {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        return try doing("looking at an app") { () throws(SQLiteError) in
+            try database.statement("SELECT passwords FROM app WHERE name = ?1").bind(1, app.text)
+                .first { AppPasswords(rawValue: $0.integer(0)) ?? .none } ?? .none
+        }
     }
 
     /// The app's keys, the oldest first.

@@ -13,7 +13,11 @@ public final class MailSpool: MailOutbox {
     /// - Parameter from: address of the sender.
     public init(folder: String, from: String) { (self.folder, self.from) = (folder, from) }
 
-    public func put(_ mail: Mail, now: Double) throws(DirectoryError) {
+    public func put(_ mail: Mail, now: Double) throws(DirectoryError) { try write(mail, now, isKept: true) }
+
+    public func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) { try write(mail, now, isKept: false) }
+
+    private func write(_ mail: Mail, _ now: Double, isKept: Bool) throws(DirectoryError) {
         if mkdir(folder, 0o700) != 0, errno != EEXIST { throw failure("making it") }
         guard try count() < Self.filesMax else {
             throw DirectoryError("\(folder) holds \(Self.filesMax) messages that nobody has taken")
@@ -24,10 +28,10 @@ public final class MailSpool: MailOutbox {
         let bytes: [UInt8] = message(mail, name, now)
         let file: Int32 = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure("writing there") }
-        let isWritten: Bool = write(file, bytes, bytes.count) == bytes.count && fsync(file) == 0
+        let isWritten: Bool = Glibc.write(file, bytes, bytes.count) == bytes.count && fsync(file) == 0
         let reason: DirectoryError = failure("writing there")
         close(file)
-        guard isWritten, rename(partial, path) == 0 else {
+        guard isWritten, isKept ? rename(partial, path) == 0 : unlink(partial) == 0 else {
             unlink(partial)
             throw reason
         }

@@ -113,6 +113,8 @@ extension PartnerStore {
             let last: Int64? = try database.statement("SELECT made FROM reset_code WHERE entity = ?1")
                 .bind(1, entity).first { $0.integer(0) }
             if let last: Int64, abs(time - last) < Self.milliseconds(ResetCode.pause) { return false }
+            try database.statement("DELETE FROM reset_code WHERE made < ?1")
+                .bind(1, time - Self.milliseconds(ResetCode.seconds)).run()
             try database.statement(
                 "INSERT OR REPLACE INTO reset_code (entity, code, made, tries) VALUES (?1, ?2, ?3, 0)"
             ).bind(1, entity).bind(2, key.code(code, of: entity)).bind(3, time).run()

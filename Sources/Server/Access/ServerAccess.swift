@@ -228,7 +228,7 @@ final class ServerAccess: Sendable {
             guard let outbox: any MailOutbox = outbox() else { return }
             do throws(DirectoryError) {
                 let isSent: Bool = try service?.sendCode(to: forgetful, outbox: outbox, now: seconds) ?? false
-                if isSent { metrics.mails.add(1, .sent) } else { metrics.limitHits.add(1, .attempts) }
+                if isSent { metrics.mails.add(1, .sent) }
             } catch {
                 metrics.mails.add(1, .failed)
                 log.error("access.mail_failed", ["error": .text(error.description)])

@@ -41,15 +41,18 @@ final class ServerAccounts: Sendable {
     init(
         rules: AccountService.Rules, secrets: AccountSecrets, metrics: Metrics, log: Log,
         now: @escaping @Sendable () -> Int64, open: @escaping @Sendable () throws -> any AccountDirectory,
-        report: @escaping @Sendable (Answered) -> Void
+        outbox: @escaping @Sendable () -> (any MailOutbox)?, report: @escaping @Sendable (Answered) -> Void
     ) {
         let queue: WaitingRow<Work> = self.queue
-        let runner: Runner = .init(rules: rules, secrets: secrets, metrics: metrics, log: log, now: now, open: open)
+        let runner: Runner = .init(
+            rules: rules, secrets: secrets, metrics: metrics, log: log, now: now, open: open, outbox: outbox)
         thread = OwnThread("accounts") {
             while !queue.isOver {
                 for work: Work in queue.takeAll() {
                     switch work {
-                    case .ask(let asked): report(runner.answer(asked))
+                    case .ask(let asked):
+                        report(runner.answer(asked))
+                        runner.sendCode()
                     case .rules(let rules): runner.use(rules)
                     }
                 }
@@ -81,12 +84,17 @@ final class ServerAccounts: Sendable {
         private let log: Log
         private let now: @Sendable () -> Int64
         private let open: @Sendable () throws -> any AccountDirectory
+        private let outbox: @Sendable () -> (any MailOutbox)?
+        /// To whom a code is to be sent now.
+        private var forgetful: AccountService.Forgetful?
         private var service: AccountService?
 
         init(
             rules: AccountService.Rules, secrets: AccountSecrets, metrics: Metrics, log: Log,
-            now: @escaping @Sendable () -> Int64, open: @escaping @Sendable () throws -> any AccountDirectory
+            now: @escaping @Sendable () -> Int64, open: @escaping @Sendable () throws -> any AccountDirectory,
+            outbox: @escaping @Sendable () -> (any MailOutbox)?
         ) {
+            self.outbox = outbox
             (self.rules, self.secrets, self.metrics) = (rules, secrets, metrics)
             (self.log, self.now, self.open) = (log, now, open)
         }
@@ -112,11 +120,27 @@ final class ServerAccounts: Sendable {
                 return Answered(connection: asked.connection, response: AccountAnswer.unavailable, ended: nil)
             }
             count(outcome)
+            forgetful = outcome.forgetful
             var response: HTTPResponse = outcome.response
             for field: HTTPField in asked.fields { response.fields.append(field.name, field.value) }
             return Answered(
                 connection: asked.connection, response: response,
                 ended: outcome.ended.map { Tenant.Name(app: asked.route.app, user: $0) })
+        }
+
+        /// Sends the code that the request before has asked for.
+        func sendCode() {
+            guard let forgetful: AccountService.Forgetful else { return }
+            self.forgetful = nil
+            guard let outbox: any MailOutbox = outbox() else { return }
+            do throws(DirectoryError) {
+                let isSent: Bool =
+                    try service?.sendCode(to: forgetful, outbox: outbox, now: Double(now()) / 1_000) ?? false
+                if isSent { metrics.mails.add(1, .sent) }
+            } catch {
+                metrics.mails.add(1, .failed)
+                log.error("accounts.mail_failed", ["error": .text(error.description)])
+            }
         }
 
         private func count(_ outcome: AccountService.Outcome) {

@@ -30,7 +30,7 @@ final class MailSpoolTests {
     @Test("each message is a whole file for its owner only, with lines as mail programs want them")
     func message() throws {
         let spool: MailSpool = .init(folder: folder, from: "thicket@example.com")
-        try spool.put(Mail(to: "a@b", subject: "Your code", text: "1\n2\n"), now: 1_795_324_861.5)
+        try spool.put(try Self.mail("Your code", "1\n2\n"), now: 1_795_324_861.5)
         let name: String = try #require(names.first)
         #expect(names.count == 1)
         #expect(name.hasPrefix("1795324861500-") && name.hasSuffix(".eml"))
@@ -46,10 +46,21 @@ final class MailSpoolTests {
                 + "\r\n1\r\n2\r\n")
     }
 
+    @Test("a message that nobody is to get costs the same and leaves nothing")
+    func rehearsal() throws {
+        let spool: MailSpool = .init(folder: folder, from: "thicket@example.com")
+        try spool.rehearse(try Self.mail("Your code", "1\n"), now: 1)
+        #expect(names.isEmpty)
+    }
+
+    private static func mail(_ subject: String, _ text: String) throws -> Mail {
+        Mail(to: try #require(MailAddress("a@b")), subject: subject, text: text)
+    }
+
     @Test("a folder that cannot be written is an error that names it, and leaves nothing")
     func unwritable() throws {
         let spool: MailSpool = .init(folder: folder + "/none/outbox", from: "t@x")
-        #expect(throws: DirectoryError.self) { try spool.put(Mail(to: "a@b", subject: "s", text: "t"), now: 0) }
+        #expect(throws: DirectoryError.self) { try spool.put(try Self.mail("s", "t"), now: 0) }
         #expect(names.isEmpty)
     }
 }

@@ -1,3 +1,4 @@
+import ThicketAuth
 import ThicketCommandLine
 import ThicketProtocol
 
@@ -72,6 +73,7 @@ enum AdminCommands {
 
     static func createApp(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try identifier(call.argument("NAME"))
+        let passwords: AppPasswords = try KeyCommands.passwords(call.value("passwords") ?? AppPasswords.sent.word)
         let folder: DataFolder = try folder(config, creating: true)
         try expectWhole(folder)
         let admin: StoreAdmin = try admin(folder)
@@ -83,6 +85,7 @@ enum AdminCommands {
                 Terminal.write("the app \(app) is there already\(tie)\n")
                 return
             }
+            try admin.setPasswords(passwords, of: app)
             let now: Int64 = UnixTime.now().milliseconds
             let key: String = try admin.addKey(of: app, isAdmin: false, now: now)
             let adminKey: String = try admin.addKey(of: app, isAdmin: true, now: now)

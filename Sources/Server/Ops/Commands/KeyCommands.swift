@@ -1,8 +1,28 @@
+import ThicketAuth
 import ThicketCommandLine
 import ThicketProtocol
 
 /// `thicketd app key …`, `thicketd token list` and `thicketd token revoke`.
 enum KeyCommands {
+    static func setPasswords(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.argument("APP"))
+        let wanted: AppPasswords? = try call.argument("WORD").map(passwords)
+        try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
+            if let wanted: AppPasswords { try admin.setPasswords(wanted, of: app) }
+            let word: String = try admin.passwords(of: app).word
+            Terminal.write(wanted == nil ? word + "\n" : "the app \(app) takes passwords: \(word)\n")
+        }
+    }
+
+    /// The meaning of `--passwords WORD`.
+    static func passwords(_ word: String) throws(CommandFailure) -> AppPasswords {
+        guard let found: AppPasswords = AppPasswords.allCases.first(where: { $0.word.utf8.elementsEqual(word.utf8) })
+        else {
+            throw CommandFailure("passwords are one of sent, notes, none; '\(SettingValue.shown(word))' is not", .usage)
+        }
+        return found
+    }
+
     static func addKey(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try AdminCommands.identifier(call.argument("APP"))
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in

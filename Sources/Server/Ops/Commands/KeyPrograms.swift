@@ -1,11 +1,33 @@
+import ThicketAuth
 import ThicketCommandLine
 
 /// The declarations of `thicketd app key …`, `token list` and `token revoke`.
 extension ThicketdProgram {
-    static let keys: [Command] = [appKeyAdd, appKeyList, appKeyRevoke]
+    static let keys: [Command] = [appPasswords, appKeyAdd, appKeyList, appKeyRevoke]
     static let tokens: [Command] = [tokenList, tokenRevoke]
 
     private static let appArgument: Argument = .one("APP", "the app, made by 'app create'")
+
+    private static let words: [String] = AppPasswords.allCases.map(\.word)
+
+    /// Of `app create`, too.
+    static let passwordsOption: Option = .value(
+        "passwords", "WORD", "which passwords it takes: sent, notes or none (see 'app passwords')",
+        defaultText: AppPasswords.sent.word, completion: .oneOf(words))
+
+    static let appPasswords: Command = .init(
+        "app passwords", summary: "choose which passwords an app takes, or show it",
+        details: """
+            sent: passwords of its users, as Simperium's clients send them (create/, authorize/, update/). notes: also
+            the names and passwords that the old notes app stretches without a salt; only for the app that those clients
+            use. none: no password is taken, users come in with keys that their clients make (auth/), or by tokens.
+            Accounts and tokens that exist stay; who has a password cannot use it while it is not taken.
+            """,
+        arguments: [appArgument, .optional("WORD", "sent, notes or none", .oneOf(words))], options: placeOptions,
+        examples: [
+            Example("thicketd app passwords shop none --data ./data", "its clients never send a password"),
+            Example("thicketd app passwords shop --data ./data", "which ones does it take?"),
+        ])
 
     static let appKeyAdd: Command = .init(
         "app key add", summary: "make another key of an app",

@@ -59,6 +59,7 @@ public enum Thicketd {
         case "serve":
             try ServeCommand.run(loaded) { () throws(CommandFailure) in try load(call, environment, isRunning: true) }
         case "app create": try AdminCommands.createApp(call, loaded.config)
+        case "app passwords": try KeyCommands.setPasswords(call, loaded.config)
         case "app key add": try KeyCommands.addKey(call, loaded.config)
         case "app key list": try KeyCommands.listKeys(call, loaded.config)
         case "app key revoke": try KeyCommands.revokeKey(call, loaded.config)

@@ -50,7 +50,8 @@ public enum ThicketdProgram {
             """,
         arguments: [.one("NAME", "1 to 64 letters, digits, '.', '_' or '-'; kept in small letters")],
         options: [
-            .value("partner", "ID", "the partner whose tokens let users in; an app keeps its partner for good")
+            .value("partner", "ID", "the partner whose tokens let users in; an app keeps its partner for good"),
+            passwordsOption,
         ] + placeOptions,
         examples: [
             Example("thicketd app create notes --data ./data", "the app 'notes'"),

@@ -87,6 +87,14 @@ enum Schema {
         CREATE TABLE reset_code (entity TEXT PRIMARY KEY, code BLOB NOT NULL, made INTEGER NOT NULL,
             tries INTEGER NOT NULL) WITHOUT ROWID;
         """,
+        // passwords: `AppPasswords`. locked_wrap: how a locked account's access key was sealed before.
+        """
+        ALTER TABLE app ADD COLUMN passwords INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE account_code (user TEXT PRIMARY KEY, code BLOB NOT NULL, made INTEGER NOT NULL,
+            tries INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE locked_wrap (user TEXT PRIMARY KEY, salt BLOB NOT NULL, n INTEGER NOT NULL, r INTEGER NOT NULL,
+            p INTEGER NOT NULL, access BLOB NOT NULL) WITHOUT ROWID;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

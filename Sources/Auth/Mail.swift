@@ -1,0 +1,87 @@
+import ThicketProtocol
+
+/// An address that messages are sent to. It can break out of no header line and of no command of SMTP.
+///
+/// Taken are the plain ones: a dot-string of at most 64 bytes, `@`, and a host name (RFC 5321, 4.1.2). Quoted local parts,
+/// addresses of hosts by number and letters outside ASCII are not.
+public struct MailAddress: Sendable, Hashable, CustomStringConvertible {
+    public let text: String
+    public var description: String { text }
+
+    /// Bytes of all of it at most (RFC 5321, 4.5.3.1.3), and of the part before the `@`.
+    public static let bytesMax: Int = 254
+    static let localBytesMax: Int = 64
+
+    /// Whom a message is made out to that nobody gets (RFC 2606).
+    static let nobody: MailAddress = .init(known: "nobody@host.invalid")
+
+    private init(known text: String) { self.text = text }
+
+    /// - Returns: nil for anything else.
+    public init?(_ text: String) {
+        let parts: [Substring.UTF8View] = text.utf8.split(
+            separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
+        guard text.utf8.count <= Self.bytesMax, parts.count == 2, parts[0].count <= Self.localBytesMax,
+            Self.areDotted(parts[0], Self.isAtom), Self.areDotted(parts[1], Self.isHost),
+            !parts[1].split(separator: UInt8(ascii: ".")).contains(where: { label in
+                label.first == UInt8(ascii: "-") || label.last == UInt8(ascii: "-") || label.count > 63
+            })
+        else { return nil }
+        self.text = text
+    }
+
+    private static func areDotted(_ part: Substring.UTF8View, _ isGood: (UInt8) -> Bool) -> Bool {
+        part.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            .allSatisfy { !$0.isEmpty && $0.allSatisfy(isGood) }
+    }
+
+    /// RFC 5322, 3.2.3: `atext`.
+    private static func isAtom(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "!#$%&'*+-/=?^_`{|}~".utf8.contains(byte)
+        }
+    }
+
+    private static func isHost(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"): true
+        default: false
+        }
+    }
+}
+
+/// A message to a user.
+public struct Mail: Sendable, Hashable {
+    public let to: MailAddress
+    /// Ours, on one line: never what a user wrote.
+    public let subject: String
+    /// Lines end in a line feed.
+    public let text: String
+
+    public init(to: MailAddress, subject: String, text: String) {
+        precondition(!subject.utf8.contains { $0 < 0x20 || $0 > 0x7E }, "a subject is one line of ASCII")
+        (self.to, self.subject, self.text) = (to, subject, text)
+    }
+}
+
+/// Takes messages to users; who sends them on is its own matter.
+public protocol MailOutbox: AnyObject {
+    /// On disk, or sent, when the call returns.
+    func put(_ mail: Mail, now: Double) throws(DirectoryError)
+    /// Does what `put` does and takes as long, but nobody gets the message.
+    func rehearse(_ mail: Mail, now: Double) throws(DirectoryError)
+}
+
+extension ResetCode {
+    /// The message that carries a code.
+    /// - Parameter place: what the password is for, ASCII; nil where the code's own words must do.
+    static func mail(_ code: String, to address: MailAddress, place: String? = nil) -> Mail {
+        let minutes: Int = Int(seconds / 60)
+        return Mail(
+            to: address, subject: "Your code",
+            text: "Your code for another password\(place.map { " in " + $0 } ?? ""): \(code)\n\n"
+                + "It is good for \(minutes) minutes, and once. If you have not asked for it,\n"
+                + "you need do nothing: the password stays as it is.\n")
+    }
+}

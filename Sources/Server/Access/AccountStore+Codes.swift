@@ -1,0 +1,68 @@
+import ThicketAuth
+import ThicketCrypto
+import ThicketSQLite
+
+// Codes for another password, what locked accounts were sealed under, and what apps take.
+extension AccountStore {
+    public func passwords(of app: String) throws(DirectoryError) -> AppPasswords {
+        try asking { () throws(SQLiteError) in
+            try database.statement("SELECT passwords FROM app WHERE name = ?1").bind(1, app)
+                .first { AppPasswords(rawValue: $0.integer(0)) ?? .none } ?? .none
+        }
+    }
+
+    public func keep(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool {
+        try writing { () throws(SQLiteError) in
+            let last: Int64? = try database.statement("SELECT made FROM account_code WHERE user = ?1").bind(1, user)
+                .first { $0.integer(0) }
+            if let last: Int64, abs(now - last) < Int64(ResetCode.pause * 1_000) { return false }
+            // Codes of nobody, too, go some day.
+            try database.statement("DELETE FROM account_code WHERE made < ?1")
+                .bind(1, now - Int64(ResetCode.seconds * 1_000)).run()
+            try database.statement(
+                "INSERT OR REPLACE INTO account_code (user, code, made, tries) VALUES (?1, ?2, ?3, 0)"
+            ).bind(1, user).bind(2, hash).bind(3, now).run()
+            return true
+        }
+    }
+
+    public func use(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool {
+        try writing { () throws(SQLiteError) in
+            let kept: (code: [UInt8], made: Int64, tries: Int64)? = try database.statement(
+                "SELECT code, made, tries FROM account_code WHERE user = ?1"
+            ).bind(1, user).first { ($0.bytes(0), $0.integer(1), $0.integer(2)) }
+            let isInTime: Bool = kept.map { abs(now - $0.made) < Int64(ResetCode.seconds * 1_000) } ?? false
+            let isSame: Bool = ConstantTime.equal(kept?.code ?? Array(repeating: 0, count: hash.count), hash)
+            guard let kept, isInTime, kept.tries < ResetCode.triesMax else { return false }
+            // A code that was used is no code; it stays so that no other is sent too soon.
+            try database.statement("UPDATE account_code SET tries = ?2 WHERE user = ?1").bind(1, user)
+                .bind(2, isSame ? Int64(ResetCode.triesMax) : kept.tries + 1).run()
+            return isSame
+        }
+    }
+
+    public func lockedWrap(of user: String) throws(DirectoryError) -> LockedWrap? {
+        try asking { () throws(SQLiteError) in
+            try database.statement("SELECT salt, n, r, p, access FROM locked_wrap WHERE user = ?1").bind(1, user)
+                .first { row in
+                    LockedWrap(
+                        stretch: Account.Stretch(
+                            salt: row.bytes(0), n: row.integer(1), r: row.integer(2), p: row.integer(3)),
+                        access: row.bytes(4))
+                }
+        }
+    }
+
+    /// Of an account that becomes locked, what it was sealed under stays; of one that is locked no more, it goes.
+    func keepWrap(of account: Account, from before: Account.Proof) throws(SQLiteError) {
+        guard case .key(let old) = before, case .key(let new) = account.proof else { return }
+        if !new.access.isEmpty {
+            try database.statement("DELETE FROM locked_wrap WHERE user = ?1").bind(1, account.user).run()
+        } else if !old.access.isEmpty {
+            try database.statement(
+                "INSERT OR REPLACE INTO locked_wrap (user, salt, n, r, p, access) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+            ).bind(1, account.user).bind(2, old.stretch.salt).bind(3, old.stretch.n).bind(4, old.stretch.r)
+                .bind(5, old.stretch.p).bind(6, old.access).run()
+        }
+    }
+}
