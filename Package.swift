@@ -95,7 +95,7 @@ let package = Package(
             "AuthTests",
             [
                 "ThicketAuth", "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto",
-                "ThicketTestSupport",
+                "ThicketTestSupport", "CThicketAllocations",
             ]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
         tests(
@@ -121,6 +121,16 @@ let package = Package(
         program("thicket-endure", "Tests/Endure", ["ThicketEndurance", "ThicketProcesses", "ThicketCommandLine"]),
         tests(
             "ProcessTests", ["ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "thicketd", "thicket"]),
+        // Those who mean harm: attackers over HTTP and sockets against a real server.
+        library(
+            "ThicketThreats", "Tests/Threats",
+            ["ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+        tests(
+            "ThreatTests",
+            [
+                "ThicketThreats", "ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport",
+                "thicketd",
+            ]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
         tests(
             "ReplayTests",

@@ -179,7 +179,7 @@ struct AccountPasswordTests {
     }
 
     @Test(
-        "wrong password, unknown user and a user of the other kind are the same answer, and so is the wait that follows"
+        "T16: wrong password, unknown user and a user of the other kind are the same answer, and so is the wait that follows"
     )
     func guessing() throws {
         #expect(try bench.create("known").status == 200)
@@ -201,7 +201,7 @@ struct AccountPasswordTests {
         #expect(try bench.authorize("known", "guess").status == 401, "the row has begun anew")
     }
 
-    @Test("30 failed logins a minute from one address, whoever they name; then others are answered still")
+    @Test("T16: 30 failed logins a minute from one address, whoever they name; then others are answered still")
     func address() throws {
         #expect(try bench.create("ann").status == 200)
         for place in 0..<30 { #expect(try bench.authorize("u\(place)", "guess").status == 401) }
@@ -214,7 +214,7 @@ struct AccountPasswordTests {
         #expect(try bench.authorize("ann").status == 200)
     }
 
-    @Test("new accounts of an app are 60 a minute, unknown keys of an address 120")
+    @Test("T16: new accounts of an app are 60 a minute, unknown keys of an address 120")
     func registrations() throws {
         for place in 0..<60 { #expect(try bench.create("u\(place)").status == 200) }
         #expect(try bench.create("more").status == 429)
@@ -268,7 +268,7 @@ struct AccountPasswordTests {
         #expect(try bench.send("GET", "auth/tokens", token: bob).status == 401)
     }
 
-    @Test("neither password, token nor key stands in the file")
+    @Test("T22: neither password, token nor key stands in the file")
     func onlyHashes() throws {
         let token: String = try bench.create("ann", "canary password").string("access_token")
         var bytes: [UInt8] = []

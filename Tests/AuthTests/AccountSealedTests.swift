@@ -33,7 +33,7 @@ struct AccountSealedTests {
                 "device"] == "Ann's phone")
     }
 
-    @Test("nobody learns from prelogin who is there: of nobody the same is said each time, also after a restart")
+    @Test("T16: nobody learns from prelogin who is there: of nobody the same is said each time, also after a restart")
     func prelogin() throws {
         let first: HTTPResponse = try bench.post("auth/prelogin", #"{"u":"nobody"}"#)
         #expect(first.status == 200)
@@ -50,7 +50,7 @@ struct AccountSealedTests {
         #expect(try bench.post("auth/prelogin", #"{"u":"nobody"}"#) == first, "who has a password is nobody here")
     }
 
-    @Test("prelogin is answered 30 times a minute to one address")
+    @Test("T16: prelogin is answered 30 times a minute to one address")
     func preloginLimit() throws {
         for place in 0..<30 { #expect(try bench.post("auth/prelogin", #"{"u":"u\#(place)"}"#).status == 200) }
         #expect(try bench.post("auth/prelogin", #"{"u":"u"}"#).status == 429)
@@ -59,7 +59,8 @@ struct AccountSealedTests {
         #expect(try bench.post("auth/prelogin", #"{"u":"u"}"#).status == 200)
     }
 
-    @Test("wrong key, unknown user and a user with a password are the same answer, and so is the wait that follows")
+    @Test(
+        "T16: wrong key, unknown user and a user with a password are the same answer, and so is the wait that follows")
     func guessing() throws {
         #expect(try bench.post("auth/signup", SealedBodies.signup("known")).status == 200)
         #expect(try bench.create("legacy").status == 200)
@@ -100,7 +101,7 @@ struct AccountSealedTests {
         #expect(back.member("version")?.intValue == 1)
     }
 
-    @Test("the recovery words set a password; guesses at the password do not lock their owner out")
+    @Test("T16: the recovery words set a password; guesses at the password do not lock their owner out")
     func recover() throws {
         let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
         for _ in 0..<6 { _ = try bench.post("auth/login", SealedBodies.login("ann", a: 7)) }

@@ -6,7 +6,7 @@ import ThicketProtocol
 import ThicketTestSupport
 
 /// T15: whatever stands in a token, signed or not, the answer is the same and the server goes on.
-@Suite("Hostile tokens")
+@Suite("T15: hostile tokens")
 struct HostileTokenTests {
     private static let key: String = String(repeating: "k", count: 88)
     private static let now: Double = 1_800_000_000

@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketAuth
 
-@Suite("Waiting after failed logins")
+@Suite("T16: waiting after failed logins")
 struct LoginGuardTests {
     @Test("five failures in a row cost nothing, then the wait doubles from a second to a quarter of an hour")
     func doubles() {

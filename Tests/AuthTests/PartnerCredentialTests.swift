@@ -9,7 +9,7 @@ import ThicketServer
 /// Users whose passwords are kept here: in by a name and a password, on by renewal, out for good.
 @Suite("Passwords of partners' users")
 struct PartnerCredentialTests {
-    @Test("registered, logged in: the user object, and a token that is good everywhere")
+    @Test("T10: registered, logged in: the user object, and a token that is good on its device only")
     func whole() throws {
         let bench: CredentialBench = try .init()
         let made: HTTPResponse = try bench.register("ann@example.com")
@@ -284,7 +284,7 @@ struct PartnerCredentialTests {
         #expect(try bench.verify("ann@example.com", code).response == PartnerAnswer.denied, "a code is good once")
     }
 
-    @Test("a code is good for fifteen minutes, for five tries, and one is sent in five minutes")
+    @Test("T16: a code is good for fifteen minutes, for five tries, and one is sent in five minutes")
     func codes() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann@example.com")

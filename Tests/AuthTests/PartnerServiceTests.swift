@@ -60,7 +60,7 @@ struct PartnerServiceTests {
         #expect(directory.entities.isEmpty)
     }
 
-    @Test("an expired registration token is 401 even with a bad body, a bad one 403")
+    @Test("T13: an expired registration token is 401 even with a bad body, a bad one 403")
     func order() throws {
         var service: PartnerService = service()
         let late: PartnerService.Outcome = service.answer(
@@ -73,7 +73,7 @@ struct PartnerServiceTests {
     }
 
     @Test(
-        "all that is wrong with authorization gets the very same answer",
+        "T12: all that is wrong with authorization gets the very same answer",
         arguments: [
             [], ["authorization: Bearer"], ["authorization: Bearer  T"], ["authorization: Basic T"],
             ["authorization: T"],
@@ -92,7 +92,7 @@ struct PartnerServiceTests {
         #expect(directory.entities.isEmpty)
     }
 
-    @Test("120 failures a minute from one address, then nothing of it is looked at; others go on")
+    @Test("T16: 120 failures a minute from one address, then nothing of it is looked at; others go on")
     func failures() throws {
         var service: PartnerService = service()
         let bad: HTTPRequest = try request(
@@ -108,7 +108,7 @@ struct PartnerServiceTests {
         #expect(service.answer(try registration(), to: .register, from: "1", now: now + wait).response.status == 200)
     }
 
-    @Test("60 registrations a minute of one partner; they count when let in")
+    @Test("T16: 60 registrations a minute of one partner; they count when let in")
     func registrations() throws {
         var service: PartnerService = service()
         for user: Int in 0..<60 {
@@ -177,7 +177,7 @@ struct AttemptMeterTests {
         #expect(meter.wait("a", now: 1_200) == nil)
     }
 
-    @Test("a clock that goes back does not let anybody in")
+    @Test("T17: a clock that goes back does not let anybody in")
     func back() {
         var meter: AttemptMeter = .init(perMinute: 3)
         for _ in 0..<3 { meter.add("a", now: 6_000) }

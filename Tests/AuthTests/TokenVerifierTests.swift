@@ -102,7 +102,7 @@ struct TokenVerifierTests {
         }
     }
 
-    @Test("either of two live keys signs; a third does not, nor one of them in another case or with a line end")
+    @Test("T9: either of two live keys signs; a third does not, nor one of them in another case or with a line end")
     func keys() {
         let rotating: Partner = .init(id: "12", authKeys: [Array(Self.other.utf8), Array(Self.key.utf8)])
         #expect((try? read(token(), rotating).get()) != nil)
@@ -120,7 +120,7 @@ struct TokenVerifierTests {
         }
     }
 
-    @Test("nothing of a token is read before its signature holds")
+    @Test("T9: nothing of a token is read before its signature holds")
     func unsigned() {
         // Were it parsed first, the reason would be the header.
         let token: String = TokenMaker.sign("not JSON", "neither", key: "wrong")
@@ -162,7 +162,7 @@ struct TokenVerifierTests {
     }
 
     @Test(
-        "time is over at exp and not before; a leeway moves that",
+        "T17: time is over at exp and not before; a leeway moves that",
         arguments: [
             (-1.0, 0.0, true), (-0.001, 0, true), (0, 0, false), (0.5, 0, false), (119, 120, true), (120, 120, false),
         ])

@@ -166,7 +166,9 @@ public final class ChildProcess {
         var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
         while let entry: UnsafeMutablePointer<CChar> = next.pointee {
             let text: String = .init(cString: entry)
-            if !text.hasPrefix("THICKET_") { entries.append(text) }
+            // Of a name that is there twice the first would count.
+            let name: String = .init(text.prefix { $0 != "=" })
+            if !text.hasPrefix("THICKET_"), variables[name] == nil { entries.append(text) }
             next += 1
         }
         return entries + variables.map { (name: String, value: String) in "\(name)=\(value)" }

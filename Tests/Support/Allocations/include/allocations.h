@@ -1,4 +1,5 @@
 #pragma once
+#include <stddef.h>
 // Counts what one thread takes from the heap: for tests only.
 //
 // Linked into a program, this takes the place of the C library's malloc and its kin for the whole process and passes
@@ -10,3 +11,5 @@ int thicket_allocations_are_counted(void);
 void thicket_allocations_begin(void);
 /// Ends counting; gives the calls of malloc, calloc, realloc and aligned_alloc since the beginning.
 long thicket_allocations_end(void);
+/// Bytes of the largest single call between the last beginning and its end.
+size_t thicket_allocations_largest(void);

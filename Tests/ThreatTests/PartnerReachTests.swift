@@ -1,0 +1,176 @@
+import Glibc
+import Testing
+import ThicketCrypto
+import ThicketProcesses
+import ThicketProtocol
+import ThicketThreats
+
+/// Who vouches for users turns against them: it can come in as each of them, and reads what it can.
+@Suite("A partner, and the owner of an app, against their users")
+struct PartnerReachTests {
+    /// A user's own device: seals what it writes under a key that leaves it never.
+    private struct Device {
+        let key: [UInt8] = RandomBytes.make(32)
+
+        func seal(_ text: String) -> String {
+            Base64.encodeURL(AES256GCM.seal(Array(text.utf8), key: key, data: Array("note".utf8)))
+        }
+
+        func open(_ text: String) -> String? {
+            guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]),
+                let clear: [UInt8] = AES256GCM.open(bytes, key: key, data: Array("note".utf8))
+            else { return nil }
+            return String(decoding: clear, as: UTF8.self)
+        }
+    }
+
+    @Test("T23: a partner that issues a token for its user reads ciphertext on every path, and no clear text anywhere")
+    func partner() throws {
+        let house: ThreatHouse = try .init("reach", ["--changes-wait", "0s"])
+        let caller: Caller = try house.caller()
+        let entity: String = try house.register("p1", by: caller)
+        let clear: [String] = (0..<3).map { "the user's words, version \($0), \(RandomBytes.hex(8))" }
+        let device: Device = .init()
+        let sealed: [String] = clear.map(device.seal)
+        let base: String = "/1/\(ThreatHouse.shop)"
+        let socket: WireSocket = try open(house, entity, device: "own")
+        for (place, text): (Int, String) in sealed.enumerated() {
+            let change: String = place == 0 ? #"{"o":"+","v":"\#(text)"}"# : #"{"o":"r","v":"\#(text)"}"#
+            let source: String = place == 0 ? "" : "\"sv\":\(place),"
+            socket.send(#"0:c:{"id":"9f2c","o":"M",\#(source)"ccid":"c\#(place)","v":{"s":\#(change)}}"#)
+            let version: Int = try socket.next { (message: ServerMessage) -> Int? in
+                guard case .channel(0, .changes(let events)) = message, case .applied(let change)? = events.first else {
+                    return nil
+                }
+                return Int(change.ev)
+            }
+            #expect(version == place + 1)
+        }
+
+        // The partner, on a device that it made up.
+        let spy: WireSocket = try open(house, entity, device: "spy")
+        for ask: String in ["0:i:1:::100", "0:e:9f2c.1", "0:e:9f2c.2", "0:e:9f2c.3", "0:cv:"] { spy.send(ask) }
+        var read: [UInt8] = []
+        let deadline: Int64 = Steady.milliseconds() + 20_000
+        while Steady.milliseconds() < deadline {
+            read += spy.take().flatMap { $0 + [10] }
+            if Self.count(sealed, in: read) == sealed.count { break }
+            WireSocket.wait([spy], milliseconds: 50)
+        }
+        let shown: [(String, String)] = [
+            ("x-simperium-token", house.login(entity, "p1", device: "spy")), ("x-rezolve-device-id", "spy"),
+        ]
+        for path: String in [
+            "b/index?data=1", "b/i/9f2c", "b/i/9f2c/v/1", "b/changes", "buckets", "user", "auth/bundle", "auth/tokens",
+        ] {
+            let reply: Caller.Reply = try caller.ask("GET", "\(base)/\(path)", shown)
+            #expect(reply.status == (path.hasPrefix("auth") ? 401 : 200), "\(path): \(reply.status)")
+            if path.hasPrefix("b/i") { #expect(Self.count(sealed, in: reply.body) == 1, "\(path)") }
+            read += reply.body
+        }
+        let fields: [(String, String)] = house.partnerFields(
+            house.login(entity, "p1", device: "spy"), device: "spy")
+        for last: String in ["publickey", "devices"] {
+            let reply: Caller.Reply = try caller.ask(
+                "GET", "/api/v1/partner/\(ThreatHouse.partner)/customer/\(entity)/\(last)", fields)
+            #expect(reply.status == 200)
+            read += reply.body
+        }
+        #expect(Self.count(sealed, in: read) == sealed.count, "the partner did not even reach the ciphertext")
+        try Self.expectSealed(clear, in: read, "what the partner read")
+        for file: (path: String, bytes: [UInt8]) in ThreatHouse.files(house.folder.path) {
+            try Self.expectSealed(clear, in: file.bytes, file.path)
+        }
+        // And the ciphertext is the user's own: whole, and opened by nobody else's key.
+        #expect(sealed.compactMap(device.open) == clear)
+        #expect(sealed.compactMap(Device().open).isEmpty)
+        #expect(try house.daemon.terminate().code == 0)
+    }
+
+    @Test(
+        "T23: the owner of an app, with its admin key, gets neither a user's bundle nor a way to set the user's password"
+    )
+    func owner() throws {
+        let house: ThreatHouse = try .init("owner", ["--changes-wait", "0s"])
+        let caller: Caller = try house.caller()
+        let device: Device = .init()
+        let clear: String = "a vault secret, " + RandomBytes.hex(12)
+        let (access, bundle): (String, String) = (device.seal("an access key"), device.seal(clear))
+        let proof: String = Base64.encodeURL(RandomBytes.make(32))
+        let auth: String = "/1/\(ThreatHouse.app)/auth"
+        let made: Caller.Reply = try caller.ask(
+            "POST", "\(auth)/signup", [("x-simperium-api-key", house.apiKey)],
+            body: #"{"u":"kay","a":"\#(proof)","kdf":1,"salt":"\#(Base64.encodeURL(RandomBytes.make(16)))","#
+                + #""access":"\#(access)","bundle":"\#(bundle)","recover":"\#(proof)"}"#)
+        #expect(made.status == 200)
+        let token: String = try made.string("access_token")
+        let words: String = device.seal("words")
+        #expect(
+            try caller.ask(
+                "POST", "/1/\(ThreatHouse.app)/b/i/k", [("x-simperium-token", token)], body: #"{"s":"\#(words)"}"#
+            ).status == 200)
+
+        let admin: String = house.adminKey
+        let id: String = try made.string("userid")
+        var read: [UInt8] = []
+        for user: String in ["kay", id] {
+            let acting: [(String, String)] = [
+                ("x-simperium-token", admin), ("x-simperium-api-key", admin), ("x-simperium-user", user),
+            ]
+            for (method, path): (String, String) in [
+                ("GET", "auth/bundle"), ("GET", "auth/tokens"), ("GET", "b/index?data=1"), ("GET", "b/i/k"),
+                ("GET", "b/changes"), ("GET", "buckets"), ("GET", "user"),
+            ] {
+                let reply: Caller.Reply = try caller.ask(method, "/1/\(ThreatHouse.app)/\(path)", acting)
+                if path.hasPrefix("auth") { #expect(reply.status == 401, "\(path)") }
+                read += reply.body
+            }
+            for (path, body): (String, String) in [
+                ("reset_password", #"{"username":"\#(user)","new_password":"something"}"#),
+                ("authorize", #"{"username":"\#(user)","password":"something"}"#),
+                ("auth/login", #"{"u":"\#(user)","a":"\#(Base64.encodeURL(RandomBytes.make(32)))","device":"x"}"#),
+                ("auth/prelogin", #"{"u":"\#(user)"}"#),
+            ] {
+                let reply: Caller.Reply = try caller.ask("POST", "/1/\(ThreatHouse.app)/\(path)", acting, body: body)
+                #expect(
+                    path == "auth/prelogin" || [400, 401, 404].contains(reply.status),
+                    "\(user), \(path): \(reply.status)")
+                read += reply.body
+            }
+        }
+        #expect(Self.count([words], in: read) == 1, "the owner did not even reach the user's ciphertext")
+        #expect(Self.count([bundle, access], in: read) == 0, "the owner read a bundle")
+        try Self.expectSealed([clear], in: read, "what the owner read")
+        // The user still comes in as before, and finds the bundle as it was left.
+        let back: Caller.Reply = try caller.ask(
+            "POST", "\(auth)/login", [("x-simperium-api-key", house.apiKey)],
+            body: #"{"u":"kay","a":"\#(proof)","device":"phone"}"#)
+        #expect(device.open(try back.string("bundle")) == clear)
+        #expect(try house.daemon.terminate().code == 0)
+    }
+
+    // MARK: Parts
+
+    private static func expectSealed(_ clear: [String], in bytes: [UInt8], _ place: String) throws {
+        let found: [String] = CanarySearch(clear.map { Canary("what the user wrote", $0) }).findings(
+            in: bytes, place: place)
+        #expect(found.isEmpty, "\(found)")
+    }
+
+    /// How many of the texts stand in `bytes`.
+    private static func count(_ texts: [String], in bytes: [UInt8]) -> Int {
+        CanarySearch(texts.map { Canary("it", $0) }).found(in: bytes).count
+    }
+
+    private func open(_ house: ThreatHouse, _ entity: String, device: String) throws -> WireSocket {
+        let socket: WireSocket = try .init(port: house.port, app: ThreatHouse.shop)
+        let token: String = house.login(entity, "p1", device: device)
+        socket.send(
+            "0:init:{\"clientid\":\"\(device)\",\"api\":\"1.1\",\"token\":\"\(token)\",\"app_id\":\"shop\",\"name\":\"b\",\"device_id\":\"\(device)\"}"
+        )
+        _ = try socket.next { (message: ServerMessage) -> Bool? in
+            if case .channel(0, .authorized(let user)) = message, user == entity { true } else { nil }
+        }
+        return socket
+    }
+}

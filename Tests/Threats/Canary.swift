@@ -1,0 +1,93 @@
+import Glibc
+import ThicketCrypto
+
+/// Something that must not be found in places where it does not belong, in any of the spellings it may have there.
+public struct Canary: Sendable {
+    /// What it is, for the person who reads that it was found.
+    public let name: String
+    /// Its spellings, each with its own name.
+    public let forms: [(name: String, bytes: [UInt8])]
+
+    /// - Parameter secret: 8 bytes or more; of fewer, hits by chance would mean nothing.
+    public init(_ name: String, _ secret: [UInt8]) {
+        precondition(secret.count >= 8, "a canary of \(secret.count) bytes is found by chance")
+        self.name = name
+        let hex: [UInt8] = secret.flatMap { Self.digits($0, Self.lower) }
+        var forms: [(name: String, bytes: [UInt8])] = [
+            ("as it is", secret), ("reversed", secret.reversed()), ("in UTF-16", secret.flatMap { [$0, 0] }),
+            ("in hex", hex), ("in upper hex", secret.flatMap { Self.digits($0, Self.upper) }),
+            ("in percents", secret.flatMap { [UInt8(ascii: "%")] + Self.digits($0, Self.upper) }),
+        ]
+        // Inside of other bytes base64 has one of three alignments; the letters that neighbours change are left out.
+        for shift: Int in 0..<3 {
+            let text: [UInt8] = Array(Base64.encode([UInt8](repeating: 0, count: shift) + secret).utf8)
+            let body: ArraySlice<UInt8> = text.filter { $0 != UInt8(ascii: "=") }.dropFirst(shift == 0 ? 0 : shift + 1)
+            let sure: [UInt8] = Array(body.dropLast((shift + secret.count) % 3 == 0 ? 0 : 1))
+            forms.append(("in base64, shifted by \(shift)", sure))
+            forms.append(("in base64url, shifted by \(shift)", sure.map(Self.url)))
+        }
+        self.forms = forms
+    }
+
+    public init(_ name: String, _ secret: String) { self.init(name, Array(secret.utf8)) }
+
+    private static let lower: [UInt8] = Array("0123456789abcdef".utf8)
+    private static let upper: [UInt8] = Array("0123456789ABCDEF".utf8)
+
+    private static func digits(_ byte: UInt8, _ alphabet: [UInt8]) -> [UInt8] {
+        [alphabet[Int(byte >> 4)], alphabet[Int(byte & 15)]]
+    }
+
+    private static func url(_ letter: UInt8) -> UInt8 {
+        switch letter {
+        case UInt8(ascii: "+"): UInt8(ascii: "-")
+        case UInt8(ascii: "/"): UInt8(ascii: "_")
+        default: letter
+        }
+    }
+}
+
+/// Looks for many canaries in all their spellings at once, in one pass.
+public struct CanarySearch {
+    private let canaries: [Canary]
+    /// By the first eight bytes of a spelling, as a number.
+    private var spellings: [UInt64: [(canary: Int, form: Int)]] = [:]
+    /// Whether a spelling begins with two bytes.
+    private var begins: [Bool] = .init(repeating: false, count: 1 << 16)
+
+    public init(_ canaries: [Canary]) {
+        self.canaries = canaries
+        for (place, canary): (Int, Canary) in canaries.enumerated() {
+            for (form, spelling): (Int, (name: String, bytes: [UInt8])) in canary.forms.enumerated() {
+                precondition(spelling.bytes.count >= 8, "a spelling of \(spelling.bytes.count) bytes")
+                let start: UInt64 = spelling.bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+                spellings[start, default: []].append((place, form))
+                begins[Int(start & 0xFFFF)] = true
+            }
+        }
+    }
+
+    /// The places in the list of canaries that stand in `bytes`, with the first spelling of each.
+    public func found(in bytes: [UInt8]) -> [Int: String] {
+        var found: [Int: String] = [:]
+        guard bytes.count >= 8 else { return found }
+        bytes.withUnsafeBytes { (hay: UnsafeRawBufferPointer) in
+            begins.withUnsafeBufferPointer { (begins: UnsafeBufferPointer<Bool>) in
+                for place: Int in 0...(hay.count - 8) {
+                    let start: UInt64 = hay.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+                    guard begins[Int(start & 0xFFFF)], let starts = spellings[start] else { continue }
+                    for (canary, form): (Int, Int) in starts where found[canary] == nil {
+                        let spelling: (name: String, bytes: [UInt8]) = canaries[canary].forms[form]
+                        if hay[place...].starts(with: spelling.bytes) { found[canary] = spelling.name }
+                    }
+                }
+            }
+        }
+        return found
+    }
+
+    /// What was found, as lines for a person.
+    public func findings(in bytes: [UInt8], place: String) -> [String] {
+        found(in: bytes).map { "\(canaries[$0.key].name) \($0.value) in \(place)" }.sorted()
+    }
+}

@@ -1,0 +1,57 @@
+import Testing
+
+/// docs/THREATS.md: which test stands against which threat.
+@Suite("Threats and their tests")
+struct ThreatTableTests {
+    /// The numbers of the threats that this part of the house has to do with.
+    private static let wanted: Set<String> = [
+        "T9", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T17", "T18", "T22", "T23",
+    ]
+
+    @Test("every threat has a row with tests that exist and bear its number; no numbered test is left out")
+    func table() throws {
+        var rows: [String: Set<String>] = [:]
+        for line: Substring in Repository.lines("docs/THREATS.md") where line.hasPrefix("| T") {
+            let cells: [Substring] = line.split(separator: "|")
+            let number: String = .init(cells[0].filter { $0 != " " })
+            #expect(rows[number] == nil, "docs/THREATS.md has two rows for \(number)")
+            let quoted: [Substring] = (cells.dropFirst(2).first ?? "").split(
+                separator: "\"", omittingEmptySubsequences: false)
+            rows[number] = Set(quoted.indices.filter { $0 % 2 == 1 }.map { String(quoted[$0]) })
+        }
+        #expect(Set(rows.keys) == Self.wanted)
+        let names: Set<String> = Set(SwiftText.paths("Tests").flatMap(Self.names))
+        #expect(names.count > 500, "\(names.count) names were found")
+        for (number, tests): (String, Set<String>) in rows {
+            #expect(!tests.isEmpty, "docs/THREATS.md names no test for \(number)")
+            for test: String in tests {
+                #expect(names.contains(test), "docs/THREATS.md, \(number): there is no test or suite '\(test)'")
+                #expect(Self.numbers(of: test).contains(number), "'\(test)' does not bear the number \(number)")
+            }
+        }
+        for name: String in names {
+            for number: String in Self.numbers(of: name) {
+                #expect(rows[number]?.contains(name) == true, "docs/THREATS.md does not name '\(name)' for \(number)")
+            }
+        }
+    }
+
+    /// What `@Test` and `@Suite` call themselves in a file.
+    private static func names(_ path: String) -> [String] {
+        let text: String = Repository.text(path) ?? ""
+        return ["@Test(", "@Suite("].flatMap { (mark: String) in
+            text.ranges(of: mark).compactMap { (range: Range<String.Index>) -> String? in
+                let rest: Substring = text[range.upperBound...].drop { $0 == " " || $0 == "\n" }
+                return rest.first == "\"" ? String(rest.dropFirst().prefix { $0 != "\"" }) : nil
+            }
+        }
+    }
+
+    /// The threats that a name begins with, before its colon: `T10, T11: …`; or, as in `…; T11: nobody else's`, further in.
+    private static func numbers(of name: String) -> Set<String> {
+        Set(
+            name.split { " ,;:".contains($0) }.map(String.init).filter { (word: String) in
+                word.first == "T" && word.count > 1 && word.dropFirst().allSatisfy(\.isNumber)
+            })
+    }
+}
