@@ -148,8 +148,8 @@ let package = Package(
         tests(
             "ClientTests",
             [
-                "ThicketClient", "ThicketProtocol", "ThicketSQLite", "ThicketServer", "ThicketTestServer",
-                "ThicketTestSupport", "ThicketProcesses",
+                "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer", "ThicketAuth",
+                "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses",
             ]),
     ]
 )

@@ -107,7 +107,7 @@ final class SimulatedClient: Peer {
                 hangUp()
             case .send(let text): link?.send(text)
             case .event(let bucket, let event): follow(bucket, event)
-            case .status, .fetched: break
+            case .status, .fetched, .tokenEnded, .tokenGood: break
             }
         }
         arm()

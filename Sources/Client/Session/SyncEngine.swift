@@ -30,6 +30,8 @@ package actor SyncEngine {
     private let loop: EngineLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
+    /// Hears of the token, on the engine's thread, behind everything else of a turn.
+    private var tokenHandler: (@Sendable (TokenNotice) -> Void)?
     private var core: Core?
     private var bucketHubs: [BucketName: EventHub<BucketEvent>] = [:]
     private var statusHub: EventHub<SyncStatus> = EventHub(overrun: nil)
@@ -48,12 +50,18 @@ package actor SyncEngine {
     package init(loop: EngineLoop) { self.loop = loop }
     deinit { loop.stop() }
 
+    /// Where the engine runs: for an actor that works with it in one turn.
+    package nonisolated var executor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
     /// Opens the store and begins to sync.
+    ///
+    /// - Parameter onToken: what is heard of the token where somebody renews it.
     package func start(
         options: SyncOptions, makeStore: @Sendable () throws(ClientError) -> any LocalStore,
-        makeTransport: @Sendable () -> any Transport
+        makeTransport: @Sendable () -> any Transport, onToken: (@Sendable (TokenNotice) -> Void)? = nil
     ) throws(ClientError) {
         guard core == nil else { return }
+        tokenHandler = onToken
         let store: any LocalStore = try makeStore()
         var machine: SyncMachine
         do {
@@ -98,6 +106,7 @@ package actor SyncEngine {
     private func endCore() {
         guard var ending: Core = core else { return }
         core = nil
+        tokenHandler = nil
         _ = ending.machine.goOffline(.closed, now: monotonicMilliseconds())
         ending.transport.close()
         ending.store.close()
@@ -168,6 +177,7 @@ package actor SyncEngine {
     }
 
     private func perform(_ actions: [SyncAction]) {
+        var notices: [TokenNotice] = []
         for action: SyncAction in actions {
             switch action {
             case .connect: core?.transport.connect()
@@ -186,8 +196,11 @@ package actor SyncEngine {
                 {
                     waiter.continuation.resume(returning: .success(value))
                 }
+            case .tokenEnded(let number): notices.append(.ended(number))
+            case .tokenGood(let number): notices.append(.good(number))
             }
         }
+        for notice: TokenNotice in notices { tokenHandler?(notice) }
     }
 
     /// Waiters, slow readers, and the time until somebody needs the next turn.
@@ -309,6 +322,12 @@ package actor SyncEngine {
         syncWaiters = [:]
         for waiter: SyncWaiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
     }
+}
+
+/// What the live connection learns about the token of a number.
+package enum TokenNotice: Sendable, Equatable {
+    case ended(Int)
+    case good(Int)
 }
 
 extension Optional {

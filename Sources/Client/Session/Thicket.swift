@@ -29,14 +29,23 @@ public enum Thicket {
     ) async throws(ClientError) -> Session {
         let endpoint: Endpoint = try Endpoint(server)
         let sync: SyncOptions = try options.syncOptions(app: app, token: token)
+        let engine: SyncEngine = SyncEngine(loop: try EngineLoop())
+        try await start(engine, endpoint, sync, store: store, options: options)
+        return Session(engine: engine)
+    }
+
+    /// Opens the store for an engine and lets it begin.
+    static func start(
+        _ engine: SyncEngine, _ endpoint: Endpoint, _ sync: SyncOptions, store: StoreLocation, options: SessionOptions,
+        onToken: (@Sendable (TokenNotice) -> Void)? = nil
+    ) async throws(ClientError) {
         let transport: TransportOptions = options.transportOptions
         let target: String = "/sock/1/\(sync.app.text)/websocket"
-        let engine: SyncEngine = SyncEngine(loop: try EngineLoop())
         try await engine.start(
             options: sync, makeStore: { () throws(ClientError) in try store.open(options.durability) },
             // Linux only: the transport over libcurl; on Apple platforms: another class behind the same protocol.
-            makeTransport: { CurlWebSocketTransport(endpoint: endpoint, target: target, options: transport) })
-        return Session(engine: engine)
+            makeTransport: { CurlWebSocketTransport(endpoint: endpoint, target: target, options: transport) },
+            onToken: onToken)
     }
 }
 

@@ -44,6 +44,19 @@ struct Channel {
         case live
         /// The server does not open this bucket; tried again at `resumeAt`.
         case refused
+        /// Its token has ended; another one is waited for (`lapse`).
+        case lapsed
+        /// Another token was sent, to go on where the last one ended.
+        case renewing
+    }
+
+    /// The end of a channel's token.
+    struct Lapse: Equatable {
+        let at: Int64
+        /// nil: the server has kept nothing of this channel, so it is opened anew.
+        let place: Place?
+
+        enum Place: Equatable { case walking, following }
     }
 
     /// A change on its way: when it was sent, and its size.
@@ -55,6 +68,12 @@ struct Channel {
     var record: BucketRecord
     var phase: Phase = .closed
     var catchUp: CatchUp = CatchUp()
+    /// Of the token in the last `init`.
+    var tokenNumber: Int = 0
+    var lapse: Lapse?
+    /// Changes that were on their way when the token ended: sent again when the server has told everything it has and
+    /// still did not answer them.
+    var strays: Set<EntityKey> = []
     /// Why the server does not open this bucket.
     var unavailable: ClientError?
     /// The walk that ended on this connection, until the changes since it began are here.
@@ -105,6 +124,8 @@ struct Channel {
 
     mutating func disconnected() {
         phase = .closed
+        lapse = nil
+        strays = []
         catchUp = CatchUp()
         unavailable = nil
         walked = nil

@@ -18,13 +18,15 @@ enum Messages {
     static func index(mark: String?, limit: Int) -> String { "i:1:\(mark ?? "")::\(limit)" }
 
     static func initialize(
-        _ number: Int, _ bucket: BucketName, _ clientID: ClientID, _ options: SyncOptions, command: String
+        _ number: Int, _ bucket: BucketName, _ clientID: ClientID, _ options: SyncOptions, command: String?
     ) -> [UInt8] {
-        let body: JSONObject = [
+        var body: JSONObject = [
             "clientid": .string(clientID.text), "api": "1.1", "token": .string(options.token),
             "app_id": .string(options.app.text), "name": .string(bucket.text), "library": .string(options.library),
-            "version": .string(options.version), "cmd": .string(command),
+            "version": .string(options.version),
         ]
+        if let device: String = options.deviceID { body["device_id"] = .string(device) }
+        if let command { body["cmd"] = .string(command) }
         return onChannel(number, "init:", body.serialized())
     }
 

@@ -14,12 +14,22 @@ package enum SyncAction: Sendable, Equatable {
     case status(SyncStatus)
     /// The answer to `fetch`: an old version of an object, nil when the server does not have it.
     case fetched(EntityAddress, Version, JSONObject?)
+    /// The server no longer takes the token of this number; only where somebody renews it. Told once for each number.
+    case tokenEnded(Int)
+    /// The server has taken the token of this number; told once for each.
+    case tokenGood(Int)
 }
 
 /// Who the client is and what it connects to.
 package struct SyncOptions: Sendable {
     package var app: AppID
     package var token: String
+    /// Counts the tokens that this session was given, so that what is said of one is not taken for another.
+    package var tokenNumber: Int = 0
+    /// The device that the token was made for, sent beside it.
+    package var deviceID: String?
+    /// Somebody renews the token: its end is told (`tokenEnded`) and another one waited for.
+    package var renewsToken: Bool = false
     /// Sent as `library`: the server rebases changes of this library by exact positions.
     package var library: String = "thicket"
     package var version: String = "0.1.0"

@@ -36,6 +36,9 @@ package enum SyncLimits {
     package static let backoffMaxMilliseconds: Int64 = 60_000
     /// Pause before a change refused by 500 or 503 is sent again; doubles up to `backoffMaxMilliseconds`.
     package static let retryMinMilliseconds: Int64 = 1_000
+    /// Milliseconds after the end of its token for which a channel is sure to have kept its place at the server, which
+    /// keeps it for 60 s (docs/PROTOCOL.md, "When a token ends"); later it is opened anew.
+    package static let graceMilliseconds: Int64 = 50_000
     /// Pause before a bucket that could not be opened (auth code 500) is tried again.
     package static let reopenMilliseconds: Int64 = 30_000
 }

@@ -32,6 +32,7 @@ extension SyncMachine {
     mutating func openChannel(_ number: Int) throws(ClientError) {
         channels[number].disconnected()
         channels[number].phase = .opening
+        channels[number].tokenNumber = options.tokenNumber
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
         for key: EntityKey in channels[number].edited.sorted() { channels[number].resend.append(key) }
         for key: EntityKey in channels[number].stale.sorted() { channels[number].reloadQueue.append(key) }
@@ -48,18 +49,23 @@ extension SyncMachine {
     /// - Parameter user: whom the server takes us for. A store holds one user's objects for its whole life: syncing it
     ///   as somebody else would mix two people's data.
     mutating func authorized(_ number: Int, user: String) throws(ClientError) {
-        guard channels[number].phase == .opening else { return }
+        guard channels[number].phase == .opening || channels[number].phase == .renewing else { return }
         if let owner: String = try store.note("user") {
             guard owner.utf8.elementsEqual(user.utf8) else { return park(.wrongAccount(user)) }
         } else {
             try store.setNote("user", to: user)
         }
+        tokenWorked(channels[number].tokenNumber)
+        if channels[number].phase == .renewing { return goOn(number) }
         channels[number].phase = channels[number].record.walk == nil ? .catchingUp : .walking
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
     }
 
     mutating func authorizationFailed(_ number: Int, code: Int, message: String) {
         if code == ErrorCode.unauthorized.rawValue || code == ErrorCode.invalidRequest.rawValue {
+            if options.renewsToken {
+                return tokenRefused(number, isExpired: message.utf8.elementsEqual(Self.expired.utf8))
+            }
             return park(.unauthorized(message))
         }
         let error: ClientError = ClientError(
@@ -97,6 +103,7 @@ extension SyncMachine {
         channels[number].phase = .live
         channels[number].walked = nil
         channels[number].answerDue = nil
+        sendStrays(number)
         if !channels[number].needsWalk { channels[number].fruitlessWalks = 0 }
         actions.append(.event(channels[number].record.name, .caughtUp))
     }

@@ -23,7 +23,9 @@ extension SyncMachine {
         switch reply {
         case .authorized(let user): try authorized(number, user: user)
         case .authFailed(let code, let message): authorizationFailed(number, code: code, message: message)
-        case .authExpired: park(.unauthorized("the token has expired"))
+        case .authExpired:
+            // A client of this API version gets the reason in a message of its own.
+            if !options.renewsToken { park(.unauthorized("the token has expired")) }
         case .index(let page): try received(page: page, on: number)
         case .entity(let reply):
             guard let key: EntityKey = try? EntityKey(reply.key) else { return }
@@ -37,7 +39,11 @@ extension SyncMachine {
     }
 
     private mutating func received(_ events: [ChangeEvent], on number: Int) throws(ClientError) {
-        guard channels[number].phase != .opening, channels[number].phase != .closed else { return }
+        switch channels[number].phase {
+        // What comes between the end of a token and the next one is told again from our position on.
+        case .opening, .closed, .lapsed, .renewing: return
+        case .walking, .catchingUp, .live, .refused: break
+        }
         let isCatchingUp: Bool = channels[number].phase == .catchingUp
         var isAnswer: Bool = true
         if isCatchingUp { isAnswer = try mayAnswerPosition(events, on: number) }

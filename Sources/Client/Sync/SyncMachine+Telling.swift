@@ -61,7 +61,7 @@ extension SyncMachine {
                 isIndexing = true
                 done += walk?.objectsRead ?? 0
                 total = walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
-            case .closed, .opening, .catchingUp, .refused: isOpening = true
+            case .closed, .opening, .catchingUp, .refused, .lapsed, .renewing: isOpening = true
             case .live: pending += channel.edited.count - channel.refused.count
             }
         }

@@ -49,6 +49,9 @@ package struct SyncMachine {
     var heartbeatSentAt: Int64?
     var logLevel: Int = 0
     var logLines: Int = 0
+    /// The last token whose end was told, and the last that was told to be good.
+    var endedToken: Int?
+    var provenToken: Int?
     /// Counts everything the app sees change; never goes back within one session.
     package internal(set) var revision: Int64 = 0
     package internal(set) var status: SyncStatus

@@ -1,8 +1,11 @@
 internal import CCurl
+package import ThicketProtocol
 
 /// An answer to an HTTP request.
 package struct HTTPAnswer: Sendable, Equatable {
     package let status: Int
+    /// Of the last answer, where there were several.
+    package let fields: HTTPFields
     package let body: [UInt8]
 }
 
@@ -16,6 +19,8 @@ package actor HTTPClient {
 
     /// Bytes of an answer's body at most.
     package static let bodyBytesMax: Int = 64 << 20
+    /// Fields of an answer that are kept.
+    static let fieldsMax: Int = 256
 
     /// - Throws: `limit` when the system gives no thread.
     package init(options: TransportOptions = TransportOptions()) throws(ClientError) {
@@ -26,12 +31,13 @@ package actor HTTPClient {
     deinit { loop.stop() }
 
     /// - Parameters:
+    ///   - method: nil: POST with a body, else GET.
     ///   - fields: header lines such as `Content-Type: application/json`.
-    ///   - body: sent with POST; nil sends GET.
+    ///   - body: sent with POST, or the method that is named.
     ///   - timeoutSeconds: for the whole request, 1 or more.
     /// - Throws: `network` when there is no answer, `limit` when its body is too large, `invalidName` for a bad address.
     package func request(
-        _ address: String, fields: [String] = [], body: [UInt8]? = nil, timeoutSeconds: Int = 30
+        _ address: String, method: String? = nil, fields: [String] = [], body: [UInt8]? = nil, timeoutSeconds: Int = 30
     ) throws(ClientError) -> HTTPAnswer {
         guard !address.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }),
             !fields.contains(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A } })
@@ -46,8 +52,16 @@ package actor HTTPClient {
         handle.set(CURLOPT_HTTPHEADER, lines: fields + ["Expect:"])
         handle.set(CURLOPT_WRITEDATA, pointer: Unmanaged.passUnretained(gathered).toOpaque())
         handle.set(CURLOPT_WRITEFUNCTION, callback: gatherBody)
+        handle.set(CURLOPT_HEADERDATA, pointer: Unmanaged.passUnretained(gathered).toOpaque())
+        handle.set(CURLOPT_HEADERFUNCTION, callback: gatherField)
+        if let method { handle.set(CURLOPT_CUSTOMREQUEST, method) }
         let result: CURLcode = withExtendedLifetime(gathered) {
             guard let body else { return curl_easy_perform(handle.pointer) }
+            guard !body.isEmpty else {
+                // Without a place for its bytes libcurl would read the program's standard input.
+                handle.set(CURLOPT_COPYPOSTFIELDS, "")
+                return curl_easy_perform(handle.pointer)
+            }
             return body.withUnsafeBytes { bytes in
                 // libcurl reads the bytes during the call only.
                 handle.set(CURLOPT_POST, 1)
@@ -58,13 +72,14 @@ package actor HTTPClient {
         }
         if gathered.isTooLarge { throw ClientError(.limit, "the answer is larger than \(Self.bodyBytesMax) bytes") }
         guard result == CURLE_OK else { throw ClientError(.network, handle.text(result)) }
-        return HTTPAnswer(status: handle.status, body: gathered.bytes)
+        return HTTPAnswer(status: handle.status, fields: gathered.fields, body: gathered.bytes)
     }
 }
 
 /// Where the callback puts a body. Used by the calling thread during one request.
 private final class Gathered {
     var bytes: [UInt8] = []
+    var fields: HTTPFields = HTTPFields()
     var isTooLarge: Bool = false
 }
 
@@ -79,5 +94,21 @@ private func gatherBody(
         return 0
     }
     gathered.bytes.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: size * count))
+    return size * count
+}
+
+/// One line of a head: the status line begins another head, a field has a colon.
+private func gatherField(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let bytes, let context else { return 0 }
+    let gathered: Gathered = Unmanaged<Gathered>.fromOpaque(context).takeUnretainedValue()
+    let line: Substring = Substring(
+        String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self))
+    if line.hasPrefix("HTTP/") { gathered.fields = HTTPFields() }
+    let parts: [Substring] = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, gathered.fields.all.count < HTTPClient.fieldsMax else { return size * count }
+    let value: Substring = Substring(parts[1].drop { $0 == " " }.reversed().drop { $0.isWhitespace }.reversed())
+    gathered.fields.append(parts[0].lowercased(), String(value))
     return size * count
 }

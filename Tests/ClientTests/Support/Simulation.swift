@@ -67,7 +67,7 @@ struct Simulation {
             case .disconnect: drop(index)
             case .send(let text): clients[index].up.append(text)
             case .event(_, let event): follow(index, event)
-            case .status, .fetched: break
+            case .status, .fetched, .tokenEnded, .tokenGood: break
             }
         }
     }

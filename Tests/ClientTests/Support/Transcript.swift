@@ -10,8 +10,11 @@ struct Transcript {
     let notes: BucketName
 
     /// A machine with the bucket `notes` on channel 0, not yet connected.
-    init(store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true), seed: UInt64 = 1) throws {
-        let options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
+    init(
+        store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true), seed: UInt64 = 1, renewsToken: Bool = false
+    ) throws {
+        var options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
+        if renewsToken { (options.renewsToken, options.tokenNumber) = (true, 1) }
         notes = try BucketName("notes")
         self.store = store
         machine = try SyncMachine(options: options, store: store, random: SeededRandom(seed: seed))

@@ -92,6 +92,7 @@ final class SteppedClient {
                 transport.close()
             case .send(let text): transport.send(text)
             case .status(let status): statuses.append(status)
+            case .tokenEnded, .tokenGood: break
             case .event, .fetched: break
             }
         }

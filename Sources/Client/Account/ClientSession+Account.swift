@@ -1,0 +1,154 @@
+internal import ThicketCrypto
+import ThicketProtocol
+
+/// The account behind a session: its password, its logins, its end.
+extension ClientSession {
+    /// Sets another password of a built-in account. Other devices are signed out by it; this one goes on with a new token,
+    /// and no edit is lost.
+    ///
+    /// - Throws: `unauthorized` (401) when the old password is wrong, `refused` (400) when the new one cannot be used,
+    ///   `invalidOptions` for a session that is no built-in account's, `unavailable`, `network`.
+    public func changePassword(from old: String, to new: String) async throws(ClientError) {
+        let login: AccountLogin = try login(old)
+        let (scheme, calls): (any AccountScheme, ServerCalls) = (scheme, calls)
+        try await keeper.replace { () async throws(ClientError) in
+            try await scheme.changePassword(login, to: new, calls).accessToken
+        }
+    }
+
+    /// Logs in again to the same built-in account after a sign-out. Edits that waited go out.
+    ///
+    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` for a session that is no built-in account's.
+    public func signIn(password: String) async throws(ClientError) {
+        try await signIn(accessToken: try await scheme.signIn(try login(password), calls).accessToken)
+    }
+
+    /// Deletes the built-in account with everything it keeps at the server, and signs out. The local copy stays.
+    ///
+    /// - Throws: `unauthorized` (401) for a wrong password, `invalidOptions` for a session that is no built-in account's;
+    ///   then nothing was deleted. `network`: it is not known whether it was.
+    public func deleteAccount(password: String) async throws(ClientError) {
+        try await scheme.deleteAccount(try login(password), calls)
+        await keeper.end(.deleted)
+    }
+
+    private func login(_ password: String) throws(ClientError) -> AccountLogin {
+        guard case .account(let name, _) = user else {
+            throw ClientError(.invalidOptions, "only built-in accounts have passwords here")
+        }
+        return AccountLogin(name: name, password: password)
+    }
+
+    // MARK: - Where the user is logged in
+
+    /// Where the user is logged in, the newest first.
+    ///
+    /// Of a partner's user: the devices that the server has let in. Of a built-in account: the logins that are still good,
+    /// under the names that they gave.
+    ///
+    /// - Throws: as `calling`.
+    public func devices() async throws(ClientError) -> [SessionDevice] {
+        guard case .partner(let entity, let partner) = user else {
+            return try await tokens().map { token in
+                SessionDevice(
+                    id: token.device.isEmpty ? token.id : token.device, firstSeen: token.created, lastSeen: nil,
+                    isThisOne: token.isCurrent)
+            }
+        }
+        let path: String = "/api/v1/partner/\(Self.coded(partner))/customer/\(Self.coded(entity))/devices"
+        let own: String = deviceId
+        let calls: ServerCalls = calls
+        let answer: HTTPAnswer = try await calling { token throws(ClientError) in
+            try await calls.ask("GET", path, fields: calls.partnerFields(token))
+        }
+        return try Self.list("devices", answer) { item in
+            guard let id: String = item["device_id"]?.stringValue, let first: Int64 = item["first_seen"]?.intValue
+            else { return nil }
+            return SessionDevice(
+                id: id, firstSeen: first, lastSeen: item["last_seen"]?.intValue,
+                isThisOne: id.utf8.elementsEqual(own.utf8))
+        }
+    }
+
+    /// The good tokens of a built-in account, one for each login.
+    ///
+    /// - Throws: as `calling`; `invalidOptions` for a session that is no built-in account's.
+    public func tokens() async throws(ClientError) -> [SessionToken] {
+        try Self.list("tokens", try await account("GET", "tokens")) { item in
+            guard let id: String = item["id"]?.stringValue, let created: Int64 = item["created"]?.intValue else {
+                return nil
+            }
+            return SessionToken(
+                id: id, created: created, expires: item["expires"]?.intValue,
+                device: item["device"]?.stringValue ?? "", isCurrent: item["current"]?.boolValue ?? false)
+        }
+    }
+
+    /// Ends a token: whoever has it is signed out. The server then closes all connections of the user; those with other
+    /// tokens come back by themselves.
+    ///
+    /// - Parameter id: as `tokens` lists it.
+    /// - Throws: as `calling`; `notFound` when there is no such token, `invalidOptions` for a session that is no built-in
+    ///   account's.
+    public func revokeToken(_ id: String) async throws(ClientError) {
+        do throws(ClientError) { _ = try await account("DELETE", "tokens/\(Self.coded(id))") } catch {
+            guard error.number == 400 else { throw error }
+            throw ClientError(.notFound, error.detail, number: 400)
+        }
+    }
+
+    private func account(_ method: String, _ path: String) async throws(ClientError) -> HTTPAnswer {
+        guard case .account = user else {
+            throw ClientError(.invalidOptions, "only built-in accounts have tokens that can be listed and ended")
+        }
+        let calls: ServerCalls = calls
+        return try await calling { token throws(ClientError) in
+            try await calls.ask(method, "/1/\(calls.app)/auth/\(path)", fields: calls.accountFields(token))
+        }
+    }
+
+    private static func list<Item>(
+        _ name: String, _ answer: HTTPAnswer, _ read: (JSONObject) -> Item?
+    ) throws(ClientError) -> [Item] {
+        guard case .array(let items)? = try ServerCalls.object(answer)[name] else {
+            throw ClientError(.protocolViolation, "the server's answer has no \(name)")
+        }
+        return items.compactMap { $0.objectValue.flatMap(read) }
+    }
+
+    /// Fit for one part of a path (RFC 3986, 2.3).
+    private static func coded(_ text: String) -> String {
+        var coded: String = ""
+        for byte: UInt8 in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
+                coded.unicodeScalars.append(Unicode.Scalar(byte))
+            default: coded += "%" + Hex.encode([byte]).uppercased()
+            }
+        }
+        return coded
+    }
+}
+
+/// A device on which a user is, or was, logged in.
+public struct SessionDevice: Sendable, Equatable {
+    public let id: String
+    /// Seconds since 1970.
+    public let firstSeen: Int64
+    /// Seconds since 1970, to the hour; nil: not kept.
+    public let lastSeen: Int64?
+    public let isThisOne: Bool
+}
+
+/// A token of a built-in account; not its text, which only its holder has.
+public struct SessionToken: Sendable, Equatable {
+    public let id: String
+    /// Seconds since 1970.
+    public let created: Int64
+    /// Seconds since 1970; nil: good until it is ended.
+    public let expires: Int64?
+    /// What the login called itself; empty when nothing.
+    public let device: String
+    /// The one of this session.
+    public let isCurrent: Bool
+}

@@ -1,0 +1,55 @@
+import ThicketProtocol
+
+/// Users of a partner whose passwords the Thicket server keeps (`/v2/credentials`, docs/AUTH.md).
+enum PartnerPasswords {
+    /// Who was let in.
+    struct Grant: Sendable {
+        let entityId: String
+        let partnerId: String
+        let accessToken: String
+    }
+
+    static func signUp(_ login: AccountLogin, _ calls: ServerCalls) async throws(ClientError) {
+        let body: JSONObject = ["username": .string(login.name), "password": .string(login.password)]
+        _ = try await calls.ask("POST", "/v2/credentials/register", body, fields: calls.partnerFields())
+    }
+
+    static func signIn(_ login: AccountLogin, _ calls: ServerCalls) async throws(ClientError) -> Grant {
+        let body: JSONObject = [
+            "deviceId": .string(calls.deviceId), "username": .string(login.name), "password": .string(login.password),
+        ]
+        let answer: HTTPAnswer = try await calls.ask(
+            "POST", "/v2/credentials/login", body, fields: calls.partnerFields())
+        let user: JSONObject = try ServerCalls.object(answer)
+        return Grant(
+            entityId: try ServerCalls.text("sdkEntity", in: user),
+            partnerId: try ServerCalls.text("sdkPartner", in: user),
+            accessToken: try bearer(answer.fields["authorization"]))
+    }
+
+    /// Clients put what they get unchanged into the next request, so the word `Bearer` stands before it.
+    static func bearer(_ value: String?) throws(ClientError) -> String {
+        let words: [Substring] = (value ?? "").split(separator: " ")
+        guard words.count == 2, words[0].lowercased() == "bearer", LoginToken.isAcceptable(String(words[1])) else {
+            throw ClientError(.protocolViolation, "the server gave no token")
+        }
+        return String(words[1])
+    }
+}
+
+/// New tokens for users whose passwords the Thicket server keeps: it takes the last one up to a day after its end.
+struct PingSource: TokenSource {
+    let calls: ServerCalls
+
+    func token(for request: TokenRequest) async throws -> String {
+        do throws(ClientError) {
+            let answer: JSONObject = try ServerCalls.object(
+                try await calls.ask(
+                    "GET", "/v2/credentials/ping", fields: calls.partnerFields(request.accessToken)))
+            return try PartnerPasswords.bearer(answer["accessToken"]?.stringValue)
+        } catch {
+            if error.code == .unauthorized { throw TokenDenied() }
+            throw error
+        }
+    }
+}

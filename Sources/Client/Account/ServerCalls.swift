@@ -1,0 +1,109 @@
+import ThicketProtocol
+
+/// Requests to the server that are no sync: accounts, partners, tokens, devices.
+package struct ServerCalls: Sendable {
+    /// Longest wait for an answer, seconds. Stretching a password at a busy server takes a while.
+    static let timeoutSeconds: Int = 30
+    /// The same for telling the server of a logout, which nobody waits for gladly.
+    static let logoutSeconds: Int = 10
+    /// Bytes of a server's explanation that are shown.
+    private static let explanationMax: Int = 200
+
+    private let http: HTTPClient
+    let address: String
+    let app: String
+    package let apiKey: String
+    package let deviceId: String
+
+    package init(
+        address: String, app: String, apiKey: String, deviceId: String, options: TransportOptions
+    ) throws(ClientError) {
+        guard LoginToken.isAcceptable(apiKey) || apiKey.isEmpty, LoginToken.isAcceptable(deviceId) else {
+            throw ClientError(.invalidOptions, "the API key or the device id holds characters that may not be there")
+        }
+        (self.address, self.app, self.apiKey, self.deviceId) = (address, app, apiKey, deviceId)
+        http = try HTTPClient(options: options)
+    }
+
+    /// One request; a refusal is thrown.
+    ///
+    /// - Parameters:
+    ///   - path: behind the server's address; holds nothing that needs coding.
+    ///   - body: an object for POST.
+    ///   - fields: who asks.
+    func ask(
+        _ method: String, _ path: String, _ body: JSONObject? = nil, fields: [String],
+        timeoutSeconds: Int = ServerCalls.timeoutSeconds
+    ) async throws(ClientError) -> HTTPAnswer {
+        let isPost: Bool = method == "POST"
+        var fields: [String] = fields
+        if isPost { fields.append("Content-Type: application/json") }
+        let answer: HTTPAnswer = try await http.request(
+            address + path, method: isPost || method == "GET" ? nil : method, fields: fields,
+            body: isPost ? body?.serialized() ?? [] : nil, timeoutSeconds: timeoutSeconds)
+        guard (200..<300).contains(answer.status) else { throw Self.refusal(answer) }
+        return answer
+    }
+
+    /// The members of an answer.
+    static func object(_ answer: HTTPAnswer) throws(ClientError) -> JSONObject {
+        guard let object: JSONObject = (try? JSONValue(parsing: answer.body))?.objectValue else {
+            throw ClientError(.protocolViolation, "the server's answer is no JSON object")
+        }
+        return object
+    }
+
+    static func text(_ name: String, in object: JSONObject) throws(ClientError) -> String {
+        guard let text: String = object[name]?.stringValue, !text.isEmpty else {
+            throw ClientError(.protocolViolation, "the server's answer has no \(name)")
+        }
+        return text
+    }
+
+    // MARK: - Who asks
+
+    /// An app that anybody may have installed.
+    var appFields: [String] { ["X-Simperium-Api-Key: \(apiKey)"] }
+
+    /// A user of a built-in account.
+    func accountFields(_ token: String) -> [String] { ["X-Simperium-Token: \(token)"] }
+
+    /// A partner's app; with a token, its user on this device.
+    func partnerFields(_ token: String? = nil) -> [String] {
+        var fields: [String] = ["x-rezolve-partner-apikey: \(apiKey)", "x-rezolve-device-id: \(deviceId)"]
+        if let token { fields.append("Authorization: Bearer \(token)") }
+        return fields
+    }
+
+    // MARK: - Refusals
+
+    /// What an answer that is no success means for who asked. `number` is its status.
+    static func refusal(_ answer: HTTPAnswer) -> ClientError {
+        let words: String = explanation(answer)
+        switch answer.status {
+        case 401, 403: return ClientError(.unauthorized, words, number: answer.status)
+        case 404: return ClientError(.notFound, words, number: 404)
+        case 429:
+            let wait: String = answer.fields["retry-after"].map { "; try again in \($0) s" } ?? ""
+            return ClientError(.unavailable, words + wait, number: 429)
+        case 500...: return ClientError(.unavailable, words, number: answer.status)
+        default: return ClientError(.refused, words, number: answer.status)
+        }
+    }
+
+    /// The text, or the message in the JSON, of a refusal; made fit to be shown.
+    private static func explanation(_ answer: HTTPAnswer) -> String {
+        let parsed: JSONObject? = (try? JSONValue(parsing: answer.body))?.objectValue
+        let text: String = parsed?["message"]?.stringValue ?? (parsed == nil ? answerText(answer) : "")
+        let shown: String = String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.prefix(explanationMax).filter { $0.value >= 0x20 && $0.value != 0x7F }))
+        return shown.isEmpty ? "the server answered \(answer.status)" : shown
+    }
+
+    private static func answerText(_ answer: HTTPAnswer) -> String {
+        // A page of a proxy is of no use to anybody.
+        let text: String = String(decoding: answer.body.prefix(explanationMax), as: UTF8.self)
+        return text.contains("<") ? "" : text
+    }
+}

@@ -1,0 +1,61 @@
+internal import ThicketCrypto
+import ThicketProtocol
+
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
+
+/// Time, as a session's token needs it.
+package protocol SessionClock: Sendable {
+    /// Milliseconds of a clock that never goes back.
+    func milliseconds() -> Int64
+    /// Seconds since 1970.
+    func unixSeconds() -> Double
+    /// Returns at that moment of `milliseconds()`, or when the task is cancelled.
+    func sleep(until moment: Int64) async
+}
+
+/// The machine's own time.
+package struct SystemClock: SessionClock {
+    package init() {}
+    package func milliseconds() -> Int64 { monotonicMilliseconds() }
+
+    package func unixSeconds() -> Double {
+        var time: timespec = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    package func sleep(until moment: Int64) async {
+        try? await Task.sleep(for: .milliseconds(max(0, moment - milliseconds())))
+    }
+}
+
+/// What a client may see in a login token. Nothing is checked: the server does that.
+enum LoginToken {
+    /// `exp` in seconds since 1970; nil for tokens of another form.
+    static func expiry(of token: String) -> Double? {
+        let parts: [ArraySlice<UInt8>] = Array(token.utf8).split(separator: 0x2E, omittingEmptySubsequences: false)
+        guard parts.count == 3, let payload: [UInt8] = Base64.decodeURL(parts[1]),
+            let document: JSONDocument = try? JSONDocument(parsing: payload[...], maxDepth: 64),
+            let expiry: Double = document.root["exp"]?.number?.double, expiry.isFinite
+        else { return nil }
+        return expiry
+    }
+
+    /// Milliseconds until the token ends by this machine's clock; nil when it does not say, or when the clock cannot be
+    /// right.
+    static func lifetime(of token: String, now: Double) -> Int64? {
+        guard let expiry: Double = expiry(of: token) else { return nil }
+        let seconds: Double = expiry - now
+        return seconds > 0 && seconds < 1e9 ? Int64(seconds * 1_000) : nil
+    }
+
+    /// Whether a token can be sent at all.
+    static func isAcceptable(_ token: String) -> Bool {
+        !token.isEmpty && token.utf8.count <= TokenLimits.tokenBytesMax
+            && token.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    }
+}

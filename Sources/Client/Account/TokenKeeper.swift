@@ -1,0 +1,257 @@
+/// Keeps one user's token: runs the machine, asks the source, and tells the live connection, on whose thread it works.
+///
+/// Being on the engine's thread, what the engine tells and what it is told are one turn, without a gap in between.
+package actor TokenKeeper {
+    private let engine: SyncEngine
+    private let source: (any TokenSource)?
+    private let makeRequest: @Sendable (_ token: String) -> TokenRequest
+    private let clock: any SessionClock
+    private var random: any RandomNumberGenerator & Sendable
+    private var machine: TokenMachine
+    private var hub: EventHub<SessionEvent> = EventHub(overrun: nil)
+    private var waiters: [Int: CheckedContinuation<TokenMachine.Verdict, Never>] = [:]
+    private var waiterCount: Int = 0
+    private var renewal: Task<Void, Never>?
+    private var alarm: (moment: Int64, task: Task<Void, Never>)?
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { engine.executor }
+
+    /// - Parameter makeRequest: what the source is told beside the token.
+    package init(
+        engine: SyncEngine, token: String, source: (any TokenSource)?,
+        makeRequest: @escaping @Sendable (_ token: String) -> TokenRequest, clock: any SessionClock,
+        random: any RandomNumberGenerator & Sendable
+    ) {
+        self.engine = engine
+        self.source = source
+        self.makeRequest = makeRequest
+        self.clock = clock
+        var random: any RandomNumberGenerator & Sendable = random
+        machine = TokenMachine(
+            token: token, lifetime: LoginToken.lifetime(of: token, now: clock.unixSeconds()), hasSource: source != nil,
+            now: clock.milliseconds(), random: random.next())
+        self.random = random
+    }
+
+    deinit {
+        renewal?.cancel()
+        alarm?.task.cancel()
+    }
+
+    /// Begins to look at the time. Once.
+    package func start() { schedule() }
+
+    // MARK: - Calls
+
+    /// The token to call with; waits when another one is on its way because this one is over.
+    package func token() async throws(ClientError) -> TokenMachine.Token {
+        let (verdict, actions): (TokenMachine.Verdict, [TokenMachine.Action]) = machine.wanted(
+            now: clock.milliseconds())
+        perform(actions)
+        return try await outcome(verdict)
+    }
+
+    /// The token to call with after the one of this number was refused.
+    package func token(after number: Int) async throws(ClientError) -> TokenMachine.Token {
+        let (verdict, actions): (TokenMachine.Verdict, [TokenMachine.Action]) = machine.refused(
+            number, now: clock.milliseconds())
+        perform(actions)
+        return try await outcome(verdict)
+    }
+
+    /// The same call was refused with the new token, too.
+    package func refusedAgain(_ number: Int) {
+        guard number == machine.token.number else { return }
+        perform(machine.refused(number, isSecond: true, now: clock.milliseconds()).1)
+    }
+
+    package func worked(_ number: Int) { machine.worked(number) }
+
+    private func outcome(_ verdict: TokenMachine.Verdict) async throws(ClientError) -> TokenMachine.Token {
+        switch verdict {
+        case .call(let token): return token
+        case .failed(let error): throw error
+        case .wait: return try await outcome(waitForRenewal())
+        }
+    }
+
+    private func waitForRenewal() async -> TokenMachine.Verdict {
+        guard waiters.count < TokenLimits.waitersMax else {
+            return .failed(ClientError(.limit, "more than \(TokenLimits.waitersMax) calls wait for another token"))
+        }
+        waiterCount += 1
+        let id: Int = waiterCount
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiters[id] = continuation
+                if Task.isCancelled { cancelWait(id) }
+            }
+        } onCancel: {
+            Task { await self.cancelWait(id) }
+        }
+    }
+
+    private func cancelWait(_ id: Int) {
+        waiters.removeValue(forKey: id)?.resume(returning: .failed(ClientError(.deadline, "the call was cancelled")))
+    }
+
+    // MARK: - The live connection
+
+    /// What the engine hears of the token.
+    package func heard(_ notice: TokenNotice) {
+        switch notice {
+        case .good(let number): machine.worked(number)
+        case .ended(let number):
+            let current: TokenMachine.Token = machine.token
+            // It has learned of an older one only now.
+            if number < current.number, machine.signOut == nil { return adopt(current) }
+            perform(machine.refused(number, now: clock.milliseconds()).1)
+        }
+    }
+
+    private func adopt(_ token: TokenMachine.Token) {
+        engine.assumeIsolated { engine in
+            try? engine.act { (machine, now) throws(ClientError) in
+                ((), machine.adopt(token: token.text, number: token.number, now: now))
+            }
+        }
+    }
+
+    // MARK: - Signing out and in
+
+    package var current: TokenMachine.Token { machine.token }
+    package var signOut: SignOutReason? { machine.signOut }
+
+    /// The user is signed out: the connection has ended when this returns, and no renewal begins any more.
+    package func end(_ reason: SignOutReason) { perform(machine.end(reason)) }
+
+    /// Somebody signed in with this token.
+    package func signIn(_ token: String) throws(ClientError) {
+        guard LoginToken.isAcceptable(token) else { throw Self.unusable }
+        perform(
+            machine.signIn(
+                token, lifetime: lifetime(token), now: clock.milliseconds(), random: random.next()))
+    }
+
+    /// Runs what brings another token in place of this one, such as another password: nobody asks the source meanwhile,
+    /// and who is refused meanwhile waits for it.
+    ///
+    /// - Throws: what `body` throws, `unauthorized` when the user is signed out.
+    package func replace(_ body: @Sendable () async throws(ClientError) -> String) async throws(ClientError) {
+        var number: Int? = machine.beginReplacement(now: clock.milliseconds())
+        while number == nil {
+            if let reason: SignOutReason = machine.signOut { throw reason.error }
+            // A renewal is under way: after it.
+            if case .failed(let error) = await waitForRenewal() { throw error }
+            number = machine.beginReplacement(now: clock.milliseconds())
+        }
+        guard let number else { return }
+        schedule()
+        do throws(ClientError) {
+            let token: String = try await body()
+            guard LoginToken.isAcceptable(token) else { throw Self.unusable }
+            perform(
+                machine.renewed(
+                    number, token, lifetime: lifetime(token), now: clock.milliseconds(), random: random.next()))
+        } catch {
+            perform(machine.replacementFailed(number, now: clock.milliseconds()))
+            throw error
+        }
+    }
+
+    /// Events from now on.
+    package func listen(_ continuation: AsyncStream<SessionEvent>.Continuation) { hub.add(continuation) }
+
+    package func close() {
+        renewal?.cancel()
+        alarm?.task.cancel()
+        alarm = nil
+        _ = machine.end(.requested)
+        resume(.failed(ClientError(.closed, "the session is closed")))
+        hub.finish()
+    }
+
+    private static let unusable: ClientError = ClientError(
+        .invalidOptions, "the token is empty, too long or holds characters that may not be there")
+
+    private func lifetime(_ token: String) -> Int64? { LoginToken.lifetime(of: token, now: clock.unixSeconds()) }
+
+    // MARK: - Doing what the machine wants
+
+    private func perform(_ actions: [TokenMachine.Action]) {
+        for action: TokenMachine.Action in actions {
+            switch action {
+            case .renew(let number, let old): ask(number, old)
+            case .cancel: renewal?.cancel()
+            case .resume(let verdict): resume(verdict)
+            case .adopt(let token): adopt(token)
+            case .park(let reason):
+                engine.assumeIsolated { engine in
+                    try? engine.act { (machine, now) throws(ClientError) in
+                        ((), machine.signOut(reason.text, now: now))
+                    }
+                }
+            case .tell(let event): hub.yield(event)
+            }
+        }
+        schedule()
+    }
+
+    private func resume(_ verdict: TokenMachine.Verdict) {
+        let waiting: [CheckedContinuation<TokenMachine.Verdict, Never>] = Array(waiters.values)
+        waiters = [:]
+        for waiter: CheckedContinuation<TokenMachine.Verdict, Never> in waiting { waiter.resume(returning: verdict) }
+    }
+
+    private func ask(_ number: Int, _ old: String) {
+        guard let source else { return }
+        let request: TokenRequest = makeRequest(old)
+        renewal = Task { [weak self] in
+            let answer: Result<String, any Error>
+            do { answer = .success(try await source.token(for: request)) } catch { answer = .failure(error) }
+            await self?.answered(number, answer)
+        }
+    }
+
+    private func answered(_ number: Int, _ answer: Result<String, any Error>) {
+        let now: Int64 = clock.milliseconds()
+        switch answer {
+        case .success(let token) where LoginToken.isAcceptable(token):
+            perform(
+                machine.renewed(number, token, lifetime: lifetime(token), now: now, random: random.next()))
+        case .success:
+            perform(machine.renewalFailed(number, Self.unusable, denial: nil, now: now, random: random.next()))
+        case .failure(let error):
+            let denial: SignOutReason? = error is TokenDenied ? .denied : nil
+            let reason: ClientError =
+                error as? ClientError ?? ClientError(.unavailable, "another token was asked for, and none came")
+            perform(machine.renewalFailed(number, reason, denial: denial, now: now, random: random.next()))
+        }
+    }
+
+    /// Has `tick` called at the machine's deadline.
+    private func schedule() {
+        guard let moment: Int64 = machine.deadline else {
+            alarm?.task.cancel()
+            alarm = nil
+            return
+        }
+        guard alarm?.moment != moment else { return }
+        alarm?.task.cancel()
+        let clock: any SessionClock = clock
+        alarm = (
+            moment,
+            Task { [weak self] in
+                await clock.sleep(until: moment)
+                guard !Task.isCancelled else { return }
+                await self?.wake(moment)
+            }
+        )
+    }
+
+    private func wake(_ moment: Int64) {
+        guard alarm?.moment == moment else { return }
+        alarm = nil
+        perform(machine.tick(now: max(moment, clock.milliseconds())))
+    }
+}

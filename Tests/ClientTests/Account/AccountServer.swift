@@ -1,0 +1,170 @@
+import Glibc
+import Synchronization
+import Testing
+import ThicketAuth
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+/// A real server on a real store with a partner's app `app` and an app `notes` with accounts, by a clock that the test
+/// steps.
+final class AccountServer: Sendable {
+    private let folder: String = "/tmp/thicket-session-\(getpid())-\(RandomBytes.hex(6))"
+    let server: TestServer
+    let partner: String
+    let apiKey: String
+    let authKey: String
+    let accountKey: String
+
+    private final class Box: Sendable {
+        let time: Mutex<Int64> = Mutex(1_800_000_000_000)
+    }
+    private let box: Box = Box()
+
+    init() throws {
+        mkdir(folder, 0o700)
+        let path: String = folder + "/thicket.db"
+        let store: SQLiteStore = try .init(path: path)
+        let key: ServerKey = try .load(folder + "/key")
+        let admin: PartnerAdmin = try .init(path: path, key: key)
+        (partner, apiKey, authKey) = try admin.create(id: nil, now: 0)
+        try admin.setKeepsPasswords(true, id: partner)
+        let operators: StoreAdmin = try .init(path: path)
+        try operators.createApp(try AppID("app"), partner: partner, now: 0)
+        try operators.createApp(try AppID("notes"), now: 0)
+        accountKey = try operators.addKey(of: try AppID("notes"), isAdmin: false, now: 1)
+        let box: Box = box
+        server = try TestServer(
+            store: store,
+            partners: TestPartners(
+                directory: { try PartnerStore(path: path, key: key) }, clock: { box.time.withLock { $0 } }),
+            accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path) }
+        ) { config in
+            config.registrationsPerMinute = 10_000
+            config.failedLoginsPerMinute = 10_000
+        }
+    }
+
+    deinit {
+        server.stop()
+        for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
+    }
+
+    var address: String { "http://127.0.0.1:\(server.port)" }
+    /// Seconds since 1970 at the server.
+    var seconds: Int64 { box.time.withLock { $0 } / 1_000 }
+    func pass(_ seconds: Int64) { box.time.withLock { $0 += seconds * 1_000 } }
+
+    /// A partner's app; tokens are signed by the test.
+    func app(device: String = "d/1", store: StoreLocation = .memory, apiKey: String? = nil) throws -> ThicketApp {
+        try ThicketApp(server: address, app: "app", apiKey: apiKey ?? self.apiKey, store: store, deviceId: device)
+    }
+
+    /// The app with built-in accounts.
+    func notes(store: StoreLocation = .memory) throws -> ThicketApp {
+        try ThicketApp(server: address, app: "notes", apiKey: accountKey, store: store)
+    }
+
+    // MARK: - The partner's auth server
+
+    func login(_ user: Registered, seconds: Int64, device: String = "d/1") -> String {
+        sign(
+            #"{"alg":"HS512","auth":"v2","typ":"JWT"}"#,
+            #"{"rezolve_entity_id":"\#(user.entity)","partner_entity_id":"\#(user.name)","device_id":"\#(device)","#
+                + #""exp":\#(self.seconds + seconds)}"#)
+    }
+
+    struct Registered: Sendable {
+        let name: String
+        let entity: String
+    }
+
+    /// Registers a user who has never been there.
+    func register() throws -> Registered {
+        let name: String = "user-\(RandomBytes.hex(6))"
+        let token: String = sign(
+            #"{"alg":"HS512","typ":"JWT"}"#,
+            #"{"rezolve_entity_id":":NONE:","partner_entity_id":"\#(name)","exp":\#(seconds + 600)}"#)
+        let body: String = #"{"email":"a@example.com"}"#
+        let answer: String = try TestClient.http(
+            port: server.port,
+            "POST /api/v1/authentication/register HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+                + "x-rezolve-partner-apikey: \(apiKey)\r\nauthorization: Bearer \(token)\r\n"
+                + "content-length: \(body.utf8.count)\r\n\r\n\(body)")
+        let parsed: Substring = try #require(answer.split(separator: "\r\n\r\n").last)
+        let entity: String = try #require(
+            try JSONDocument(parsing: Array(parsed.utf8)).root["entity_id"]?.string, "\(answer)")
+        return Registered(name: name, entity: entity)
+    }
+
+    private func sign(_ header: String, _ payload: String) -> String {
+        let signed: String = Base64.encodeURL(Array(header.utf8)) + "." + Base64.encodeURL(Array(payload.utf8))
+        return signed + "."
+            + Base64.encodeURL(Hash.hmacSHA512(key: Array(authKey.utf8), Array(signed.utf8)[...]))
+    }
+}
+
+/// A source that a test looks into: counts, waits at a gate, and gives what it is told.
+final class TestSource: TokenSource {
+    private struct State {
+        var count: Int = 0
+        var running: Int = 0
+        var mostAtOnce: Int = 0
+        var isShut: Bool = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+        var watchers: [(Int, CheckedContinuation<Void, Never>)] = []
+    }
+    private let state: Mutex<State> = Mutex(State())
+    private let make: @Sendable (TokenRequest) async throws -> String
+
+    init(_ make: @escaping @Sendable (TokenRequest) async throws -> String) { self.make = make }
+
+    /// Times it was asked.
+    var count: Int { state.withLock { $0.count } }
+    /// Times it was asked at the same moment.
+    var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
+
+    func shut() { state.withLock { $0.isShut = true } }
+    func open() {
+        let waiting: [CheckedContinuation<Void, Never>] = state.withLock { state in
+            defer { state.waiting = [] }
+            state.isShut = false
+            return state.waiting
+        }
+        for one: CheckedContinuation<Void, Never> in waiting { one.resume() }
+    }
+
+    /// Returns when it has been asked so many times.
+    func asked(_ times: Int) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isSo: Bool = state.withLock { state in
+                if state.count < times { state.watchers.append((times, continuation)) }
+                return state.count >= times
+            }
+            if isSo { continuation.resume() }
+        }
+    }
+
+    func token(for request: TokenRequest) async throws -> String {
+        let reached: [CheckedContinuation<Void, Never>] = state.withLock { state in
+            state.count += 1
+            state.running += 1
+            state.mostAtOnce = max(state.mostAtOnce, state.running)
+            let count: Int = state.count
+            defer { state.watchers.removeAll { $0.0 <= count } }
+            return state.watchers.filter { $0.0 <= count }.map(\.1)
+        }
+        for one: CheckedContinuation<Void, Never> in reached { one.resume() }
+        defer { state.withLock { $0.running -= 1 } }
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let goesOn: Bool = state.withLock { state in
+                if state.isShut { state.waiting.append(continuation) }
+                return !state.isShut
+            }
+            if goesOn { continuation.resume() }
+        }
+        return try await make(request)
+    }
+}

@@ -1,0 +1,202 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketTestServer
+
+/// Sessions against a real server whose clock the test steps.
+@Suite("Sessions of a partner's users", .serialized, .timeLimit(.minutes(5)))
+struct ClientSessionTests {
+    private let bench: AccountServer
+    private let user: AccountServer.Registered
+
+    init() throws {
+        bench = try AccountServer()
+        user = try bench.register()
+    }
+
+    /// A source that signs tokens as the partner's auth server does.
+    private func source(seconds: Int64 = 60) -> TestSource {
+        TestSource { [bench, user] request in
+            #expect(request.deviceId == "d/1" && request.entityId == user.entity)
+            return bench.login(user, seconds: seconds)
+        }
+    }
+
+    private func session(_ source: TestSource?, seconds: Int64 = 60) async throws -> ClientSession {
+        try await bench.app().createSession(
+            accessToken: bench.login(user, seconds: seconds), entityId: user.entity, partnerId: bench.partner,
+            tokens: source)
+    }
+
+    /// Another device of the user, by hand, whose token lives on.
+    private func other() throws -> TestClient {
+        let token: String = bench.login(user, seconds: 1_800, device: "x")
+        let client: TestClient = try bench.server.client()
+        _ = try client.ask(
+            #"0:init:{"clientid":"o","api":"1.1","token":"\#(token)","app_id":"app","name":"notes","#
+                + #""device_id":"x","cmd":"i:1:::10"}"#)
+        _ = try client.receive()
+        return client
+    }
+
+    private static let patience: Duration = .seconds(60)
+
+    @Test("a token that ends is renewed once: edits of both sides made meanwhile arrive, and none twice")
+    func renewal() async throws {
+        let source: TestSource = source()
+        source.shut()
+        let session: ClientSession = try await session(source)
+        var events: AsyncStream<SessionEvent>.Iterator = await session.events.makeAsyncIterator()
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.set("doc", to: ["t": "the fox"])
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        let other: TestClient = try other()
+        bench.pass(60)
+        #expect(await events.next() == .expired)
+        await source.asked(1)
+        try await notes.editText("doc", path: ["t"], at: 7, inserting: " jumps")
+        let foreign: String =
+            #"0:c:{"clientid":"o","id":"doc","o":"M","sv":1,"ccid":"o1","v":{"t":{"o":"d","v":"+Look: \t=7"}}}"#
+        #expect(try other.ask(foreign).contains(#""ev":2"#))
+        source.open()
+        #expect(await events.next() == .renewed)
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        #expect(try await notes.get("doc") == ["t": "Look: the fox jumps"])
+        #expect(try await notes.info("doc").version == 3)
+        #expect(source.count == 1 && bench.server.metrics.connectionsAccepted.value >= 2)
+        await session.close()
+    }
+
+    @Test("calls that are refused all at once have one token renewed; each is made again, once")
+    func oneRenewal() async throws {
+        let source: TestSource = source()
+        source.shut()
+        let session: ClientSession = try await session(source)
+        #expect(try await session.devices().map(\.isThisOne) == [true])
+        bench.pass(60)
+        let results: [Bool] = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<12 { group.addTask { (try? await session.devices().count) == 1 } }
+            await source.asked(1)
+            source.open()
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(results == Array(repeating: true, count: 12))
+        #expect(source.count == 1 && source.mostAtOnce == 1)
+        await session.close()
+    }
+
+    @Test("refused with the new token too: signed out, edits stay, and go out after the next sign-in")
+    func signedOut() async throws {
+        let source: TestSource = source(seconds: 0)
+        let session: ClientSession = try await session(source)
+        var events: AsyncStream<SessionEvent>.Iterator = await session.events.makeAsyncIterator()
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        bench.pass(60)
+        #expect(await events.next() == .expired)
+        #expect(await events.next() == .renewed)
+        #expect(await events.next() == .signedOut(.refused))
+        #expect(source.count == 1)
+        try await notes.set("offline", to: ["n": 1])
+        let refused: ClientError? = await #expect(throws: ClientError.self) { try await session.devices() }
+        #expect(refused?.code == .unauthorized && source.count == 1)
+        #expect(try await notes.pendingCount == 1)
+        try await session.signIn(accessToken: bench.login(user, seconds: 60))
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        #expect(try await notes.pendingCount == 0)
+        let other: TestClient = try bench.server.client()
+        let token: String = bench.login(user, seconds: 60, device: "x")
+        _ = try other.ask(
+            #"0:init:{"clientid":"o","api":"1.1","token":"\#(token)","app_id":"app","name":"notes","device_id":"x"}"#)
+        #expect(try other.ask("0:i:1:::10").contains(#""d":{"n":1}"#))
+        await session.close()
+    }
+
+    @Test("a 403 renews nothing and is passed on")
+    func forbidden() async throws {
+        let source: TestSource = source()
+        let session: ClientSession = try await bench.app(apiKey: "no-such-key").createSession(
+            accessToken: bench.login(user, seconds: 60), entityId: user.entity, partnerId: bench.partner,
+            tokens: source)
+        let error: ClientError? = await #expect(throws: ClientError.self) { try await session.devices() }
+        #expect(error?.number == 403 && source.count == 0)
+        #expect(await session.signOutReason == nil)
+        await session.close()
+    }
+
+    @Test("a source that denies signs out; one that fails is asked again, and callers are told why")
+    func failing() async throws {
+        struct NoRoute: Error {}
+        let denying: TestSource = TestSource { _ in throw TokenDenied() }
+        let denied: ClientSession = try await session(denying)
+        bench.pass(60)
+        await #expect(throws: ClientError.self) { try await denied.devices() }
+        #expect(await denied.signOutReason == .denied && denying.count == 1)
+        await denied.close()
+        let failing: TestSource = TestSource { _ in throw NoRoute() }
+        let waiting: ClientSession = try await session(failing, seconds: 0)
+        let error: ClientError? = await #expect(throws: ClientError.self) { try await waiting.devices() }
+        #expect(error?.code == .unavailable)
+        #expect(await waiting.signOutReason == nil, "perhaps next time")
+        await waiting.close()
+    }
+
+    @Test("T18: a logout ends the connection, the token and a renewal under way; no second renewal begins")
+    func logout() async throws {
+        let source: TestSource = source()
+        source.shut()
+        let session: ClientSession = try await session(source)
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        bench.pass(60)
+        await source.asked(1)
+        let call: Task<[SessionDevice], any Error> = Task { try await session.devices() }
+        await session.signOut()
+        await #expect(throws: ClientError.self) { try await call.value }
+        #expect(await session.sync.currentStatus == .offline(.unauthorized("signed out")))
+        source.open()
+        await #expect(throws: ClientError.self) { try await session.devices() }
+        #expect(source.count == 1)
+        #expect(await session.signOutReason == .requested)
+        // The renewal brought a good token, which is of no use here any more.
+        #expect(await session.sync.currentStatus == .offline(.unauthorized("signed out")))
+        await session.close()
+    }
+
+    @Test("the server is told of a logout: the token lets nobody in any more")
+    func told() async throws {
+        let session: ClientSession = try await session(nil, seconds: 600)
+        let token: String = await session.accessToken
+        #expect(try await session.devices().count == 1)
+        #expect(await session.signOut())
+        await session.close()
+        let again: ClientSession = try await bench.app().createSession(
+            accessToken: token, entityId: user.entity, partnerId: bench.partner)
+        let error: ClientError? = await #expect(throws: ClientError.self) { try await again.devices() }
+        #expect(error?.number == 403)
+        await again.close()
+    }
+
+    @Test("passwords kept at the server: signed up, renewed by ping, signed out")
+    func passwords() async throws {
+        let app: ThicketApp = try bench.app()
+        let session: ClientSession = try await app.signUpAtPartner(
+            username: "ann@example.com", password: "correct horse")
+        let first: String = await session.accessToken
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.set("a", to: ["n": 1])
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        bench.pass(1_800)
+        #expect(try await session.devices().count == 1)
+        #expect(await session.accessToken != first)
+        try await notes.set("a", to: ["n": 2])
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        await session.signOut()
+        await session.close()
+        let wrong: ClientError? = await #expect(throws: ClientError.self) {
+            try await app.signInAtPartner(username: "ann@example.com", password: "wrong horse")
+        }
+        #expect(wrong?.code == .unauthorized)
+    }
+}

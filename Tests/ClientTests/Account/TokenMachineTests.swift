@@ -1,0 +1,215 @@
+import Testing
+import ThicketClient
+import ThicketTestSupport
+
+@Suite("The life of a token, by a stepped clock")
+struct TokenMachineTests {
+    private typealias Action = TokenMachine.Action
+
+    private static func machine(
+        lifetime: Int64? = nil, hasSource: Bool = true, now: Int64 = 0, random: UInt64 = 0
+    ) -> TokenMachine {
+        TokenMachine(token: "t1", lifetime: lifetime, hasSource: hasSource, now: now, random: random)
+    }
+
+    private static let second: TokenMachine.Token = .init(text: "t2", number: 2)
+
+    @Test("a call that is refused has another token asked for, once, and goes on with it")
+    func once() {
+        var machine: TokenMachine = Self.machine()
+        #expect(machine.wanted(now: 0).0 == .call(.init(text: "t1", number: 1)))
+        let (verdict, actions): (TokenMachine.Verdict, [Action]) = machine.refused(1, now: 5)
+        #expect(verdict == .wait && actions == [.tell(.expired), .renew(1, old: "t1")])
+        for _ in 0..<3 {
+            let (other, more): (TokenMachine.Verdict, [Action]) = machine.refused(1, now: 6)
+            #expect(other == .wait && more.isEmpty, "whoever comes meanwhile waits for the same")
+        }
+        #expect(machine.wanted(now: 6).0 == .wait)
+        #expect(
+            machine.renewed(1, "t2", lifetime: nil, now: 7, random: 0)
+                == [.adopt(Self.second), .resume(.call(Self.second)), .tell(.renewed)])
+        #expect(machine.refused(1, now: 8).0 == .call(Self.second), "refused with the old one: there is a newer")
+    }
+
+    @Test("refused with the new token too, the user is signed out")
+    func refusedAgain() {
+        var machine: TokenMachine = Self.machine()
+        _ = machine.refused(1, now: 0)
+        _ = machine.renewed(1, "t2", lifetime: nil, now: 1, random: 0)
+        let (verdict, actions): (TokenMachine.Verdict, [Action]) = machine.refused(2, isSecond: true, now: 2)
+        #expect(verdict == .failed(Self.error(.refused)))
+        #expect(
+            actions == [.resume(.failed(Self.error(.refused))), .park(.refused), .tell(.signedOut(.refused))])
+        #expect(machine.refused(2, now: 3).1.isEmpty && machine.deadline == nil)
+    }
+
+    @Test("a new token that is refused unused is as bad; one that was used, or lay unused for long, is renewed")
+    func fresh() {
+        for (isUsed, wait, isOut): (Bool, Int64, Bool) in [
+            (false, 10, true), (true, 10, false), (false, TokenLimits.freshMilliseconds, false),
+        ] {
+            var machine: TokenMachine = Self.machine()
+            _ = machine.refused(1, now: 0)
+            _ = machine.renewed(1, "t2", lifetime: nil, now: 1, random: 0)
+            if isUsed { machine.worked(2) }
+            _ = machine.refused(2, now: 1 + wait)
+            #expect((machine.signOut == .refused) == isOut, "used \(isUsed), after \(wait) ms")
+        }
+    }
+
+    @Test("without a source a token that is over ends the access")
+    func noSource() {
+        var machine: TokenMachine = Self.machine(lifetime: 100_000, hasSource: false)
+        #expect(machine.deadline == nil)
+        #expect(machine.refused(1, now: 1).1.contains(.tell(.signedOut(.expired))))
+    }
+
+    @Test(
+        "the next token is asked for ahead of the end, by a tenth and a minute at most, jitter passed in",
+        arguments: [
+            (1_800_000, 0, 1_770_000), (1_800_000, 60_000, 1_710_000), (1_800_000, 60_001, 1_770_000),
+            (100_000, 0, 95_000), (100_000, 10_000, 85_000), (19_999, 0, nil), (nil, 0, nil),
+            (Int64.max, 0, 86_370_000),
+        ] as [(Int64?, UInt64, Int64?)])
+    func ahead(lifetime: Int64?, random: UInt64, moment: Int64?) throws {
+        var machine: TokenMachine = Self.machine(lifetime: lifetime, random: random)
+        #expect(machine.deadline == moment)
+        guard let moment else { return }
+        #expect(machine.tick(now: moment - 1).isEmpty)
+        #expect(machine.tick(now: moment) == [.renew(1, old: "t1")])
+        #expect(machine.wanted(now: moment).0 == .call(.init(text: "t1", number: 1)), "the old one is still good")
+    }
+
+    @Test("a renewal that fails is tried again after pauses that double up to a minute; calls are told why meanwhile")
+    func backoff() throws {
+        var machine: TokenMachine = Self.machine()
+        var now: Int64 = 0
+        _ = machine.refused(1, now: now)
+        let error: ClientError = ClientError(.network, "no route")
+        var pauses: [Int64] = []
+        for attempt: Int in 1...9 {
+            #expect(
+                machine.renewalFailed(attempt, error, denial: nil, now: now, random: .max)
+                    == [.resume(.failed(error))])
+            let next: Int64 = try #require(machine.deadline)
+            pauses.append(next - now)
+            #expect(machine.wanted(now: next - 1).0 == .failed(error))
+            now = next
+            #expect(machine.tick(now: now) == [.renew(attempt + 1, old: "t1")])
+        }
+        #expect(pauses.first ?? 0 <= TokenLimits.pauseMinMilliseconds)
+        #expect(pauses == pauses.sorted() && pauses.last ?? 0 <= TokenLimits.pauseMaxMilliseconds)
+        #expect(pauses.last ?? 0 >= TokenLimits.pauseMaxMilliseconds / 2)
+    }
+
+    @Test(
+        "a renewal that takes too long lets its callers go, and no second one begins beside it; its token still counts")
+    func overdue() {
+        var machine: TokenMachine = Self.machine()
+        _ = machine.refused(1, now: 0)
+        #expect(machine.deadline == TokenLimits.renewalMaxMilliseconds)
+        let told: [Action] = machine.tick(now: TokenLimits.renewalMaxMilliseconds)
+        #expect(told.count == 1 && told.first.map { if case .resume(.failed) = $0 { true } else { false } } == true)
+        #expect(machine.deadline == nil)
+        if case .failed(let error) = machine.refused(1, now: 40_000).0 {
+            #expect(error.code == .deadline)
+        } else {
+            Issue.record("it should not wait any more")
+        }
+        #expect(machine.renewed(1, "t2", lifetime: nil, now: 50_000, random: 0).contains(.adopt(Self.second)))
+    }
+
+    @Test("a denial signs out; so does the end, which no answer under way undoes (T18)")
+    func ends() {
+        var machine: TokenMachine = Self.machine()
+        _ = machine.refused(1, now: 0)
+        let denied: [Action] = machine.renewalFailed(1, Self.error(.denied), denial: .denied, now: 1, random: 0)
+        #expect(denied.last == .tell(.signedOut(.denied)))
+        machine = Self.machine()
+        _ = machine.refused(1, now: 0)
+        #expect(machine.end(.requested).first == .cancel(1))
+        #expect(machine.renewed(1, "t2", lifetime: nil, now: 2, random: 0).isEmpty)
+        #expect(machine.tick(now: .max / 2).isEmpty && machine.refused(1, now: 3).1.isEmpty)
+        #expect(machine.beginReplacement(now: 3) == nil)
+        #expect(machine.end(.refused).isEmpty, "told once")
+        #expect(machine.signIn("t3", lifetime: nil, now: 4, random: 0).first == .adopt(.init(text: "t3", number: 2)))
+        #expect(machine.renewed(1, "t2", lifetime: nil, now: 5, random: 0).isEmpty, "of an earlier life")
+        #expect(machine.refused(2, now: 6).1 == [.tell(.expired), .renew(2, old: "t3")])
+    }
+
+    @Test("while a token is replaced nobody asks the source, and a replacement that fails leaves what was")
+    func replacement() {
+        var machine: TokenMachine = Self.machine()
+        let number: Int = machine.beginReplacement(now: 0) ?? 0
+        #expect(machine.beginReplacement(now: 0) == nil)
+        #expect(machine.wanted(now: 1).0 == .call(.init(text: "t1", number: 1)))
+        #expect(machine.refused(1, now: 2).0 == .wait)
+        #expect(machine.replacementFailed(number, now: 3) == [.renew(2, old: "t1")])
+        var other: TokenMachine = Self.machine(hasSource: false)
+        let own: Int = other.beginReplacement(now: 0) ?? 0
+        _ = other.refused(1, now: 1)
+        #expect(other.renewed(own, "t2", lifetime: nil, now: 2, random: 0).contains(.adopt(Self.second)))
+        let again: Int = other.beginReplacement(now: 3) ?? 0
+        #expect(other.replacementFailed(again, now: 4) == [.resume(.call(Self.second))])
+    }
+
+    @Test(
+        "whatever happens in whatever order: one renewal at a time, none after the end, tokens in order",
+        arguments: 1...40)
+    func model(seed: UInt64) {
+        var random: SeededRandom = SeededRandom(seed: seed)
+        var machine: TokenMachine = Self.machine(lifetime: 60_000, random: random.next())
+        var open: Set<Int> = []
+        var isOut: Bool = false
+        var newest: Int = 1
+        var now: Int64 = 0
+        func check(_ actions: [Action]) {
+            for action: Action in actions {
+                switch action {
+                case .renew(let number, _):
+                    #expect(open.isEmpty && !isOut, "seed \(seed): a second renewal, or one after the end")
+                    open.insert(number)
+                case .cancel(let number): open.remove(number)
+                case .adopt(let token):
+                    #expect(token.number == newest + 1 && !isOut, "seed \(seed)")
+                    newest = token.number
+                case .park: isOut = true
+                case .resume, .tell: break
+                }
+            }
+        }
+        for step: Int in 0..<400 {
+            now += Int64(random.next() % 20_000)
+            switch random.next() % 8 {
+            case 0: check(machine.tick(now: now))
+            case 1: check(machine.refused(Int(random.next() % UInt64(newest)) + 1, now: now).1)
+            case 2: check(machine.refused(newest, isSecond: random.next() % 8 == 0, now: now).1)
+            case 3: check(machine.wanted(now: now).1)
+            case 4: machine.worked(newest)
+            case 5:
+                // An answer to some renewal, perhaps one that is long over.
+                let number: Int = open.first ?? Int(random.next() % 20)
+                let wasOpen: Bool = open.remove(number) != nil
+                let actions: [Action] =
+                    random.next() % 2 == 0
+                    ? machine.renewed(number, "t\(step)", lifetime: 60_000, now: now, random: random.next())
+                    : machine.renewalFailed(
+                        number, ClientError(.network, "x"), denial: random.next() % 8 == 0 ? .denied : nil, now: now,
+                        random: random.next())
+                #expect(wasOpen || actions.isEmpty, "seed \(seed): an answer that nobody waits for changes nothing")
+                check(actions)
+            case 6: if random.next() % 8 == 0 { check(machine.end(.requested)) }
+            default:
+                guard random.next() % 4 == 0 else { continue }
+                isOut = false
+                check(machine.signIn("s\(step)", lifetime: nil, now: now, random: random.next()))
+            }
+            #expect(machine.isRenewing == !open.isEmpty, "seed \(seed)")
+            #expect((machine.signOut != nil) == isOut, "seed \(seed)")
+        }
+    }
+
+    private static func error(_ reason: SignOutReason) -> ClientError {
+        ClientError(.unauthorized, reason.text, number: 401)
+    }
+}

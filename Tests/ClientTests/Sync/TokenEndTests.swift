@@ -1,0 +1,119 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+
+@Suite("A channel whose token ends, where somebody renews it")
+struct ChannelTokenTests {
+    private static let expired: String = #"0:auth:{"msg":"Token expired","code":401}"#
+
+    private func live(_ objects: [(key: String, version: Int, json: String)] = []) throws -> Transcript {
+        var talk: Transcript = try Transcript(renewsToken: true)
+        _ = talk.live(objects)
+        return talk
+    }
+
+    @Test("it is told once, keeps its place, and goes on with the next token from its own position")
+    func renewed() throws {
+        var talk: Transcript = try live([("a", 1, #"{"t":"x"}"#)])
+        #expect(talk.actions([Self.expired]).filter { $0 == .tokenEnded(1) } == [.tokenEnded(1)])
+        #expect(talk.actions([Self.expired]).isEmpty)
+        #expect(try talk.type("a", at: 1, "y").isEmpty, "edits wait")
+        let sent: [String] = talk.sent(talk.machine.adopt(token: "second", number: 2, now: talk.now))
+        #expect(sent.count == 1 && sent[0].hasPrefix("0:init:") && sent[0].contains(#""token":"second""#))
+        #expect(!sent[0].contains("\"cmd\""), "only a new token")
+        #expect(talk.hear("0:auth:user@example.com") == ["0:cv:cv1"])
+        let foreign: String =
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"+R\t=1"}},"sv":1,"ev":2,"ccids":["q"]}]"#
+        #expect(talk.hear(foreign) == ["0:cv:cv2"])
+        let edit: [String] = talk.hear("0:c:[]")
+        #expect(edit.count == 1 && edit[0].contains(#""sv":2"#), "the edit that waited, carried over the change")
+        #expect(try talk.local("a") == #"{"t":"Rxy"}"#)
+        #expect(talk.machine.status == .syncing(pending: 1))
+    }
+
+    @Test("a change that was on its way is sent again only if it is still not answered behind everything else")
+    func strays() throws {
+        for isAnswered: Bool in [true, false] {
+            var talk: Transcript = try live([("a", 1, #"{"t":"x"}"#)])
+            let change: String = try #require(try talk.type("a", at: 1, "y").first)
+            _ = talk.actions([Self.expired])
+            _ = talk.machine.adopt(token: "second", number: 2, now: talk.now)
+            #expect(talk.hear("0:auth:user@example.com") == ["0:cv:cv1"])
+            if isAnswered {
+                #expect(
+                    talk.hear(
+                        #"0:c:[{"clientid":"me","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"=1\t+y"}},"sv":1,"ev":2,"ccids":["\#(ccid(change))"]}]"#
+                    ) == ["0:cv:cv1"])
+            }
+            #expect(talk.hear("0:c:[]") == (isAnswered ? [] : [change]))
+            #expect(try talk.local("a") == #"{"t":"xy"}"#)
+        }
+    }
+
+    @Test("a walk goes on with its last page; an object that was asked for is asked for again")
+    func walking() throws {
+        var talk: Transcript = try Transcript(renewsToken: true)
+        _ = talk.connect()
+        #expect(
+            talk.hear("0:auth:user@example.com", #"0:i:{"current":"cv1","index":[{"id":"a","v":1,"d":{}}],"mark":"m"}"#)
+                == ["0:i:1:m::1000"])
+        _ = talk.actions([Self.expired])
+        _ = talk.machine.adopt(token: "second", number: 2, now: talk.now)
+        #expect(talk.hear("0:auth:user@example.com") == ["0:i:1:m::1000"])
+        #expect(talk.hear(#"0:i:{"current":"cv1","index":[{"id":"b","v":1,"d":{}}]}"#) == ["0:cv:cv1"])
+        #expect(talk.hear("0:c:[]").isEmpty)
+        #expect(
+            talk.hear(#"0:c:[{"clientid":"x","cv":"c8","id":"a","o":"M","v":{},"sv":7,"ev":8,"ccids":["q"]}]"#)
+                == ["0:e:a.8"])
+        _ = talk.actions([Self.expired])
+        _ = talk.machine.adopt(token: "third", number: 3, now: talk.now)
+        #expect(talk.hear("0:auth:user@example.com") == ["0:cv:c8"])
+        #expect(talk.hear("0:c:[]") == ["0:e:a.8"])
+    }
+
+    @Test("after the time of grace, and after a sign-out of this device, the bucket is opened anew")
+    func anew() throws {
+        var talk: Transcript = try live()
+        _ = talk.actions([Self.expired])
+        talk.now += SyncLimits.graceMilliseconds
+        let late: [String] = talk.sent(talk.machine.adopt(token: "second", number: 2, now: talk.now))
+        #expect(late.count == 1 && late[0].contains(#""cmd":"cv:cv1""#))
+        #expect(talk.hear("0:auth:user@example.com", "0:c:[]").isEmpty)
+        _ = talk.actions([#"0:auth:{"msg":"Signed out","code":401}"#])
+        let again: [String] = talk.sent(talk.machine.adopt(token: "third", number: 3, now: talk.now))
+        #expect(again.count == 1 && again[0].contains(#""cmd":"cv:cv1""#))
+    }
+
+    @Test("a token that is here already is used at once; one that is refused is told under its own number")
+    func ready() throws {
+        var talk: Transcript = try live()
+        #expect(talk.sent(talk.machine.adopt(token: "second", number: 2, now: talk.now)).isEmpty, "no need yet")
+        let actions: [SyncAction] = talk.actions([Self.expired])
+        #expect(!actions.contains { if case .tokenEnded = $0 { true } else { false } })
+        #expect(talk.sent(actions).first?.contains(#""token":"second""#) == true)
+        #expect(talk.actions([#"0:auth:{"msg":"Token invalid","code":401}"#]).contains(.tokenEnded(2)))
+        let parked: [SyncAction] = talk.machine.signOut("over", now: talk.now)
+        #expect(parked.contains(.disconnect) && parked.contains(.status(.offline(.unauthorized("over")))))
+        _ = talk.machine.adopt(token: "third", number: 3, now: talk.now)
+        #expect(talk.machine.tick(now: talk.now).contains(.connect), "a new token connects again")
+        #expect(talk.sent(talk.machine.opened(now: talk.now)).first?.contains(#""token":"third""#) == true)
+        #expect(talk.actions(["0:auth:user@example.com"]).contains(.tokenGood(3)))
+    }
+
+    @Test("refused at the door, the connection stays and the bucket is opened with the next token")
+    func door() throws {
+        var talk: Transcript = try Transcript(renewsToken: true)
+        _ = talk.connect()
+        let told: [SyncAction] = talk.actions([Self.expired])
+        #expect(told.contains(.tokenEnded(1)) && !told.contains(.disconnect))
+        let sent: [String] = talk.sent(talk.machine.adopt(token: "second", number: 2, now: talk.now))
+        #expect(sent.first?.contains(#""cmd":"i:1:::1000""#) == true)
+    }
+
+    @Test("the device stands beside the token")
+    func device() throws {
+        var talk: Transcript = try Transcript()
+        talk.machine.options.deviceID = "d/1+x"
+        #expect(talk.connect().first?.contains(#""device_id":"d/1+x""#) == true)
+    }
+}
