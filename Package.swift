@@ -42,6 +42,7 @@ let package = Package(
         .systemLibrary(name: "CCurl", path: "Sources/CLibs/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CZlib", path: "Sources/CLibs/CZlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
+        .systemLibrary(name: "CThicketTLS", path: "Sources/CLibs/CThicketTLS", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CThicketFiles", path: "Sources/CLibs/CThicketFiles"),
 
         library("ThicketCommandLine", "Sources/CommandLine", []),
@@ -52,7 +53,10 @@ let package = Package(
         library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
         library(
             "ThicketServer", "Sources/Server",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "ThicketCommandLine", "CThicketNet"],
+            [
+                "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "ThicketCommandLine", "CThicketNet",
+                "CThicketTLS",
+            ],
             exclude: ["Main"], settings: singleThreaded),
         program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
         library(
@@ -84,7 +88,7 @@ let package = Package(
         .target(name: "CThicketAllocations", path: "Tests/Support/Allocations"),
         library(
             "ThicketTestServer", "Tests/Support/TestServer",
-            ["ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto"]),
+            ["ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
@@ -120,7 +124,8 @@ let package = Package(
             ["ThicketProcesses", "ThicketClient", "ThicketProtocol", "ThicketTestSupport"]),
         program("thicket-endure", "Tests/Endure", ["ThicketEndurance", "ThicketProcesses", "ThicketCommandLine"]),
         tests(
-            "ProcessTests", ["ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "thicketd", "thicket"]),
+            "ProcessTests",
+            ["ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "ThicketTestSupport", "thicketd", "thicket"]),
         // Those who mean harm: attackers over HTTP and sockets against a real server.
         library(
             "ThicketThreats", "Tests/Threats",

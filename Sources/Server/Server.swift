@@ -23,6 +23,7 @@ public final class Server {
     private let outbox: @Sendable () -> (any MailOutbox)?
     private let clock: @Sendable () -> Int64
     private let loop: EventLoop
+    private let tls: TLSFiles?
     public let metrics: Metrics
     public let health: Health
     public let log: Log
@@ -42,7 +43,7 @@ public final class Server {
     ///   - accounts: the same for built-in accounts.
     ///   - outbox: takes messages to users, such as codes for another password; without it none is sent.
     ///   - clock: milliseconds since 1970, by which tokens are judged and changes dated; nil is the machine's.
-    /// - Throws: when the address cannot be listened on.
+    /// - Throws: when the address cannot be listened on, or the certificate not be used.
     public init(
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
         health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
@@ -61,7 +62,10 @@ public final class Server {
         self.health = health
         self.log = log
         loop = try EventLoop(settings: NetSettings(config), metrics: metrics)
-        listener = try loop.listen(host: config.listen.host, port: Int(config.listen.port))
+        tls = TLSFiles(config)
+        if let tls: TLSFiles { loop.use(try Self.certificate(tls, log)) }
+        listener = try loop.listen(
+            host: config.listen.host, port: Int(config.listen.port), isSecure: tls != nil)
         handle = ServerHandle(loop: loop.handle)
     }
 
@@ -100,7 +104,7 @@ public final class Server {
                 metrics: metrics, health: health, showsMetrics: config.metrics, showsPage: config.page,
                 cors: CORSPolicy(config.corsOrigins)),
             log: log, drainTimeout: config.drainTimeout, clock: clock,
-            sockJS: SockJSSettings(config), reload: reload)
+            sockJS: SockJSSettings(config), tls: tls, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
         shard.awaitOpening()
         listening()
@@ -114,6 +118,16 @@ public final class Server {
         readers.finish()
         shard.finish()
         log.info("server.stopped")
+    }
+
+    private static func certificate(_ files: TLSFiles, _ log: Log) throws(NetError) -> TLSContext {
+        do throws(TLSError) {
+            let context: TLSContext = try .init(files)
+            context.describe(to: log)
+            return context
+        } catch {
+            throw NetError.tls(error)
+        }
     }
 
     private func makeAccess() -> ServerAccess? {

@@ -27,6 +27,8 @@ final class ServerLoop: LoopDelegate {
     /// Milliseconds since 1970.
     private let clock: @Sendable () -> Int64
     private var drainTimeout: Duration
+    /// nil where plain HTTP is spoken.
+    private let tls: TLSFiles?
     private let reload: @Sendable () -> ServerConfig?
     private var meter: CostMeter
 
@@ -61,7 +63,7 @@ final class ServerLoop: LoopDelegate {
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
         keeper: ServerKeeper, access: ServerAccess?, accounts: ServerAccounts?, routes: ServerRoutes, log: Log,
         drainTimeout: Duration,
-        clock: @escaping @Sendable () -> Int64, sockJS: SockJSSettings,
+        clock: @escaping @Sendable () -> Int64, sockJS: SockJSSettings, tls: TLSFiles?,
         reload: @escaping @Sendable () -> ServerConfig?
     ) {
         self.loop = loop
@@ -76,6 +78,7 @@ final class ServerLoop: LoopDelegate {
         self.log = log
         self.clock = clock
         self.drainTimeout = drainTimeout
+        self.tls = tls
         self.reload = reload
         sockJSSettings = sockJS
         meter = CostMeter(hub.limits)
@@ -160,7 +163,9 @@ final class ServerLoop: LoopDelegate {
     func signaled(_ signal: LoopSignal) {
         switch signal {
         case .terminate: beginStop()
-        case .reload: if let config: ServerConfig = reload() { use(config) }
+        case .reload:
+            if let config: ServerConfig = reload() { use(config) }
+            if let tls: TLSFiles { loop.renew(tls, log) }
         }
     }
 

@@ -1,15 +1,18 @@
 """Syncs with a running thicketd through a WebSocket library of others.
 
-usage: /usr/bin/python3 sync_with.py websockets|wsproto PORT TOKEN USER
+usage: /usr/bin/python3 sync_with.py websockets|wsproto PORT TOKEN USER [CERTIFICATES]
+With a file of certificates to trust it comes over TLS.
 Speaks the streaming protocol as its description says and knows nothing of our code: two clients of one user open a
 bucket, one creates and edits an object, the other sees it, both catch up by cv, and mistakes get their codes.
 """
 import json
 import socket
+import ssl
 import sys
 import uuid
 
 LIBRARY, PORT, TOKEN, USER = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+TLS = ssl.create_default_context(cafile=sys.argv[5]) if len(sys.argv) > 5 else None
 TARGET = "/sock/1/notes/websocket"
 checks = 0
 
@@ -31,7 +34,9 @@ class ThroughWebsockets:
         self.peer = self.wait(self.connect(websockets))
 
     async def connect(self, websockets):
-        return await websockets.connect(f"ws://127.0.0.1:{PORT}{TARGET}", ping_interval=None, max_size=None)
+        scheme = "wss" if TLS else "ws"
+        return await websockets.connect(
+            f"{scheme}://127.0.0.1:{PORT}{TARGET}", ping_interval=None, max_size=None, ssl=TLS)
 
     def send(self, text):
         self.wait(self.peer.send(text))
@@ -50,6 +55,8 @@ class ThroughWsproto:
 
         self.events = events
         self.socket = socket.create_connection(("127.0.0.1", PORT), timeout=20)
+        if TLS:
+            self.socket = TLS.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self.protocol = WSConnection(ConnectionType.CLIENT)
         self.waiting = []
         self.say(events.Request(host="localhost", target=TARGET))

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 import ThicketProcesses
+import ThicketTestSupport
 
 /// `thicketd` as others see it: WebSocket libraries that share nothing with ours, and a machine short of descriptors.
 @Suite("thicketd and programs of others")
@@ -12,13 +13,17 @@ struct ForeignClientTests {
         (try? ChildProcess.run([python, "-c", "import \(module)"]))?.code == 0
     }
 
-    private func sync(through library: String) throws {
+    /// - Parameter isSecure: over TLS.
+    private func sync(through library: String, isSecure: Bool = false) throws {
         let script: String =
             "/" + #filePath.split(separator: "/").dropLast(2).joined(separator: "/") + "/InteropTests/sync_with.py"
         let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
-        let server: Daemon = try .init(folder: folder.path)
+        let files: (certificate: String, key: String) = SecureEdge.files
+        let server: Daemon = try .init(
+            folder: folder.path, isSecure ? ["--tls-cert", files.certificate, "--tls-key", files.key] : [])
         let outcome: ChildProcess.Outcome = try ChildProcess.run(
-            [Self.python, script, library, String(server.port), token, "ann@example.com"])
+            [Self.python, script, library, String(server.port), token, "ann@example.com"]
+                + (isSecure ? [files.certificate] : []))
         #expect(outcome.code == 0, "\(outcome.output)\(outcome.errors)")
         print(outcome.output, terminator: "")
         #expect(try server.terminate().code == 0)
@@ -27,7 +32,15 @@ struct ForeignClientTests {
     @Test(
         "two clients made with python3-websockets sync",
         .enabled(if: Self.has("websockets"), "the module websockets is missing: apt install python3-websockets"))
-    func websockets() throws { try sync(through: "websockets") }
+    func websockets() throws {
+        try sync(through: "websockets")
+    }
+
+    @Test(
+        "the same over TLS, whose certificate they check",
+        .enabled(if: Self.has("websockets"), "the module websockets is missing: apt install python3-websockets"),
+        .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
+    func secureWebsockets() throws { try sync(through: "websockets", isSecure: true) }
 
     @Test(
         "two clients made with python3-wsproto sync",

@@ -14,6 +14,7 @@ struct ImportTests {
         ("Sources/Server", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "Glibc"]),
         ("Sources/Server/Access", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "Glibc"]),
         ("Sources/Server/Net", ["ThicketProtocol", "ThicketCrypto", "CThicketNet", "Glibc"]),
+        ("Sources/Server/TLS", ["ThicketProtocol", "ThicketCrypto", "CThicketTLS", "CThicketNet", "Glibc"]),
         ("Sources/Server/Session", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth"]),
         ("Sources/Server/Sync", ["ThicketProtocol", "ThicketCrypto", "Glibc"]),
         ("Sources/Server/Storage", ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "Glibc"]),

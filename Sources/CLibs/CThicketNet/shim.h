@@ -147,6 +147,10 @@ static inline ssize_t thicket_send(int fd, const void *bytes, size_t count) {
 static inline ssize_t thicket_receive(int fd, void *bytes, size_t count) {
     return recv(fd, bytes, count, MSG_DONTWAIT);
 }
+// Leaves the bytes where they are.
+static inline ssize_t thicket_peek(int fd, void *bytes, size_t count) {
+    return recv(fd, bytes, count, MSG_DONTWAIT | MSG_PEEK);
+}
 static inline int thicket_shut_write(int fd) { return shutdown(fd, SHUT_WR); }
 
 // Binds and listens on the first address of host:port that works. Returns the socket, or -errno, or -10000 - the

@@ -6,6 +6,15 @@ public struct ServerConfig: Sendable, Equatable {
     /// Where clients connect.
     public var listen: ListenAddress = .init(host: "127.0.0.1", port: 8_000)
 
+    /// PEM file of the certificate with those between it and its authority; `none`: no TLS.
+    public var tlsCertificate: String = "none"
+
+    /// PEM file of the certificate's private key.
+    public var tlsKey: String = "none"
+
+    /// For how long browsers are told to come over TLS only, 0 (not told)...3,650 days.
+    public var hsts: Duration = .zero
+
     /// Lines below this level are not written.
     public var logLevel: LogLevel = .info
 

@@ -10,13 +10,13 @@ public enum ServerSettings {
     private static let minute: Int64 = 60_000
 
     /// Every setting, in the order of the help.
-    public static let all: [Setting] = general + access + connection + sockJS + user + bucket + queue + retention
+    public static let all: [Setting] = general + tls + access + connection + sockJS + user + bucket + queue + retention
 
     /// Settings that SIGHUP does not change: what they govern is made at the start.
     public static let fixed: Set<String> = [
         "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "change-id-cache-bytes",
         "segment-cache-bytes", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes", "check-interval",
-        "key-file", "mail-folder", "mail-from",
+        "key-file", "mail-folder", "mail-from", "tls-cert", "tls-key",
     ]
 
     private static let general: [Setting] = [
@@ -36,6 +36,16 @@ public enum ServerSettings {
             "Longest wait for open work after SIGTERM before the rest is cut off."),
         .integer(
             "reader-threads", \.readerThreads, 0...64, "Threads that read from the store; 0 is one for each core."),
+    ]
+
+    private static let tls: [Setting] = [
+        .file(
+            "tls-cert", \.tlsCertificate,
+            "PEM file of the certificate, and of those between it and its authority; none is plain HTTP."),
+        .file("tls-key", \.tlsKey, "PEM file of the certificate's private key, without a passphrase."),
+        .duration(
+            "hsts", \.hsts, 0...3_650 * day,
+            "For how long browsers that came over TLS are told to come over TLS only; 0s is not at all."),
     ]
 
     private static let access: [Setting] = [
@@ -270,6 +280,7 @@ public enum ServerSettings {
             case .choice(let words): completion = .oneOf(words)
             case .flag: completion = .oneOf(["on", "off"])
             case .text: completion = .folder
+            case .file: completion = .file
             default: completion = .nothing
             }
             return .value(

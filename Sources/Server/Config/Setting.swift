@@ -3,6 +3,7 @@ public struct Setting: Sendable {
     /// What its values look like; the bounds are in the smallest unit (bytes, milliseconds, ones).
     public enum Kind: Sendable, Equatable {
         case text
+        case file
         case address
         /// Web origins with commas between.
         case origins
@@ -35,6 +36,7 @@ public struct Setting: Sendable {
     public var valueName: String {
         switch kind {
         case .text: "TEXT"
+        case .file: "FILE"
         case .address: "HOST:PORT"
         case .origins: "ORIGINS"
         case .flag: "on|off"
@@ -48,7 +50,7 @@ public struct Setting: Sendable {
     /// The values that are taken: `1KiB…64MiB`, `debug, info`; empty when there is no bound.
     public var boundsText: String {
         switch kind {
-        case .text, .address, .origins: ""
+        case .text, .file, .address, .origins: ""
         case .flag: "on, off"
         case .choice(let words): words.joined(separator: ", ")
         case .integer(let range): "\(range.lowerBound)…\(range.upperBound)"
@@ -63,8 +65,14 @@ public struct Setting: Sendable {
 extension Setting {
     typealias Path<Value> = WritableKeyPath<ServerConfig, Value> & Sendable
 
-    static func text(_ name: String, _ path: Path<String>, isSecret: Bool = false, _ summary: String) -> Setting {
-        Setting(name: name, kind: .text, summary: summary, isSecret: isSecret) {
+    static func file(_ name: String, _ path: Path<String>, _ summary: String) -> Setting {
+        text(name, path, kind: .file, summary)
+    }
+
+    static func text(
+        _ name: String, _ path: Path<String>, kind: Kind = .text, isSecret: Bool = false, _ summary: String
+    ) -> Setting {
+        Setting(name: name, kind: kind, summary: summary, isSecret: isSecret) {
             (config: ServerConfig) in
             config[keyPath: path]
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in

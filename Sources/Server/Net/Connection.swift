@@ -42,6 +42,10 @@ final class Connection {
 
     var outbox: Outbox = .init()
     var reader: WebSocketReader
+    /// Of a connection that speaks TLS, from its first byte on.
+    var tls: TLSStream?
+    /// Present until what comes before the first request has come.
+    var greeting: Greeting?
     /// Present until the connection becomes a WebSocket.
     var exchange: HTTPExchange?
     /// Bytes of its unfinished message, as counted into the loop's sum.

@@ -43,6 +43,8 @@ public struct Listener: Hashable, Sendable {
     public let port: Int
     /// For people: `127.0.0.1:8000`, or a path.
     public let address: String
+    /// Whether TLS is spoken here, and nothing else.
+    public let isSecure: Bool
 }
 
 /// A signal the loop turned into an event.

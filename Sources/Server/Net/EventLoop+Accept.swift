@@ -8,7 +8,8 @@ extension EventLoop {
     /// - Parameters:
     ///   - host: a numeric address or a name; empty for every address of this machine.
     ///   - port: 0 takes a free one, told by the result.
-    public func listen(host: String, port: Int) throws(NetError) -> Listener {
+    ///   - isSecure: connections speak TLS; `use(_: TLSContext)` must have been called.
+    public func listen(host: String, port: Int, isSecure: Bool = false) throws(NetError) -> Listener {
         let shown: String = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
         let descriptor: Int32 = thicket_listen_tcp(host, String(port), settings.backlog)
         guard descriptor >= 0 else {
@@ -17,7 +18,7 @@ extension EventLoop {
             throw NetError.listen(address: "\(shown):\(port)", reason: reason)
         }
         let bound: Int = Int(thicket_local_port(descriptor))
-        return try register(descriptor, address: "\(shown):\(bound)", port: bound)
+        return try register(descriptor, address: "\(shown):\(bound)", port: bound, isSecure: isSecure)
     }
 
     /// Listens on a Unix-domain socket that only this user may open.
@@ -29,12 +30,14 @@ extension EventLoop {
         return try register(descriptor, address: path, port: 0)
     }
 
-    private func register(_ descriptor: Int32, address: String, port: Int) throws(NetError) -> Listener {
+    private func register(
+        _ descriptor: Int32, address: String, port: Int, isSecure: Bool = false
+    ) throws(NetError) -> Listener {
         guard poller.add(descriptor, reads: true, writes: false, token: UInt64(UInt32(descriptor))) else {
             _ = Glibc.close(descriptor)
             throw NetError.listen(address: address, reason: systemReason(errno))
         }
-        let listener: Listener = .init(number: listenerCount, port: port, address: address)
+        let listener: Listener = .init(number: listenerCount, port: port, address: address, isSecure: isSecure)
         listenerCount += 1
         listeners[descriptor] = listener
         return listener
@@ -68,7 +71,7 @@ extension EventLoop {
             switch errno {
             case EINTR, ECONNABORTED, EPROTO, EPERM: continue
             case EMFILE, ENFILE:
-                guard refuseWithSpare(descriptor) else { return mute(descriptor, listener) }
+                guard refuseWithSpare(descriptor, listener) else { return mute(descriptor, listener) }
             case EAGAIN: return
             default: return mute(descriptor, listener)
             }
@@ -92,7 +95,7 @@ extension EventLoop {
 
     private func admit(_ descriptor: Int32, _ listener: Listener) {
         guard connectionCount < settings.connectionsMax && Int(descriptor) < descriptorsMax else {
-            return refuse(descriptor)
+            return refuse(descriptor, listener)
         }
         if listener.port != 0 {
             thicket_no_delay(descriptor)
@@ -100,13 +103,16 @@ extension EventLoop {
         }
         lastSerial = lastSerial == .max ? 1 : lastSerial + 1
         let id: ConnectionID = .init(slot: descriptor, serial: lastSerial)
-        guard poller.add(descriptor, reads: true, writes: false, token: id.token) else { return refuse(descriptor) }
+        guard poller.add(descriptor, reads: true, writes: false, token: id.token) else {
+            return refuse(descriptor, listener)
+        }
         if Int(descriptor) >= connections.count {
             let missing: Int = max(64, Int(descriptor) + 1 - connections.count, connections.count / 2)
             connections.append(contentsOf: repeatElement(nil, count: missing))
             deadlines.append(contentsOf: repeatElement(.max, count: missing))
         }
         let connection: Connection = .init(id: id, listener: listener, group: strangers, settings: settings)
+        if listener.isSecure { connection.greeting = Greeting() }
         strangers.members += 1
         connections[Int(descriptor)] = connection
         if connectionCount == 0 { nextSweep = now + sweepInterval }
@@ -116,9 +122,14 @@ extension EventLoop {
         metrics.connections.add()
     }
 
-    private func refuse(_ descriptor: Int32) {
+    private func refuse(_ descriptor: Int32, _ listener: Listener) {
         metrics.connectionsRefused.add()
         metrics.limitHits.add(1, .connections)
+        // A handshake would cost more than there is.
+        guard !listener.isSecure else {
+            _ = Glibc.close(descriptor)
+            return
+        }
         let answer: [UInt8] = HTTPResponse(
             status: 503, fields: [.init("retry-after", "5")], closes: true
         ).encoded(for: nil)
@@ -131,12 +142,12 @@ extension EventLoop {
     /// stay ready.
     ///
     /// - Returns: whether there is a point in trying again.
-    private func refuseWithSpare(_ descriptor: Int32) -> Bool {
+    private func refuseWithSpare(_ descriptor: Int32, _ listener: Listener) -> Bool {
         guard spareDescriptor >= 0 else { return false }
         _ = Glibc.close(spareDescriptor)
         spareDescriptor = -1
         let accepted: Int32 = thicket_accept(descriptor)
-        if accepted >= 0 { refuse(accepted) }
+        if accepted >= 0 { refuse(accepted, listener) }
         spareDescriptor = thicket_spare_descriptor()
         return accepted >= 0
     }

@@ -66,6 +66,10 @@ extension EventLoop {
     func finishWriting(_ connection: Connection) {
         guard !connection.sawEnd else { return drop(connection, .vanished) }
         guard !connection.isShut else { return }
+        if let stream: TLSStream = connection.tls, !stream.sayFarewell() {
+            connection.isBlocked = true
+            return
+        }
         connection.isShut = true
         _ = thicket_shut_write(connection.id.slot)
     }
@@ -88,6 +92,9 @@ extension EventLoop {
         connection.backlog = []
         move(connection, to: strangers)
         strangers.members -= 1
+        // What the socket does not take now is not said.
+        _ = connection.tls?.sayFarewell()
+        (connection.tls, connection.greeting) = (nil, nil)
         _ = Glibc.close(connection.id.slot)
     }
 
@@ -120,6 +127,7 @@ extension EventLoop {
                     var input: UnsafeMutableRawBufferPointer = bytes
                     consume(connection, &input)
                 }
+                receiveMore(connection)
             }
             if !isDone && !connection.isResting { resume(connection) }
         }
@@ -146,6 +154,10 @@ extension EventLoop {
     private func expired(_ connection: Connection) {
         switch connection.phase {
         case .http:
+            if connection.tls?.isHandshaking == true {
+                metrics.tlsHandshakes.add(1, .timeout)
+                metrics.limitHits.add(1, .handshakeTime)
+            }
             let isInside: Bool = connection.exchange?.requests.isInsideRequest ?? false
             guard isInside else { return drop(connection, .idle) }
             metrics.httpErrors.add(1, .timeout)

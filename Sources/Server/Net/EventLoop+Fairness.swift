@@ -106,7 +106,7 @@ extension EventLoop {
         for connection: Connection in batch where connection.phase != .dead {
             connection.isResting = false
             if !connection.outbox.isEmpty { markDirty(connection) }
-            if !connection.backlog.isEmpty { resume(connection) }
+            if !connection.backlog.isEmpty || connection.tls?.hasMore == true { resume(connection) }
             watch(connection)
         }
     }

@@ -30,6 +30,8 @@ extension EventLoop {
             return
         }
         sort(connection)
+        guard connection.greeting == nil || greet(connection) else { return }
+        if let stream: TLSStream = connection.tls { return receive(connection, stream) }
         let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
         if count > 0 {
             metrics.receivedBytes.add(count)
@@ -94,7 +96,7 @@ extension EventLoop {
         connection.reader.finish()
     }
 
-    private func inputEnded(_ connection: Connection) {
+    func inputEnded(_ connection: Connection) {
         connection.sawEnd = true
         let isAwaited: Bool = connection.exchange?.awaited != nil
         if connection.isWatched { return drop(connection, .vanished) }
@@ -233,6 +235,7 @@ extension EventLoop {
     private func write(_ response: HTTPResponse, for request: HTTPRequest, _ connection: Connection) {
         var response: HTTPResponse = response
         if isStopping || connection.sawEnd { response.closes = true }
+        secure(&response, connection)
         enqueue(connection, response.encoded(for: request, date: date.text(now)))
         if response.closes || !request.keepsAlive {
             drain(connection)

@@ -41,6 +41,8 @@ extension EventLoop {
         let stream: HTTPStream = .init(isChunked: request.minorVersion >= 1)
         (exchange.awaited, exchange.stream, exchange.isWatched) = (request, stream, true)
         metrics.httpStreams.add()
+        var response: HTTPResponse = response
+        secure(&response, connection)
         enqueue(connection, response.streamHead(for: request, date: date.text(now)))
         write(response.body, stream, connection)
         touch(connection)

@@ -66,7 +66,7 @@ extension EventLoop {
         metrics.outboxOverflows.add()
         guard connection.phase == .open else { return drop(connection, .slowReader) }
         let before: Int = connection.outbox.count
-        connection.outbox.dropUnstarted()
+        connection.outbox.dropUnstarted(keeping: connection.tls?.committed ?? 0)
         let farewell: [UInt8] = WebSocketWriter.close(.tryAgainLater, reason: "too slow")
         connection.outbox.append(farewell)
         countPending(connection, connection.outbox.count - before)
@@ -110,6 +110,7 @@ extension EventLoop {
 
     /// - Returns: whether to go on.
     private func writeOnce(_ connection: Connection) -> Bool {
+        if let stream: TLSStream = connection.tls { return writeOnce(connection, stream) }
         let slot: Int32 = connection.id.slot
         let (written, asked): (Int, Int) = connection.outbox.withNext(gather: gather) { bytes in
             (thicket_send(slot, bytes.baseAddress, bytes.count), bytes.count)
@@ -123,13 +124,18 @@ extension EventLoop {
             }
             return false
         }
+        wrote(connection, written)
+        if written < asked { connection.isBlocked = true }
+        return true
+    }
+
+    /// The socket took so many bytes.
+    func wrote(_ connection: Connection, _ written: Int) {
         connection.outbox.consume(written)
         metrics.sentBytes.add(written)
         metrics.socketWrites.add()
         countPending(connection, -written)
         if connection.phase == .open || connection.exchange?.stream != nil { touch(connection) }
-        if written < asked { connection.isBlocked = true }
-        return true
     }
 
     /// Tells epoll what we want to know of a connection, if that has changed.

@@ -58,6 +58,8 @@ public final class EventLoop {
     private(set) var sweepInterval: Int64
     var isStopping: Bool = false
     var isQuiet: Bool = false
+    /// What secure listeners speak.
+    var tls: TLSContext?
     var isFinished: Bool = false
     var stopDeadline: Int64 = .max
     var date: HTTPDate = .init()
@@ -262,6 +264,9 @@ public final class EventLoop {
                 markDirty(connection)
                 watch(connection)
             }
+        }
+        if event.isWritable, !event.isReadable, connection.tls?.readsWhenWritable == true {
+            _ = reads(connection) { readable(connection, isBroken: false) }
         }
         // Nobody is there for an answer, and epoll would not stop telling.
         if connection.isResting && event.isBroken { return drop(connection, .vanished) }

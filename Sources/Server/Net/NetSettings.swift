@@ -41,6 +41,9 @@ public struct NetSettings: Sendable {
     /// Bounds of the HTTP parser.
     public var http: HTTPLimits = .init()
 
+    /// For how long browsers that came over TLS are told to come over TLS only; 0: they are not told.
+    public var hstsSeconds: Int64 = 0
+
     /// From accept, or from the first byte of a later request, to the end of the request.
     public var requestTimeout: Duration = .seconds(10)
     /// Between two requests of one connection.
@@ -66,6 +69,7 @@ public struct NetSettings: Sendable {
         percentPerGroup = config.limits.threadPercentPerUser
         idleTimeout = config.idleTimeout
         requestTimeout = config.requestTimeout
+        hstsSeconds = config.hsts.components.seconds
     }
 }
 
@@ -75,10 +79,13 @@ public enum NetError: Error, Equatable, CustomStringConvertible {
     case listen(address: String, reason: String)
     /// The kernel refused a descriptor the loop cannot do without.
     case setup(call: String, reason: String)
+    /// Certificate or key cannot be used.
+    case tls(TLSError)
 
     public var description: String {
         switch self {
         case .listen(let address, let reason): "cannot listen on \(address): \(reason)"
+        case .tls(let error): error.description
         case .setup(let call, let reason): "\(call) failed: \(reason)"
         }
     }

@@ -78,10 +78,16 @@ struct Outbox {
         if restStart == rest.count { (rest, restStart) = ([], 0) }
     }
 
-    /// Drops everything but the rest of a frame whose beginning is out already.
-    mutating func dropUnstarted() {
-        (rest, restStart) = ([], 0)
-        if sent == 0 { first = [] }
+    /// Drops everything but the rest of a frame whose beginning is out already, and the frames of the next `least` bytes.
+    mutating func dropUnstarted(keeping least: Int = 0) {
+        if sent == 0 && least == 0 { first = [] }
         count = first.count - sent
+        var end: Int = restStart
+        while count < least && end < rest.count {
+            count += rest[end].count
+            end += 1
+        }
+        rest.removeSubrange(end...)
+        if restStart == rest.count { (rest, restStart) = ([], 0) }
     }
 }

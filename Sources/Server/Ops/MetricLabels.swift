@@ -1,4 +1,25 @@
 extension Metrics {
+    /// How a TLS handshake went.
+    public enum Handshake: String, MetricLabel {
+        /// With a signature of our key.
+        case full
+        /// The client showed a ticket of an earlier session.
+        case resumed
+        /// It ended before it was done: no version or cipher in common, or the client did not like the certificate.
+        case failed
+        /// It was not done within the request timeout.
+        case timeout
+        /// The client did not speak TLS.
+        case plain
+    }
+
+    /// How it went to read certificate and key again.
+    public enum Reload: String, MetricLabel {
+        case done
+        /// They cannot be used; the old ones are in force.
+        case failed
+    }
+
     /// Why a connection ended.
     public enum CloseReason: String, MetricLabel {
         /// The other side closed it.
@@ -199,6 +220,8 @@ extension Metrics {
         case attempts
         /// Too many HTTP requests wait for changes.
         case waiters
+        /// A TLS handshake was not done in time.
+        case handshakeTime = "handshake_time"
         /// Too many requests about accounts wait.
         case accountQueue = "account_queue"
         /// Too many unknown API keys from one address.

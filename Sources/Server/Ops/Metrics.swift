@@ -43,6 +43,16 @@ public final class Metrics: Sendable {
     public let loopSeconds: Histogram = .seconds(
         "thicket_loop_turn_seconds", "Time one turn of the network loop took, waiting left out.")
 
+    // MARK: TLS
+
+    public let tlsHandshakes: CounterFamily<Handshake> = .init(
+        "thicket_tls_handshakes_total", by: "result", "TLS handshakes, by how they went.")
+    public let tlsReloads: CounterFamily<Reload> = .init(
+        "thicket_tls_reloads_total", by: "result", "Times certificate and key were read again, by how it went.")
+    public let tlsCertificateEnd: Gauge = .init(
+        "thicket_tls_certificate_end_seconds",
+        "When the certificate in use ends, in seconds since 1970; 0 without TLS.")
+
     // MARK: SockJS
 
     public let sockJSSessions: Gauge = .init("thicket_sockjs_sessions", "SockJS sessions that are remembered now.")

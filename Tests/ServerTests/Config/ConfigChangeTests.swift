@@ -45,7 +45,7 @@ struct ConfigChangeTests {
     /// A value that is allowed and not the default.
     private func other(than setting: Setting) -> String {
         switch setting.kind {
-        case .text: "other"
+        case .text, .file: "other"
         case .address: "127.0.0.1:9"
         case .origins: "https://app.example.com"
         case .flag: setting.defaultText == "on" ? "off" : "on"

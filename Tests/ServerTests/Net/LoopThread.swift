@@ -2,6 +2,7 @@ import CThicketNet
 import Glibc
 import Synchronization
 import ThicketProtocol
+import ThicketTestSupport
 
 @testable import ThicketServer
 
@@ -14,6 +15,7 @@ final class LoopThread: Sendable {
 
     private let state: Mutex<Result<Started, NetError>?> = .init(nil)
     private let isOver: Mutex<Bool> = .init(false)
+    private let isSecure: Bool
     let metrics: Metrics = .init()
 
     /// - Parameters:
@@ -23,6 +25,7 @@ final class LoopThread: Sendable {
         settings: NetSettings = .init(), socketPath: String? = nil,
         delegate: @escaping @Sendable (EventLoop) -> any LoopDelegate
     ) throws {
+        isSecure = SecureEdge.isOn
         Threads.start { [self] in serve(settings, socketPath, delegate) }
         let started: Result<Started, NetError> = waitFor { state.withLock { $0 } }
         _ = try started.get()
@@ -34,7 +37,10 @@ final class LoopThread: Sendable {
         defer { isOver.withLock { $0 = true } }
         do throws(NetError) {
             let loop: EventLoop = try .init(settings: settings, metrics: metrics)
-            var listeners: [Listener] = [try loop.listen(host: "127.0.0.1", port: 0)]
+            if isSecure { loop.use(try Self.context()) }
+            var listeners: [Listener] = [try loop.listen(host: "127.0.0.1", port: 0, isSecure: isSecure)]
+            if isSecure { SecureEdge.add(port: listeners[0].port) }
+            defer { SecureEdge.remove(port: listeners[0].port) }
             if let socketPath { listeners.append(try loop.listen(path: socketPath)) }
             loop.delegate = delegate(loop)
             let started: Started = .init(handle: loop.handle, listeners: listeners)
@@ -42,6 +48,15 @@ final class LoopThread: Sendable {
             loop.run()
         } catch {
             state.withLock { $0 = .failure(error) }
+        }
+    }
+
+    private static func context() throws(NetError) -> TLSContext {
+        let files: (certificate: String, key: String) = SecureEdge.files
+        do throws(TLSError) {
+            return try TLSContext(TLSFiles(certificate: files.certificate, key: files.key))
+        } catch {
+            throw NetError.tls(error)
         }
     }
 

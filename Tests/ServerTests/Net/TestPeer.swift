@@ -1,17 +1,32 @@
 import CThicketNet
 import Glibc
 import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
 
 /// A blocking socket with a deadline, to say anything to a server and read what it answers.
 final class TestPeer {
     let socket: Int32
+    /// With servers that speak it.
+    private(set) var tls: TLSClientSocket?
+    private static let context: TLSClientSocket.Context? = .init()
     private var unread: [UInt8] = []
     private var isGone: Bool = false
     private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 64 << 20)
 
-    init(port: Int) throws {
+    /// - Parameter isPlain: no TLS, whatever the server speaks.
+    init(port: Int, isPlain: Bool = false) throws {
         socket = thicket_connect_tcp("127.0.0.1", String(port))
         try prepare()
+        if !isPlain, SecureEdge.isSecure(port: port) { try shakeHands() }
+    }
+
+    /// Begins with TLS.
+    func shakeHands() throws {
+        guard let context: TLSClientSocket.Context = Self.context, let made: TLSClientSocket = .init(socket, context)
+        else { throw PeerError(what: "no TLS with the server") }
+        tls = made
     }
 
     init(path: String) throws {
@@ -42,6 +57,10 @@ final class TestPeer {
     }
 
     func send(_ bytes: [UInt8]) throws {
+        if let tls {
+            guard bytes.withUnsafeBytes(tls.write) else { throw PeerError(what: "send over TLS") }
+            return
+        }
         var sent: Int = 0
         while sent < bytes.count {
             let count: Int = bytes.withUnsafeBytes {
@@ -61,9 +80,9 @@ final class TestPeer {
     /// The next bytes; empty at the end of the connection.
     private func receive() throws -> [UInt8] {
         var bytes: [UInt8] = .init(repeating: 0, count: 64 << 10)
-        let count: Int = recv(socket, &bytes, bytes.count, 0)
+        let count: Int = tls.map { bytes.withUnsafeMutableBytes($0.read) } ?? recv(socket, &bytes, bytes.count, 0)
         guard count >= 0 else {
-            if errno == ECONNRESET { return [] }
+            if errno == ECONNRESET || tls != nil && errno != EAGAIN { return [] }
             throw PeerError(what: "receive: \(String(cString: strerror(errno)))")
         }
         return Array(bytes[..<count])

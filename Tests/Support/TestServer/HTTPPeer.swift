@@ -14,15 +14,12 @@ public final class HTTPPeer {
         public var body: String = ""
     }
 
-    private let descriptor: Int32
+    private let line: TestLine
     private var unread: [UInt8] = []
 
     public init(port: Int) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        try TestClient.connect(descriptor, port)
+        line = try TestLine(port: port)
     }
-
-    deinit { Glibc.close(descriptor) }
 
     /// One request on a connection of its own, and its whole answer.
     public static func ask(
@@ -51,14 +48,7 @@ public final class HTTPPeer {
 
     /// Sends bytes as they are.
     public func send(raw bytes: [UInt8]) throws {
-        var sent: Int = 0
-        while sent < bytes.count {
-            let count: Int = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
-                Glibc.send(descriptor, bytes.baseAddress?.advanced(by: sent), bytes.count - sent, Int32(MSG_NOSIGNAL))
-            }
-            guard count > 0 else { throw Failure(description: "a request could not be sent: error \(errno)") }
-            sent += count
-        }
+        guard line.send(bytes) else { throw Failure(description: "a request could not be sent: error \(errno)") }
     }
 
     /// The next answer with its body, which has a length.
@@ -114,14 +104,14 @@ public final class HTTPPeer {
     public func close(isReset: Bool = false) {
         if isReset {
             var hard: linger = .init(l_onoff: 1, l_linger: 0)
-            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+            setsockopt(line.descriptor, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
         }
-        shutdown(descriptor, Int32(isReset ? SHUT_RDWR : SHUT_WR))
+        shutdown(line.descriptor, Int32(isReset ? SHUT_RDWR : SHUT_WR))
     }
 
     private func fill() throws {
         var bytes: [UInt8] = .init(repeating: 0, count: 64 << 10)
-        let count: Int = recv(descriptor, &bytes, bytes.count, 0)
+        let count: Int = line.receive(&bytes, bytes.count)
         guard count > 0 else {
             let isLate: Bool = count < 0 && errno == EAGAIN
             throw Failure(description: isLate ? "nothing came for \(TestClient.patience) s" : "the connection ended")

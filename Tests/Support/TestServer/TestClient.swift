@@ -12,7 +12,7 @@ public final class TestClient {
     /// Seconds that any single wait may take before the test fails.
     public static let patience: Int = 20
 
-    private let descriptor: Int32
+    private let line: TestLine
     private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 256 << 20)
     private var arrived: [String] = []
     private var arrivedStart: Int = 0
@@ -27,11 +27,7 @@ public final class TestClient {
     /// - Parameter receiveBytes: the kernel's buffer for what we do not read; small ones make slow readers.
     /// - Parameter path: instead of the app's.
     public init(port: Int, app: String = "app", path: String? = nil, receiveBytes: Int32? = nil) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        if var receiveBytes: Int32 {
-            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, socklen_t(MemoryLayout<Int32>.size))
-        }
-        try connect(port)
+        line = try TestLine(port: port, receiveBytes: receiveBytes)
         let request: [UInt8] = WebSocketHandshake.request(
             host: "127.0.0.1:\(port)", target: path ?? "/sock/1/\(app)/websocket", nonce: RandomBytes.make(16))
         try write(request)
@@ -39,21 +35,16 @@ public final class TestClient {
         guard answer.hasPrefix("HTTP/1.1 101") else { throw Failure("no upgrade: \(answer)") }
     }
 
-    deinit { Glibc.close(descriptor) }
-
     /// One plain HTTP request on a connection of its own; gives the whole answer.
     public static func http(port: Int, _ request: String) throws -> String {
-        let descriptor: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { Glibc.close(descriptor) }
-        try connect(descriptor, port)
-        let bytes: [UInt8] = Array(request.utf8)
-        guard Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
+        let line: TestLine = try .init(port: port)
+        guard line.send(Array(request.utf8)) else {
             throw Failure("the request could not be sent")
         }
         var answer: [UInt8] = []
         var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
         while true {
-            let count: Int = recv(descriptor, &chunk, chunk.count, 0)
+            let count: Int = line.receive(&chunk, chunk.count)
             guard count > 0 else { break }
             answer += chunk[..<count]
         }
@@ -119,11 +110,9 @@ public final class TestClient {
     }
 
     /// Goes away without a word.
-    public func vanish() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    public func vanish() { shutdown(line.descriptor, Int32(SHUT_RDWR)) }
 
     // MARK: Bytes
-
-    private func connect(_ port: Int) throws { try Self.connect(descriptor, port) }
 
     static func connect(_ descriptor: Int32, _ port: Int) throws {
         var patience: timeval = .init(tv_sec: Self.patience, tv_usec: 0)
@@ -144,28 +133,19 @@ public final class TestClient {
     }
 
     private func write(_ bytes: [UInt8]) throws {
-        var sent: Int = 0
-        while sent < bytes.count {
-            let count: Int = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
-                Glibc.send(
-                    descriptor, bytes.baseAddress?.advanced(by: sent), bytes.count - sent, Int32(MSG_NOSIGNAL))
-            }
-            guard count > 0 else { throw Failure("a message could not be sent: error \(errno)") }
-            sent += count
-        }
+        guard line.send(bytes) else { throw Failure("a message could not be sent: error \(errno)") }
     }
 
     private func readHead() throws -> String {
         while !head.suffix(4).elementsEqual([13, 10, 13, 10]) {
-            var byte: UInt8 = 0
-            guard recv(descriptor, &byte, 1, 0) == 1 else { throw Failure("the server closed in the handshake") }
-            head.append(byte)
+            guard line.receive(&scratch, 1) == 1 else { throw Failure("the server closed in the handshake") }
+            head.append(scratch[0])
         }
         return String(decoding: head, as: UTF8.self)
     }
 
     private func readMore() throws {
-        let count: Int = recv(descriptor, &scratch, scratch.count, 0)
+        let count: Int = line.receive(&scratch, scratch.count)
         guard count > 0 else {
             if count < 0 && errno == EAGAIN { throw Failure("nothing came for \(Self.patience) s") }
             isOver = true
@@ -185,7 +165,7 @@ public final class TestClient {
             closeCode = code
             isOver = true
             try? write(WebSocketWriter.close(code, mask: 1))
-            shutdown(descriptor, Int32(SHUT_WR))
+            shutdown(line.descriptor, Int32(SHUT_WR))
         case .binary, .pong: break
         }
     }

@@ -17,7 +17,7 @@ public final class TestHTTP {
         }
     }
 
-    private let descriptor: Int32
+    private let line: TestLine
     private var unread: [UInt8] = []
     private let app: String
     /// Shown with every request.
@@ -25,11 +25,8 @@ public final class TestHTTP {
 
     public init(port: Int, app: String = "app", token: String? = "ann-token") throws {
         (self.app, self.token) = (app, token)
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        try TestClient.connect(descriptor, port)
+        line = try TestLine(port: port)
     }
-
-    deinit { Glibc.close(descriptor) }
 
     /// One request and its answer. `path` stands behind `/1/APP/`.
     public func ask(
@@ -49,13 +46,7 @@ public final class TestHTTP {
     }
 
     public func send(raw text: String) throws {
-        let bytes: [UInt8] = Array(text.utf8)
-        var sent: Int = 0
-        while sent < bytes.count {
-            let count: Int = Glibc.send(descriptor, Array(bytes[sent...]), bytes.count - sent, Int32(MSG_NOSIGNAL))
-            guard count > 0 else { throw TestClient.Failure("the request could not be sent") }
-            sent += count
-        }
+        guard line.send(Array(text.utf8)) else { throw TestClient.Failure("the request could not be sent") }
     }
 
     /// The next answer; one of 100 is an answer too.
@@ -82,7 +73,7 @@ public final class TestHTTP {
     }
 
     /// Goes away as a client does that is done.
-    public func leave() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    public func leave() { shutdown(line.descriptor, Int32(SHUT_RDWR)) }
 
     private func place(of mark: [UInt8]) throws -> Int {
         while true {
@@ -98,7 +89,7 @@ public final class TestHTTP {
 
     private func readMore() throws {
         var chunk: [UInt8] = .init(repeating: 0, count: 64 << 10)
-        let count: Int = recv(descriptor, &chunk, chunk.count, 0)
+        let count: Int = line.receive(&chunk, chunk.count)
         guard count > 0 else {
             throw TestClient.Failure(
                 count == 0 ? "the connection ended" : "nothing came for \(TestClient.patience) s")

@@ -2,6 +2,7 @@ import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 import ThicketServer
+import ThicketTestSupport
 
 /// Partners for a server, and the time by which their tokens are judged.
 public struct TestPartners: Sendable {
@@ -50,6 +51,7 @@ public final class TestServer: Sendable {
         config.drainTimeout = .seconds(5)
         // However slow the machine: what may be committed by the loop is, so that both ways are tried everywhere.
         config.limits.inlineCommitMicroseconds = 1_000_000
+        if SecureEdge.isOn { (config.tlsCertificate, config.tlsKey) = SecureEdge.files }
         configure(&config)
         let settings: ServerConfig = config
         let outbox: @Sendable () -> (any MailOutbox)? = { partners?.outbox() }
@@ -75,18 +77,21 @@ public final class TestServer: Sendable {
         metrics = parts.metrics
         health = parts.health
         handle = parts.handle
+        if settings.tlsCertificate != "none" { SecureEdge.add(port: port) }
     }
 
     /// Ends the server as SIGTERM does, and waits for it.
     public func stop() {
         handle.stop()
         thread.join()
+        SecureEdge.remove(port: port)
     }
 
     /// Breaks all connections without a word, and waits until the threads have ended.
     public func abort() {
         handle.abort()
         thread.join()
+        SecureEdge.remove(port: port)
     }
 
     public func client(app: String = "app") throws -> TestClient { try TestClient(port: port, app: app) }

@@ -5,7 +5,8 @@ import ThicketCommandLine
 enum HealthCommand {
     static func run(_ config: ServerConfig) throws(CommandFailure) {
         let address: ListenAddress = reachable(config.listen)
-        let answer: (status: Int, body: String) = try get("/health/ready", address)
+        let answer: (status: Int, body: String) = try get(
+            "/health/ready", address, isSecure: TLSFiles(config) != nil)
         Terminal.write(answer.body.hasSuffix("\n") ? answer.body : answer.body + "\n")
         if answer.status != 200 { throw CommandFailure("the server at \(address) is not ready") }
     }
@@ -20,18 +21,12 @@ enum HealthCommand {
     }
 
     private static func get(
-        _ path: String, _ address: ListenAddress
+        _ path: String, _ address: ListenAddress, isSecure: Bool
     ) throws(CommandFailure) -> (status: Int, body: String) {
         let socket: Int32 = try connect(address)
         defer { close(socket) }
         let request: String = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"
-        var bytes: [UInt8] = []
-        if UnixAddress.sendAll(Array(request.utf8), to: socket) {
-            var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
-            while bytes.count < 65_536, case let count = read(socket, &chunk, chunk.count), count > 0 {
-                bytes += chunk[..<count]
-            }
-        }
+        let bytes: [UInt8] = isSecure ? securely(request, socket) : plainly(request, socket)
         let text: String = .init(decoding: bytes, as: UTF8.self)
         let words: [Substring] = text.prefix { $0 != "\r\n" }.split(separator: " ")
         guard words.count > 1, words[0].hasPrefix("HTTP/1."), let status: Int = Int(words[1]) else {
@@ -39,6 +34,37 @@ enum HealthCommand {
         }
         let body: Substring = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
         return (status, String(body))
+    }
+
+    /// Bytes of an answer at most.
+    private static let answerBytesMax: Int = 65_536
+
+    private static func plainly(_ request: String, _ socket: Int32) -> [UInt8] {
+        var bytes: [UInt8] = []
+        guard UnixAddress.sendAll(Array(request.utf8), to: socket) else { return [] }
+        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        while bytes.count < answerBytesMax, case let count = read(socket, &chunk, chunk.count), count > 0 {
+            bytes += chunk[..<count]
+        }
+        return bytes
+    }
+
+    /// Whose certificate it is does not matter: nothing secret is asked, and the certificate names the server as clients
+    /// reach it, not as this machine does.
+    private static func securely(_ request: String, _ socket: Int32) -> [UInt8] {
+        signal(SIGPIPE, SIG_IGN)
+        guard let context: TLSClientSocket.Context = .init(), let tls: TLSClientSocket = .init(socket, context),
+            Array(request.utf8).withUnsafeBytes(tls.write)
+        else { return [] }
+        var bytes: [UInt8] = []
+        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        while bytes.count < answerBytesMax {
+            let count: Int = chunk.withUnsafeMutableBytes(tls.read)
+            guard count > 0 else { break }
+            bytes += chunk[..<count]
+        }
+        tls.sayFarewell()
+        return bytes
     }
 
     private static func connect(_ address: ListenAddress) throws(CommandFailure) -> Int32 {

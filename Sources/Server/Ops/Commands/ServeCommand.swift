@@ -71,6 +71,7 @@ enum ServeCommand {
             try server.watchSignals()
             return server
         } catch {
+            if case .tls(let problem) = error { throw CommandFailure(problem.description) }
             throw CommandFailure("\(error). Another program may have the port; --listen chooses another")
         }
     }

@@ -39,6 +39,9 @@ public enum ThicketdProgram {
         examples: [
             Example("thicketd serve --data ./data", "on 127.0.0.1:8000"),
             Example("thicketd serve --data /srv/thicket --listen 0.0.0.0:8000", "for every address of this machine"),
+            Example(
+                "thicketd serve --listen 0.0.0.0:443 --tls-cert /etc/thicket/chain.pem --tls-key /etc/thicket/key.pem",
+                "over TLS; SIGHUP reads both files again"),
             Example("THICKET_LOG_LEVEL=debug thicketd serve --config /etc/thicket.conf", "settings from all places"),
         ])
 
@@ -132,10 +135,10 @@ public enum ThicketdProgram {
     static let health: Command = .init(
         "health", summary: "ask a running server whether it can commit",
         details: """
-            Asks over HTTP where 'listen' says, and prints what is the matter. Ends with 0 when a change would be taken,
+            Asks over HTTP where 'listen' says, over TLS where 'tls-cert' is set, and prints what is the matter. Ends with 0 when a change would be taken,
             1 when not, 4 when nobody listens. For container health checks and scripts that wait for the start.
             """,
-        options: ServerSettings.options(["listen"]) + placeOptions,
+        options: ServerSettings.options(["listen", "tls-cert", "tls-key"]) + placeOptions,
         examples: [Example("thicketd health --listen 127.0.0.1:8000", "is it up?")])
 
     static let config: Command = .init(

@@ -1,0 +1,130 @@
+internal import CThicketNet
+import Glibc
+import ThicketProtocol
+
+/// What a connection has to say before its first request.
+final class Greeting {
+    /// A client that speaks TLS begins with this byte: a record of a handshake (RFC 8446, 5.1).
+    static let helloByte: UInt8 = 0x16
+}
+
+// TLS between the socket and everything else: the rest of the loop sees the plain bytes.
+extension EventLoop {
+    /// From now on connections of secure listeners begin with this certificate. Those that are open keep theirs.
+    public func use(_ context: TLSContext) {
+        checkThread()
+        if let old: TLSContext = tls { context.takeTicketKeys(of: old) }
+        tls = context
+        metrics.tlsCertificateEnd.set(Int(context.validity.upperBound))
+    }
+
+    /// Looks at the first byte of a connection: only one that speaks TLS gets memory for it.
+    /// - Returns: whether to read on.
+    func greet(_ connection: Connection) -> Bool {
+        var first: UInt8 = 0
+        let count: Int = thicket_peek(connection.id.slot, &first, 1)
+        guard count > 0 else {
+            if count == 0 || (errno != EAGAIN && errno != EINTR) { drop(connection, .vanished) }
+            return false
+        }
+        guard first == Greeting.helloByte else {
+            refusePlain(connection)
+            return false
+        }
+        guard let stream: TLSStream = tls?.accept(connection.id.slot, now: now) else {
+            drop(connection, .vanished)
+            return false
+        }
+        (connection.greeting, connection.tls) = (nil, stream)
+        return true
+    }
+
+    /// Answers somebody who does not speak TLS in the words that most of them understand.
+    private func refusePlain(_ connection: Connection) {
+        metrics.tlsHandshakes.add(1, .plain)
+        connection.greeting = nil
+        let answer: HTTPResponse = .text(
+            400, "this port speaks TLS: the address begins with https:// or wss://\n", closes: true)
+        enqueue(connection, answer.encoded(for: nil, date: date.text(now)))
+        drain(connection)
+    }
+
+    /// Takes what the socket and OpenSSL have, up to the size of the buffer.
+    func receive(_ connection: Connection, _ stream: TLSStream) {
+        guard connection.phase != .draining else { return discard(connection) }
+        guard !stream.isHandshaking || shakeHands(connection, stream) else { return }
+        let (count, stop): (Int, TLSOutcome?) = stream.read(into: scratch)
+        if count > 0 {
+            metrics.receivedBytes.add(count)
+            var input: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[..<count])
+            if connection.phase == .open { touch(connection) }
+            consume(connection, &input)
+        }
+        guard connection.phase != .dead else { return }
+        switch stop {
+        case .ended, .broken:
+            // What came before is handled first; OpenSSL says it again.
+            guard connection.backlog.isEmpty else {
+                stream.hasMore = true
+                return
+            }
+            stop == .ended ? inputEnded(connection) : drop(connection, .vanished)
+        case .wantsWrite:
+            connection.isBlocked = true
+            watch(connection)
+        case .bytes, .wantsRead, nil: break
+        }
+        if stream.hasMore { resume(connection) }
+    }
+
+    /// What OpenSSL may have and epoll does not know of.
+    func receiveMore(_ connection: Connection) {
+        guard let stream: TLSStream = connection.tls, stream.hasMore else { return }
+        guard connection.backlog.isEmpty, connection.mayConsume else { return }
+        receive(connection, stream)
+    }
+
+    /// Tells browsers to come over TLS only (RFC 6797).
+    func secure(_ response: inout HTTPResponse, _ connection: Connection) {
+        guard connection.tls != nil, settings.hstsSeconds > 0 else { return }
+        response.fields.append("strict-transport-security", "max-age=\(settings.hstsSeconds)")
+    }
+
+    /// - Returns: whether it is done.
+    private func shakeHands(_ connection: Connection, _ stream: TLSStream) -> Bool {
+        switch stream.shakeHands() {
+        case nil:
+            metrics.tlsHandshakes.add(1, stream.isResumed ? .resumed : .full)
+            expire(connection, after: settings.requestTimeout)
+            return true
+        case .wantsWrite:
+            connection.isBlocked = true
+            watch(connection)
+        case .wantsRead, .bytes: break
+        case .ended, .broken:
+            metrics.tlsHandshakes.add(1, .failed)
+            drain(connection)
+        }
+        return false
+    }
+
+    /// Whatever comes while we wait for the peer's end is not worth decrypting.
+    private func discard(_ connection: Connection) {
+        let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
+        if count == 0 { return inputEnded(connection) }
+        if count < 0 && errno != EAGAIN && errno != EINTR { drop(connection, .vanished) }
+    }
+
+    /// As `writeOnce`, encrypted.
+    /// - Returns: whether to go on.
+    func writeOnce(_ connection: Connection, _ stream: TLSStream) -> Bool {
+        switch connection.outbox.withNext(gather: gather, stream.write) {
+        case .bytes(let written):
+            wrote(connection, written)
+            return true
+        case .wantsWrite: connection.isBlocked = true
+        case .wantsRead, .ended, .broken: drop(connection, .vanished)
+        }
+        return false
+    }
+}

@@ -1,0 +1,127 @@
+internal import CThicketTLS
+import Glibc
+import ThicketCrypto
+
+/// Where certificate and key are, as PEM.
+public struct TLSFiles: Sendable, Equatable {
+    /// The server's certificate first, then those between it and the authority.
+    public let certificate: String
+    /// Its private key, without a passphrase.
+    public let key: String
+
+    public init(certificate: String, key: String) { (self.certificate, self.key) = (certificate, key) }
+}
+
+/// Why certificate and key cannot be used: which file, what is wrong, what to do.
+public struct TLSError: Error, Equatable, CustomStringConvertible {
+    public let path: String
+    public let problem: String
+    public let remedy: String
+    public var description: String { "\(path): \(problem); \(remedy)" }
+}
+
+/// One certificate with its key, and how TLS is spoken with it: 1.2 and 1.3, ciphers with forward secrecy, no
+/// renegotiation, no compression, `http/1.1` (decision 0029). Connections hold the one they began with.
+public final class TLSContext {
+    let raw: OpaquePointer
+    /// Seconds since 1970 at which the certificate begins and ends.
+    public let validity: Range<Int64>
+    /// The certificate's subject, for the log.
+    public let subject: String
+    private var ticketKeys: [UInt8] = []
+    /// Nanoseconds of the monotonic clock at which the keys of tickets were made.
+    private var ticketKeysMade: Int64 = .min
+
+    /// How long tickets are made under the same keys. Who has stolen them reads TLS 1.2 sessions that tickets resumed.
+    private static let ticketKeysNanoseconds: Int64 = 6 * 3_600 * 1_000_000_000
+    /// Bytes of a PEM file; more is no certificate of ours.
+    private static let fileBytesMax: Int = 1 << 20
+
+    /// Reads both files.
+    public init(_ files: TLSFiles) throws(TLSError) {
+        try Self.look(files.certificate)
+        try Self.look(files.key)
+        guard let made: OpaquePointer = thicket_tls_server_context() else {
+            throw Self.error(files.certificate, "OpenSSL could not start", "look whether OpenSSL 3 is installed")
+        }
+        raw = made
+        do throws(TLSError) {
+            try Self.load(files, made)
+        } catch {
+            SSL_CTX_free(made)
+            throw error
+        }
+        let begin: Int64 = thicket_tls_certificate_time(made, 0)
+        validity = begin..<max(begin, thicket_tls_certificate_time(made, 1))
+        subject = Self.text { thicket_tls_certificate_subject(made, $0, $1) }
+    }
+
+    deinit { SSL_CTX_free(raw) }
+
+    private static func look(_ path: String) throws(TLSError) {
+        guard !path.utf8.elementsEqual("none".utf8) else {
+            throw TLSError(
+                path: "tls-cert, tls-key", problem: "one of the two is not set",
+                remedy: "TLS needs a certificate and its key")
+        }
+        guard access(path, R_OK) == 0 else {
+            let reason: String = systemReason(errno)
+            throw TLSError(
+                path: path, problem: "cannot be read: \(reason)",
+                remedy: "--tls-cert and --tls-key name PEM files that the server's user may read")
+        }
+    }
+
+    private static func load(_ files: TLSFiles, _ context: OpaquePointer) throws(TLSError) {
+        guard SSL_CTX_use_certificate_chain_file(context, files.certificate) == 1 else {
+            throw error(
+                files.certificate, "holds no certificate that can be used",
+                "it is to be PEM: the server's own certificate first, then the intermediate ones")
+        }
+        guard SSL_CTX_use_PrivateKey_file(context, files.key, SSL_FILETYPE_PEM) == 1 else {
+            if ERR_GET_LIB(ERR_peek_last_error()) == ERR_LIB_X509 {
+                throw error(files.key, "does not belong to \(files.certificate)", "give the key that it was made for")
+            }
+            if thicket_tls_wants_passphrase() != 0 {
+                throw error(
+                    files.key, "wants a passphrase",
+                    "take it off with 'openssl pkey -in \(files.key) -out new.key', in a file of mode 0600")
+            }
+            throw error(files.key, "holds no private key that can be used", "it is to be PEM: '-----BEGIN PRIVATE KEY'")
+        }
+        guard SSL_CTX_check_private_key(context) == 1 else {
+            throw error(files.key, "does not belong to \(files.certificate)", "give the key that it was made for")
+        }
+    }
+
+    /// With OpenSSL's own word, and its queue empty.
+    private static func error(_ path: String, _ problem: String, _ remedy: String) -> TLSError {
+        let reason: String = text { thicket_tls_problem($0, $1) }
+        return TLSError(path: path, problem: "\(problem) (\(reason))", remedy: remedy)
+    }
+
+    private static func text(_ write: (UnsafeMutablePointer<CChar>, Int32) -> Int32) -> String {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { room in
+            guard let start: UnsafeMutablePointer<CChar> = room.baseAddress else { return "" }
+            let count: Int = Int(max(0, write(start, 512)))
+            return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
+        }
+    }
+
+    /// Clients that come back after a reload show tickets of the certificate before.
+    func takeTicketKeys(of other: TLSContext) {
+        guard !other.ticketKeys.isEmpty else { return }
+        (ticketKeys, ticketKeysMade) = (other.ticketKeys, other.ticketKeysMade)
+        _ = thicket_tls_set_ticket_keys(raw, &ticketKeys)
+    }
+
+    /// A connection's side of TLS on its socket; nil: no memory.
+    /// - Parameter now: nanoseconds of the monotonic clock.
+    func accept(_ descriptor: Int32, now: Int64) -> TLSStream? {
+        if ticketKeys.isEmpty || now - ticketKeysMade > Self.ticketKeysNanoseconds {
+            (ticketKeys, ticketKeysMade) = (RandomBytes.make(80), now)
+            _ = thicket_tls_set_ticket_keys(raw, &ticketKeys)
+        }
+        return thicket_tls_accept_on(raw, descriptor).map(TLSStream.init)
+    }
+}

@@ -1,0 +1,49 @@
+import ThicketProtocol
+
+extension TLSFiles {
+    /// What the settings name; nil: plain HTTP.
+    init?(_ config: ServerConfig) {
+        guard Self.isGiven(config.tlsCertificate) || Self.isGiven(config.tlsKey) else { return nil }
+        self.init(certificate: config.tlsCertificate, key: config.tlsKey)
+    }
+
+    private static func isGiven(_ path: String) -> Bool { !path.utf8.elementsEqual("none".utf8) }
+}
+
+extension TLSContext {
+    /// Days before a certificate's end from which the log warns.
+    private static let daysWarned: Int64 = 7
+
+    /// Tells the log whose certificate it is and until when, louder when it is over or soon will be.
+    func describe(to log: Log) {
+        let now: Int64 = SystemClock.unixMilliseconds() / 1_000
+        let days: Int64 = (validity.upperBound - now) / 86_400
+        let fields: LogFields = [
+            "subject": .text(subject), "ends_unix": .int(Int(validity.upperBound)), "days_left": .int(Int(days)),
+        ]
+        if !validity.contains(now) {
+            log.error("tls.certificate_not_valid_now", fields)
+        } else if days < Self.daysWarned {
+            log.warning("tls.certificate_ends_soon", fields)
+        } else {
+            log.info("tls.certificate", fields)
+        }
+    }
+}
+
+extension EventLoop {
+    /// Reads certificate and key again. Connections that are open keep theirs; files that cannot be used change nothing.
+    func renew(_ files: TLSFiles, _ log: Log) {
+        do throws(TLSError) {
+            let fresh: TLSContext = try .init(files)
+            use(fresh)
+            metrics.tlsReloads.add(1, .done)
+            fresh.describe(to: log)
+        } catch {
+            metrics.tlsReloads.add(1, .failed)
+            log.error(
+                "tls.reload_failed",
+                ["error": .text(error.description), "note": "the certificate before stays in force"])
+        }
+    }
+}

@@ -1,0 +1,98 @@
+internal import CThicketTLS
+
+/// What became of a call that moves bytes.
+enum TLSOutcome: Equatable {
+    /// So many bytes, at least one.
+    case bytes(Int)
+    case wantsRead
+    case wantsWrite
+    /// The peer sends no more.
+    case ended
+    /// Of no use any more.
+    case broken
+
+    init(_ result: Int) {
+        switch result {
+        case THICKET_TLS_WANTS_READ: self = .wantsRead
+        case THICKET_TLS_WANTS_WRITE: self = .wantsWrite
+        case THICKET_TLS_ENDED: self = .ended
+        case let count where count > 0: self = .bytes(count)
+        default: self = .broken
+        }
+    }
+}
+
+/// One connection's TLS, over the descriptor of its socket. Never blocks, belongs to the loop's thread.
+final class TLSStream {
+    private let raw: OpaquePointer
+    private(set) var isHandshaking: Bool = true
+    /// Whether the client showed a ticket that was good.
+    private(set) var isResumed: Bool = false
+    /// Reading, or the handshake, goes on when the socket takes bytes again.
+    private(set) var readsWhenWritable: Bool = false
+    /// There may be more to read than epoll knows of.
+    var hasMore: Bool = false
+    /// Bytes, at most, of a record that is encrypted and that the socket has not taken: they come again, unchanged.
+    private(set) var committed: Int = 0
+    private var isBroken: Bool = false
+    private var isFarewellSaid: Bool = false
+
+    /// Plain bytes of one record (RFC 8446, 5.1).
+    private static let recordBytes: Int = 16_384
+
+    init(_ raw: OpaquePointer) { self.raw = raw }
+
+    deinit { SSL_free(raw) }
+
+    /// Goes on with the handshake; nil: it is done.
+    func shakeHands() -> TLSOutcome? {
+        let result: Int32 = thicket_tls_handshake(raw)
+        readsWhenWritable = Int(result) == THICKET_TLS_WANTS_WRITE
+        guard result != 1 else {
+            (isHandshaking, isResumed) = (false, thicket_tls_was_resumed(raw) != 0)
+            return nil
+        }
+        let outcome: TLSOutcome = .init(Int(result))
+        if outcome == .broken || outcome == .ended { isBroken = true }
+        ERR_clear_error()
+        return outcome
+    }
+
+    /// Fills `room` from the front, as far as there is something.
+    /// - Returns: how many bytes, and what stopped it; nil: the room is full, or nothing more is here.
+    func read(into room: UnsafeMutableRawBufferPointer) -> (count: Int, stop: TLSOutcome?) {
+        var count: Int = 0
+        (hasMore, readsWhenWritable) = (false, false)
+        while count < room.count {
+            let outcome: TLSOutcome = .init(
+                thicket_tls_read(raw, room.baseAddress?.advanced(by: count), room.count - count))
+            guard case .bytes(let taken) = outcome else {
+                readsWhenWritable = outcome == .wantsWrite
+                if outcome == .broken { isBroken = true }
+                return (count, outcome)
+            }
+            count += taken
+            // Else the kernel is asked again for nothing.
+            guard thicket_tls_has_pending(raw) != 0 else { return (count, nil) }
+        }
+        hasMore = true
+        return (count, nil)
+    }
+
+    /// Sends as much as fits into one record. After `wantsWrite` the same bytes must come again, and may be followed by
+    /// others.
+    func write(_ bytes: UnsafeRawBufferPointer) -> TLSOutcome {
+        let outcome: TLSOutcome = .init(thicket_tls_write(raw, bytes.baseAddress, bytes.count))
+        committed = outcome == .wantsWrite ? max(committed, min(Self.recordBytes, bytes.count)) : 0
+        if outcome == .broken { isBroken = true }
+        return outcome
+    }
+
+    /// Tells the peer that nothing more comes.
+    /// - Returns: false when the socket takes nothing now.
+    func sayFarewell() -> Bool {
+        guard !isFarewellSaid, !isHandshaking, !isBroken, committed == 0 else { return true }
+        isFarewellSaid = thicket_tls_farewell(raw) != 0
+        return isFarewellSaid
+    }
+}

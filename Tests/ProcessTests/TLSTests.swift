@@ -1,0 +1,68 @@
+import Glibc
+import Testing
+import ThicketProcesses
+import ThicketTestSupport
+
+/// `thicketd` with TLS, as an operator meets it.
+@Suite(
+    "thicketd and TLS", .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
+struct TLSTests {
+    private static let curl: String = "/usr/bin/curl"
+    private let folder: TemporaryFolder = .init("tls")
+    private var certificate: String { folder.path + "/certificate.pem" }
+    private var key: String { folder.path + "/key.pem" }
+
+    private func ask(_ port: UInt16, _ words: [String] = []) throws -> ChildProcess.Outcome {
+        try ChildProcess.run(
+            [Self.curl, "-s", "-S", "-i", "--cacert", certificate] + words + ["https://localhost:\(port)/health/ready"])
+    }
+
+    @Test(
+        "curl and 'health' get their answers; SIGHUP takes a new certificate, and leaves the old one for a bad one",
+        .enabled(if: access("/usr/bin/curl", X_OK) == 0, "the command curl is missing: apt install curl"))
+    func life() throws {
+        SecureEdge.make(certificate: certificate, key: key)
+        let flags: [String] = ["--tls-cert", certificate, "--tls-key", key]
+        let server: Daemon = try .init(folder: folder.path, flags + ["--hsts", "30d"])
+        try server.process.wait(for: "event=tls.certificate subject=\"/CN=localhost\"")
+        let first: ChildProcess.Outcome = try ask(server.port)
+        #expect(first.output.hasPrefix("HTTP/1.1 200"), "\(first.errors)")
+        #expect(first.output.contains("strict-transport-security: max-age=2592000\r\n"))
+        let listen: [String] = ["health", "--listen", "127.0.0.1:\(server.port)"]
+        #expect(try Daemon.command(folder.path, listen + flags).output.hasPrefix("ready"))
+        // Without the flags it is told what is the matter.
+        let lost: ChildProcess.Outcome = try Daemon.command(folder.path, listen)
+        #expect(lost.code == 1 && lost.output.contains("https://"), "\(lost.output)\(lost.errors)")
+
+        SecureEdge.make(certificate: certificate, key: key)
+        #expect(try ask(server.port).code == 60, "the new certificate was in force without being asked for")
+        server.process.signal(SIGHUP)
+        try server.process.wait(for: "event=tls.certificate ", times: 2)
+        #expect(try ask(server.port, ["--tlsv1.2", "--tls-max", "1.2"]).output.hasPrefix("HTTP/1.1 200"))
+        rename(key, key + ".gone")
+        server.process.signal(SIGHUP)
+        try server.process.wait(for: "event=tls.reload_failed error=\"\(key): cannot be read: No such file")
+        #expect(try ask(server.port).output.hasPrefix("HTTP/1.1 200"))
+        #expect(try server.terminate().code == 0)
+    }
+
+    @Test("a start with files that cannot be used says which, why, and what to do, and serves nobody")
+    func badStart() throws {
+        SecureEdge.make(certificate: certificate, key: key)
+        SecureEdge.make(certificate: folder.path + "/other.pem", key: folder.path + "/other.key")
+        for (words, said): ([String], String) in [
+            (["--tls-cert", certificate], "one of the two is not set"),
+            (["--tls-cert", "/nowhere.pem", "--tls-key", key], "/nowhere.pem: cannot be read: No such file"),
+            (
+                ["--tls-cert", certificate, "--tls-key", folder.path + "/other.key"],
+                "does not belong to \(certificate)"
+            ),
+            (["--tls-cert", certificate, "--tls-key", certificate], "no private key that can be used"),
+        ] {
+            let outcome: ChildProcess.Outcome = try Daemon.command(
+                folder.path, ["serve", "--listen", "127.0.0.1:0"] + words)
+            #expect(outcome.code == 1 && outcome.errors.contains(said), "\(outcome.errors)")
+            #expect(!outcome.errors.contains("--listen chooses"), "\(outcome.errors)")
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Glibc
+import Synchronization
+
+/// Has servers of tests speak TLS, so that tests which know nothing of it run a second time over it.
+public enum SecureEdge {
+    /// Servers that are started in this task speak TLS.
+    @TaskLocal public static var isOn: Bool = false
+
+    private static let ports: Mutex<Set<Int>> = .init([])
+
+    /// From now on clients of tests speak TLS to this port of this machine.
+    public static func add(port: Int) { ports.withLock { _ = $0.insert(port) } }
+    /// A port may be given to a server without TLS later.
+    public static func remove(port: Int) { ports.withLock { _ = $0.remove(port) } }
+    public static func isSecure(port: Int) -> Bool { ports.withLock { $0.contains(port) } }
+
+    public static let hasOpenSSL: Bool = access(program, X_OK) == 0
+    public static let program: String = "/usr/bin/openssl"
+
+    /// A certificate for `localhost` and 127.0.0.1 with its key, as PEM files: made once a process, gone with it.
+    public static let files: (certificate: String, key: String) = {
+        let folder: String = "/tmp/thicket-tls-\(getpid())"
+        mkdir(folder, 0o700)
+        let made: (certificate: String, key: String) = ("\(folder)/certificate.pem", "\(folder)/key.pem")
+        make(certificate: made.certificate, key: made.key)
+        atexit { SecureEdge.removeFiles() }
+        return made
+    }()
+
+    private static func removeFiles() {
+        let folder: String = "/tmp/thicket-tls-\(getpid())"
+        for name: String in ["certificate.pem", "key.pem"] { unlink("\(folder)/\(name)") }
+        rmdir(folder)
+    }
+
+    /// Makes a key and a certificate for it that it signs itself.
+    /// - Parameter kind: of the key: words of `openssl req` behind `-newkey`.
+    public static func make(
+        certificate: String, key: String, kind: [String] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
+        name: String = "localhost"
+    ) {
+        run(
+            ["req", "-x509", "-newkey"] + kind + [
+                "-nodes", "-days", "2", "-keyout", key, "-out", certificate, "-subj", "/CN=\(name)", "-addext",
+                "subjectAltName=DNS:\(name),IP:127.0.0.1",
+            ])
+    }
+
+    /// Runs openssl to its end, silently.
+    @discardableResult
+    public static func run(_ words: [String]) -> Int32 {
+        var actions: posix_spawn_file_actions_t = .init()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for descriptor: Int32 in 0...2 {
+            posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+        }
+        var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var child: pid_t = 0
+        guard posix_spawn(&child, program, &actions, nil, &arguments, environ) == 0 else { return -1 }
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+        return status >> 8 & 0xFF
+    }
+}
