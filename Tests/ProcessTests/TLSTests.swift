@@ -24,7 +24,7 @@ struct TLSTests {
         SecureEdge.make(certificate: certificate, key: key)
         let flags: [String] = ["--tls-cert", certificate, "--tls-key", key]
         let server: Daemon = try .init(folder: folder.path, flags + ["--hsts", "30d"])
-        try server.process.wait(for: "event=tls.certificate subject=\"/CN=localhost\"")
+        try server.process.wait(for: " subject=\"/CN=localhost\"")
         let first: ChildProcess.Outcome = try ask(server.port)
         #expect(first.output.hasPrefix("HTTP/1.1 200"), "\(first.errors)")
         #expect(first.output.contains("strict-transport-security: max-age=2592000\r\n"))
@@ -37,7 +37,7 @@ struct TLSTests {
         SecureEdge.make(certificate: certificate, key: key)
         #expect(try ask(server.port).code == 60, "the new certificate was in force without being asked for")
         server.process.signal(SIGHUP)
-        try server.process.wait(for: "event=tls.certificate ", times: 2)
+        try server.process.wait(for: "event=tls.certificate_ends_soon ", times: 2)
         #expect(try ask(server.port, ["--tlsv1.2", "--tls-max", "1.2"]).output.hasPrefix("HTTP/1.1 200"))
         rename(key, key + ".gone")
         server.process.signal(SIGHUP)
