@@ -55,7 +55,7 @@ let package = Package(
             "ThicketServer", "Sources/Server",
             [
                 "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "ThicketCommandLine", "CThicketNet",
-                "CThicketTLS",
+                "CThicketTLS", "CCurl",
             ],
             exclude: ["Main"], settings: singleThreaded),
         program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
@@ -106,7 +106,8 @@ let package = Package(
             "ServerTests",
             [
                 "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
-                "ThicketCommandLine", "ThicketTestSupport", "ThicketSweep", "CThicketNet", "CThicketAllocations",
+                "ThicketCommandLine", "ThicketTestSupport", "ThicketProcesses", "ThicketSweep", "CThicketNet",
+                "CThicketAllocations",
             ]),
         tests(
             "IntegrationTests",

@@ -25,6 +25,20 @@ class MutantReader: StoreReader {
         try inner.buckets(afterRow: row, limit: limit)
     }
 
+    final func changes(
+        ofAll name: BucketName, in app: AppID, after: GlobalID, limit: Int, byteLimit: Int
+    ) throws(StoreError) -> WidePage {
+        try inner.changes(ofAll: name, in: app, after: after, limit: limit, byteLimit: byteLimit)
+    }
+
+    final func floor(ofAll name: BucketName, in app: AppID) throws(StoreError) -> GlobalID {
+        try inner.floor(ofAll: name, in: app)
+    }
+
+    final func name(of user: UserID, in app: AppID) throws(StoreError) -> UserID? {
+        try inner.name(of: user, in: app)
+    }
+
     final func entity(_ key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityRecord? {
         try inner.entity(key, in: bucket)
     }

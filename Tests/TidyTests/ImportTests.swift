@@ -13,6 +13,7 @@ struct ImportTests {
         ("Sources/CommandLine", ["Glibc", "Darwin"]),
         ("Sources/Server", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "Glibc"]),
         ("Sources/Server/Access", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "Glibc"]),
+        ("Sources/Server/Mail", ["ThicketAuth", "CCurl", "Glibc"]),
         ("Sources/Server/Net", ["ThicketProtocol", "ThicketCrypto", "CThicketNet", "Glibc"]),
         ("Sources/Server/TLS", ["ThicketProtocol", "ThicketCrypto", "CThicketTLS", "CThicketNet", "Glibc"]),
         ("Sources/Server/Session", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth"]),

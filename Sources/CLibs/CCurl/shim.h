@@ -22,6 +22,11 @@ typedef size_t (*thicket_curl_write)(char *bytes, size_t size, size_t count, voi
 static inline CURLcode thicket_curl_set_write(CURL *handle, CURLoption option, thicket_curl_write value) {
     return curl_easy_setopt(handle, option, value);
 }
+typedef int (*thicket_curl_progress)(
+    void *context, curl_off_t download, curl_off_t downloaded, curl_off_t upload, curl_off_t uploaded);
+static inline CURLcode thicket_curl_set_progress(CURL *handle, CURLoption option, thicket_curl_progress value) {
+    return curl_easy_setopt(handle, option, value);
+}
 static inline CURLcode thicket_curl_get_long(CURL *handle, CURLINFO info, long *value) {
     return curl_easy_getinfo(handle, info, value);
 }

@@ -2,29 +2,38 @@ import Glibc
 import ThicketAuth
 import ThicketCrypto
 
-/// A folder of messages to users, one file each (RFC 5322), for a mail program to take: the server itself sends none.
+/// A folder of messages to users, one file each (RFC 5322). `ServerMail` hands them over to a mail server, where one is named;
+/// else a mail program of the operator's takes them.
 public final class MailSpool: MailOutbox {
     /// Messages that may lie there; one more is refused until somebody takes some.
     public static let filesMax: Int = 10_000
 
     private let folder: String
     private let from: String
+    private let told: @Sendable () -> Void
 
-    /// - Parameter from: address of the sender.
-    public init(folder: String, from: String) { (self.folder, self.from) = (folder, from) }
+    /// - Parameters:
+    ///   - from: address of the sender.
+    ///   - told: called after each message that was put there.
+    public init(folder: String, from: String, told: @escaping @Sendable () -> Void = {}) {
+        (self.folder, self.from, self.told) = (folder, from, told)
+    }
 
-    public func put(_ mail: Mail, now: Double) throws(DirectoryError) { try write(mail, now, isKept: true) }
+    public func put(_ mail: Mail, now: Double) throws(DirectoryError) {
+        try write(mail, now, isKept: true)
+        told()
+    }
 
     public func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) { try write(mail, now, isKept: false) }
 
     private func write(_ mail: Mail, _ now: Double, isKept: Bool) throws(DirectoryError) {
         if mkdir(folder, 0o700) != 0, errno != EEXIST { throw failure("making it") }
-        guard try count() < Self.filesMax else {
+        guard try names().count < Self.filesMax else {
             throw DirectoryError("\(folder) holds \(Self.filesMax) messages that nobody has taken")
         }
         let name: String = "\(Int64(max(0, min(1e15, now * 1_000))))-\(RandomBytes.hex(8))"
         // A name that begins with a dot is not a message yet.
-        let (partial, path): (String, String) = ("\(folder)/.\(name)", "\(folder)/\(name).eml")
+        let (partial, path): (String, String) = (path("." + name), path(name + Self.ending))
         let bytes: [UInt8] = message(mail, name, now)
         let file: Int32 = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure("writing there") }
@@ -42,7 +51,8 @@ public final class MailSpool: MailOutbox {
         let lines: [String] =
             [
                 "From: \(from)", "To: \(mail.to)", "Subject: \(mail.subject)", "Date: \(Self.date(now))",
-                "Message-ID: <\(name)@thicket>", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8",
+                "Message-ID: <\(name)@\(from.split(separator: "@").last ?? "thicket")>", "MIME-Version: 1.0",
+                "Content-Type: text/plain; charset=utf-8",
                 "Content-Transfer-Encoding: 8bit", "",
             ] + mail.text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         return Array(lines.joined(separator: "\r\n").utf8)
@@ -63,16 +73,27 @@ public final class MailSpool: MailOutbox {
             + "\(time) +0000"
     }
 
-    private func count() throws(DirectoryError) -> Int {
-        guard let names: OpaquePointer = opendir(folder) else { throw failure("reading it") }
+    /// All names in the folder; none where there is no folder.
+    func entries() throws(DirectoryError) -> [String] {
+        guard let names: OpaquePointer = opendir(folder) else {
+            if errno == ENOENT { return [] }
+            throw failure("reading it")
+        }
         defer { closedir(names) }
-        var count: Int = 0
-        while readdir(names) != nil { count += 1 }
-        return count - 2
+        var found: [String] = []
+        while let entry: UnsafeMutablePointer<dirent> = readdir(names) {
+            let name: String = withUnsafeBytes(of: entry.pointee.d_name) { (bytes: UnsafeRawBufferPointer) in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { found.append(name) }
+        }
+        return found
     }
 
+    func path(_ name: String) -> String { "\(folder)/\(name)" }
+
     /// The name is on disk, too, if the disk lets it; else the message is lost with the power, as if it had not been sent.
-    private func sync() {
+    func sync() {
         let file: Int32 = open(folder, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return }
         fsync(file)

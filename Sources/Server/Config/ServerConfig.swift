@@ -82,6 +82,19 @@ public struct ServerConfig: Sendable, Equatable {
     /// Sender of messages to users.
     public var mailFrom: String = "thicket@localhost"
 
+    /// Mail server that takes messages to users, `smtp://host:port` or `smtps://host:port`; `none`: somebody else empties the
+    /// folder.
+    public var smtpURL: String = "none"
+
+    /// File of two lines, user and password at the mail server; `none`: it asks for none.
+    public var smtpLoginFile: String = "none"
+
+    /// Whether an `smtp://` connection must become TLS.
+    public var smtpStartTLS: Bool = true
+
+    /// File of the authorities that sign the mail server's certificate; `none`: those of the system.
+    public var smtpCA: String = "none"
+
     /// Bounds of everything that grows.
     public var limits: ServerLimits = .init()
 

@@ -16,7 +16,8 @@ public enum ServerSettings {
     public static let fixed: Set<String> = [
         "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "change-id-cache-bytes",
         "segment-cache-bytes", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes", "check-interval",
-        "key-file", "mail-folder", "mail-from", "tls-cert", "tls-key",
+        "key-file", "mail-folder", "mail-from", "smtp-url", "smtp-login-file", "smtp-starttls", "smtp-ca", "tls-cert",
+        "tls-key",
     ]
 
     private static let general: [Setting] = [
@@ -69,9 +70,20 @@ public enum ServerSettings {
             "Web origins whose pages may use the data API, with commas between; * is every one, none is none."),
         .text(
             "mail-folder", \.mailFolder,
-            "Folder where messages to users are put, for a mail program to send. A name without a slash lies in the data folder."
+            "Folder where messages to users wait for smtp-url, or for a mail program. A name without a slash lies in the data folder."
         ),
-        .text("mail-from", \.mailFrom, "Sender of messages to users."),
+        .text("mail-from", \.mailFrom, "Sender of messages to users; a plain address."),
+        .text(
+            "smtp-url", \.smtpURL,
+            "Mail server for messages to users, smtp://host:port or smtps://host:port; none leaves them in mail-folder."
+        ),
+        .text(
+            "smtp-login-file", \.smtpLoginFile,
+            "File of two lines, user and password at the mail server; none where it asks for none."),
+        .flag("smtp-starttls", \.smtpStartTLS, "Hand nothing over on smtp:// before the connection has become TLS."),
+        .text(
+            "smtp-ca", \.smtpCA,
+            "File of the authorities that sign the mail server's certificate; none takes those of the system."),
     ]
 
     private static let connection: [Setting] = [

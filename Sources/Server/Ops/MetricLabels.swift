@@ -113,6 +113,19 @@ extension Metrics {
         case failed
     }
 
+    /// How a try ended to hand a message over to the mail server.
+    public enum MailDelivery: String, MetricLabel {
+        case taken
+        /// The server will not take it: it was set aside.
+        case refused
+        /// The server does not want it now.
+        case deferred
+        /// The server was not reached, or would take no message.
+        case unreachable
+        /// The file is no message of ours: it was set aside.
+        case unreadable
+    }
+
     /// The status of an HTTP request that was refused.
     public enum HTTPFault: String, MetricLabel {
         case badRequest = "400"

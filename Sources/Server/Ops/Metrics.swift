@@ -75,6 +75,11 @@ public final class Metrics: Sendable {
         "thicket_account_logins_total", by: "result", "Proofs of built-in accounts, by how they were judged.")
     public let mails: CounterFamily<MailOutcome> = .init(
         "thicket_mails_total", by: "result", "Messages to users, by what became of them.")
+    public let mailDeliveries: CounterFamily<MailDelivery> = .init(
+        "thicket_mail_deliveries_total", by: "result",
+        "Tries to hand a message over to the mail server, by how they ended.")
+    public let mailsWaiting: Gauge = .init(
+        "thicket_mails_waiting", "Messages to users that no mail server has taken yet.")
     public let deliveries: Counter = .init(
         "thicket_deliveries_total", "Changes put into subscribers' queues, the sender's own copy included.")
     public let limitHits: CounterFamily<LimitName> = .init(

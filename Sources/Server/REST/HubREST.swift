@@ -23,10 +23,13 @@ extension Hub {
     /// The number of the channel of a request; pages are shared with the sockets that use it.
     private static let callChannel: ChannelNumber = 0
 
-    /// A token that is nobody's: with a user named beside it, perhaps a key of the app's administrators.
-    /// - Returns: false when nobody is named.
+    /// A token that is nobody's: perhaps a key of the app's administrators, for a request that needs one or with a user named
+    /// beside it.
+    /// - Returns: false for all others.
     func askAdministrator(about key: String, of channel: Channel) -> Bool {
-        guard let call: RESTCall = channel.session.exchange?.call, let user: UserID = call.user else { return false }
+        guard let call: RESTCall = channel.session.exchange?.call else { return false }
+        let named: UserID? = needsAdministrator(call) ? BucketOptions.bucket(of: call.app)?.user : call.user
+        guard let user: UserID = named else { return false }
         read(.adminGrant(key: key, call.app, as: user), for: channel)
         return true
     }
@@ -53,6 +56,7 @@ extension Hub {
         switch exchange.call.operation {
         case .user: answer(channel.session, RESTAnswer.user(admission.user, name: admission.name))
         case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
+        case .all(let query): beginAll(exchange, query, on: channel)
         case .object, .index, .write, .submit, .changes: return false
         }
         return true
@@ -75,7 +79,7 @@ extension Hub {
             guard !changes.isEmpty else { return answer(channel.session, RESTAnswer.changes([])) }
             submit(changes, on: channel, bytes: exchange.call.bytes, now: now)
         case .changes(let text): wait(on: channel, since: text, now: now)
-        case .buckets, .user: break
+        case .buckets, .user, .all: break
         }
     }
 
@@ -98,13 +102,14 @@ extension Hub {
 
     /// - Returns: false when the answer is one that sockets get in the same way.
     func answered(
-        _ exchange: RESTExchange, _ request: ReadRequest, _ found: ReadAnswer, on channel: Channel
+        _ exchange: RESTExchange, _ request: ReadRequest, _ found: ReadAnswer, on channel: Channel, now: HubInstant
     ) -> Bool {
         let session: Session = channel.session
         switch found {
         case .grant, .opened, .changes: return false
         case .object(let version, let body): answer(session, object(exchange, version, body))
         case .buckets(let names): answer(session, RESTAnswer.buckets(names))
+        case .all(let page): foundAll(exchange, page, on: channel, now: now)
         case .index(let frame, _): answer(session, RESTAnswer.json(Array(frame.argument)))
         case .indexForgotten: restart(request, on: channel)
         case .entity, .changesForgotten: answer(session, RESTAnswer.unknownPosition)

@@ -81,7 +81,7 @@ enum RESTAnswer {
 
     static let noSuchPath: HTTPResponse = failure(
         404, "no_such_path", "There is nothing at this path.",
-        "Paths are /1/APP/BUCKET/index, /1/APP/BUCKET/i/KEY, /1/APP/BUCKET/changes, /1/APP/buckets and /1/APP/user.")
+        "Paths are /1/APP/BUCKET/index, i/KEY, i/KEY/v/N, changes and all, /1/APP/buckets and /1/APP/user.")
     static let objectNotFound: HTTPResponse = failure(
         404, "not_found", "There is no such object, or not at this version.",
         "It was removed, never made, or the version is no longer kept. The index lists what is there.")
@@ -89,7 +89,8 @@ enum RESTAnswer {
         404, "unknown_cv", "The position is not in this bucket's log, or no longer.",
         "Read the index again and go on from its 'current'.")
     static let adminOnly: HTTPResponse = failure(
-        403, "admin_only", "This needs an administrator of the app.", "A user's token does not do.")
+        403, "admin_only", "This needs an administrator of the app.",
+        "Send an admin key of the app in X-Simperium-Token; a user's token does not do.")
 
     static func methodNotAllowed(_ allowed: String) -> HTTPResponse {
         var response: HTTPResponse = failure(
@@ -118,7 +119,8 @@ enum RESTAnswer {
         switch refusal.code {
         case .unauthorized: unauthorized("\(refusal.message).")
         case .invalidRequest: invalid("invalid_request", "\(refusal.message).", "Change the request.")
-        case _ where refusal.isBucketLimit:
+        case _ where refusal.limit == .administrators: adminOnly
+        case _ where refusal.limit == .buckets:
             failure(403, "bucket_limit", "The user has as many buckets as there may be.", "Use one of them.")
         default: busy("\(refusal.message).")
         }

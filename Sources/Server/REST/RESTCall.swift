@@ -14,6 +14,8 @@ public struct RESTCall: Sendable {
         case submit([ChangeRequest])
         /// Changes since a cv, or from now on; waits while there are none.
         case changes(since: String?)
+        /// The changes of all users, for administrators; waits while there are none.
+        case all(AllQuery)
         /// The names of the user's buckets.
         case buckets
         /// Whose token that is.
@@ -84,6 +86,8 @@ final class RESTExchange {
     var results: [[UInt8]] = []
     /// Counted among the requests that wait for changes.
     var isWaiting: Bool = false
+    /// How far a request for all users' changes has come.
+    var all: AllProgress?
     /// When it has waited long enough, nanoseconds.
     var deadline: Int64 = .max
 

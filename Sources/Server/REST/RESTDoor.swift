@@ -154,7 +154,7 @@ struct RESTDoor: Sendable {
         switch resource {
         case .buckets: return .buckets
         case .user: return .user
-        case .all: throw Refusal(RESTAnswer.adminOnly)
+        case .all: return .all(try Self.all(query))
         case .index: return .index(try Self.index(query))
         case .changes: return method == "POST" ? try submission(request) : .changes(since: query["cv"])
         case .object(let name, let version):
@@ -181,6 +181,21 @@ struct RESTDoor: Sendable {
             limit = Int(number)
         }
         return IndexRequest(wantsData: query["data"] != nil, mark: query["mark"], since: query["since"], limit: limit)
+    }
+
+    private static func all(_ query: RESTQuery) throws(Refusal) -> AllQuery {
+        var all: AllQuery = .init()
+        all.since = query["cv"]
+        (all.wantsData, all.wantsUser) = (query.isOn("data"), query.isOn("username"))
+        all.isMostRecent = query.isOn("most_recent")
+        all.skipped = Array(query.all("skip_clientid").prefix(AllQuery.skippedMax))
+        if let text: String = query["batch"] {
+            guard let number: Int64 = number(text), number > 0 else {
+                throw bad("batch", "It is a whole number from 1; above \(Limits.indexPageMax) counts as that.")
+            }
+            all.limit = Int(min(number, Int64(Limits.indexPageMax)))
+        }
+        return all
     }
 
     private func submission(_ request: HTTPRequest) throws(Refusal) -> RESTCall.Operation {

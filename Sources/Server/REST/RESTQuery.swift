@@ -20,6 +20,11 @@ struct RESTQuery {
         return value?.isEmpty == true ? nil : value
     }
 
+    /// Of a parameter that may be there several times, all values.
+    func all(_ name: StaticString) -> [String] {
+        values.filter { pair in name.withUTF8Buffer { pair.name.elementsEqual($0) } }.map(\.value)
+    }
+
     /// Whether a switch such as `response=1` is on.
     func isOn(_ name: StaticString) -> Bool {
         guard let value: String = self[name] else { return false }

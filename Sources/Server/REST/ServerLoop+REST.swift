@@ -16,8 +16,10 @@ extension ServerLoop {
         case .call(let call):
             hub.call(connection, call, now: now())
             perform()
-            if case .changes = call.operation { return .waits }
-            return .later
+            switch call.operation {
+            case .changes, .all: return .waits
+            default: return .later
+            }
         }
     }
 }

@@ -33,13 +33,17 @@ struct Admission {
     let ends: Int64?
     /// nil for tokens that no partner has signed.
     let pass: PartnerPass?
+    /// Shown was a key of the app's administrators.
+    let isAdministrator: Bool
 
-    init(_ grant: TokenGrant) {
+    init(_ grant: TokenGrant, isAdministrator: Bool = false) {
+        self.isAdministrator = isAdministrator
         (user, name, canWrite) = (grant.user, grant.name, !grant.isReadOnly)
         (ends, pass) = (grant.expires, nil)
     }
 
     init(_ pass: PartnerPass, user: UserID) {
+        isAdministrator = false
         (self.user, name, canWrite, self.pass) = (user, user, true, pass)
         ends = Int64(max(-1e15, min(1e15, (pass.ends * 1_000).rounded(.up))))
     }

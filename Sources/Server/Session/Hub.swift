@@ -47,6 +47,8 @@ public final class Hub {
     var leaving: [Session] = []
     /// Requests of the data API under way.
     var calls: Int = 0
+    /// Requests of administrators for all users' changes.
+    var allCalls: [Session] = []
     /// Requests that wait for changes, and until when (nanoseconds).
     var waiting: [ConnectionID: Int64] = [:]
 
@@ -238,6 +240,7 @@ public final class Hub {
 
     private func empty(_ session: Session) {
         endWaiting(session)
+        if session.exchange?.all != nil { allCalls.removeAll { $0 === session } }
         for channel: Channel in session.channels { leave(channel) }
         session.channels = []
         let dropped: Int = session.dropWaitingReads()

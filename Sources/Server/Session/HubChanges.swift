@@ -104,6 +104,7 @@ extension Hub {
     }
 
     private func deliver(_ outcome: BucketOutcome, now: HubInstant) {
+        if !allCalls.isEmpty { tellAll(outcome) }
         guard let feed: BucketFeed = feeds[outcome.bucket] else { return }
         let before: Int = feed.tailBytes
         let fresh: [BucketFeed.Entry] = feed.publish(outcome, limits: limits)

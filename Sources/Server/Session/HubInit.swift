@@ -66,6 +66,8 @@ extension Hub {
             if case .grant(let token) = question {
                 if askAdministrator(about: token, of: channel) || askPartner(about: token, of: channel) { return }
             }
+            // No administrator's: with a partner's token it is that user's own request.
+            if case .adminGrant(let key, _, _) = question, askPartner(about: key, of: channel) { return }
             return turnAway(channel, .invalid, now: now)
         }
         guard grant.app == channel.session.app else { return turnAway(channel, .invalid, now: now) }
@@ -73,7 +75,8 @@ extension Hub {
         guard !signedOut.mayBeOld(Tenant.Name(app: grant.app, user: grant.user), life: channel.readLife) else {
             return signOut(channel)
         }
-        enter(channel, Admission(grant), now: now)
+        let isAdministrator: Bool = if case .adminGrant = question { true } else { false }
+        enter(channel, Admission(grant, isAdministrator: isAdministrator), now: now)
     }
 
     /// The token is not good, for a new channel or for one that has lapsed.
@@ -89,6 +92,14 @@ extension Hub {
     func enter(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         if case .lapsed = channel.phase { return renewed(channel, admission, now: now) }
         guard let app: AppID = channel.session.app else { return }
+        let needsAdministrator: Bool =
+            channel.session.exchange.map { self.needsAdministrator($0.call) }
+            ?? channel.bucketName.map(BucketOptions.isBucket) ?? false
+        guard admission.isAdministrator || !needsAdministrator else {
+            return refuse(
+                channel, InitRefusal(.serverError, "Only administrators have this bucket", limit: .administrators),
+                now: now)
+        }
         (channel.user, channel.name) = (admission.user, admission.name)
         channel.canWrite = admission.canWrite
         remember(channel, admission, now: now)
@@ -125,7 +136,7 @@ extension Hub {
             tailBytes -= feed.tailBytes
             feed.waiters = []
             for channel: Channel in waiters {
-                refuse(channel, InitRefusal(.serverError, "Bucket limit reached", isBucketLimit: true), now: now)
+                refuse(channel, InitRefusal(.serverError, "Bucket limit reached", limit: .buckets), now: now)
             }
             return
         }
@@ -233,12 +244,19 @@ extension Hub {
 struct InitRefusal: Error {
     let code: ErrorCode
     let message: String
-    /// Of no use to try again: the user has too many buckets.
-    let isBucketLimit: Bool
+    /// Why it is of no use to try again.
+    let limit: Limit?
 
-    init(_ code: ErrorCode, _ message: String, isBucketLimit: Bool = false) {
+    enum Limit {
+        /// The user has too many buckets.
+        case buckets
+        /// What was asked for is not for users.
+        case administrators
+    }
+
+    init(_ code: ErrorCode, _ message: String, limit: Limit? = nil) {
         self.code = code
         self.message = message
-        self.isBucketLimit = isBucketLimit
+        self.limit = limit
     }
 }

@@ -71,6 +71,8 @@ public enum ReadQuestion: Sendable {
     case object(EntityKey, Version?, bucket: BucketRow, upTo: GlobalID)
     /// The names of a user's buckets.
     case buckets(AppID, UserID)
+    /// Changes that all users of an app have made in buckets of one name.
+    case all(AllQuestion)
     /// Changes above `after` and up to `upTo`, oldest first, as a whole message.
     case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID)
 }
@@ -80,7 +82,7 @@ extension ReadQuestion {
     var hasLargeAnswer: Bool {
         switch self {
         case .grant, .adminGrant, .open, .buckets: false
-        case .index, .entity, .object, .changes: true
+        case .index, .entity, .object, .changes, .all: true
         }
     }
 }
@@ -103,6 +105,8 @@ public enum ReadAnswer: Sendable {
     /// All changes up to `through`; more follow while that is below what was asked for. `removals`: keys of the newest
     /// removals among them, at most `RemovalHints.countMax`.
     case changes(SharedFrame, count: Int, through: GlobalID, removals: [EntityKey])
+    /// nil: changes above the position asked from are no longer kept.
+    case all(AllPage?)
     /// The position asked from is no longer kept: `cv:?`.
     case changesForgotten
     /// The store could not be read.

@@ -229,10 +229,14 @@ extension Hub {
         guard let session: Session = session(request.origin.connection), !session.isClosing,
             let channel: Channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
         else { return }
-        if let exchange: RESTExchange = session.exchange, answered(exchange, request, answer, on: channel) { return }
+        if let exchange: RESTExchange = session.exchange,
+            answered(exchange, request, answer, on: channel, now: now)
+        {
+            return
+        }
         switch answer {
         case .grant(let grant): granted(grant, of: request.question, to: channel, now: now)
-        case .opened, .object, .buckets: break
+        case .opened, .object, .buckets, .all: break
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)

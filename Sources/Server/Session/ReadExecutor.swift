@@ -5,8 +5,8 @@ import ThicketProtocol
 ///
 /// Messages are written here, whole, so that the loop only passes them on.
 public final class ReadExecutor {
-    private let reader: any StoreReader
-    private let codec: ChangeVersionCodec
+    let reader: any StoreReader
+    let codec: ChangeVersionCodec
     /// Bounds of the answers from now on.
     public var limits: ServerLimits
     private let pages: IndexPageCache
@@ -54,6 +54,7 @@ public final class ReadExecutor {
             return try changes(bucket, tag: tag, after: after, upTo: upTo, channel: channel)
         case .object(let key, let version, let bucket, let upTo):
             return try object(key, version, in: bucket, upTo: upTo)
+        case .all(let question): return .all(try all(question))
         case .buckets(let app, let user):
             return .buckets(try reader.buckets(of: app, user: user).map(\.id.name).sorted())
         }

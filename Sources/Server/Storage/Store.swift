@@ -62,6 +62,20 @@ public protocol StoreReader: AnyObject {
     /// The same, where bodies may be taken from memory. Optional: a reader may read all of them itself.
     func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice?
 
+    /// The changes that all users of an app have made in their buckets of one name, oldest first, from a bounded part of the
+    /// log.
+    /// - Parameters:
+    ///   - after: not above the newest change.
+    ///   - limit: changes at most.
+    ///   - byteLimit: bytes of diffs after which the page ends; one change is always given.
+    func changes(
+        ofAll name: BucketName, in app: AppID, after: GlobalID, limit: Int, byteLimit: Int
+    ) throws(StoreError) -> WidePage
+    /// The highest position at or below which one of those buckets has forgotten changes; 0 when none has.
+    func floor(ofAll name: BucketName, in app: AppID) throws(StoreError) -> GlobalID
+    /// What the user is called; nil where nobody knows another name than the id.
+    func name(of user: UserID, in app: AppID) throws(StoreError) -> UserID?
+
     /// Whether the row `gid` has this ccid: confirms a hit in the set.
     func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool
 

@@ -41,7 +41,7 @@ final class MailSpoolTests {
         #expect(
             FileText.read(folder + "/" + name, bytesMax: 10_000)
                 == "From: thicket@example.com\r\nTo: a@b\r\nSubject: Your code\r\n"
-                + "Date: Sun, 22 Nov 2026 05:21:01 +0000\r\nMessage-ID: <\(name.dropLast(4))@thicket>\r\n"
+                + "Date: Sun, 22 Nov 2026 05:21:01 +0000\r\nMessage-ID: <\(name.dropLast(4))@example.com>\r\n"
                 + "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n"
                 + "\r\n1\r\n2\r\n")
     }

@@ -141,7 +141,8 @@ struct RESTDoorTests {
             ("GET /1/app/notes/index?limit=-1", 400, "invalid_parameter"),
             ("DELETE /1/app/notes/i/a?ccid=a%20b", 400, "invalid_parameter"),
             ("GET /1/app/notes/i/a?clientid=%00", 400, "invalid_parameter"),
-            ("GET /1/a%20p/notes/index", 401, "unauthorized"), ("GET /1/app/notes/all", 403, "admin_only"),
+            ("GET /1/a%20p/notes/index", 401, "unauthorized"),
+            ("GET /1/app/notes/all?batch=0", 400, "invalid_parameter"),
             ("POST /1/app/notes/i/a", 400, "invalid_json"), ("POST /1/app/notes/changes", 400, "invalid_json"),
         ] as [(String, Int, String)])
     func refusals(line: String, status: Int, code: String) throws {

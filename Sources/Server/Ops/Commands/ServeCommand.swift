@@ -21,8 +21,11 @@ enum ServeCommand {
         for name: String in loaded.ignoredVariables {
             log.warning("config.variable_ignored", ["name": .text(name)])
         }
+        let mail: ServerMail? = try mail(config, folder, metrics, log)
+        defer { mail?.finish() }
         let server: Server = try make(
-            config, folder, metrics, log, ConfigReload(running: config, log: log, read: read))
+            config, folder, metrics, log, ConfigReload(running: config, log: log, read: read)
+        ) { mail?.wake() }
         let handle: ServerHandle = server.handle
         let control: ControlSocket = try open(folder, log, handle)
         control.start()
@@ -40,7 +43,8 @@ enum ServeCommand {
     }
 
     private static func make(
-        _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log, _ reload: ConfigReload
+        _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log, _ reload: ConfigReload,
+        mailed: @escaping @Sendable () -> Void
     ) throws(CommandFailure) -> Server {
         let key: ServerKey = try AdminCommands.serverKey(config, folder)
         let store: SQLiteStore
@@ -66,13 +70,27 @@ enum ServeCommand {
                     try AccountStore(path: path, settings: .init(config.limits))
                 },
                 outbox: { [spool = folder.place(of: config.mailFolder), from = config.mailFrom] in
-                    MailSpool(folder: spool, from: from)
+                    MailSpool(folder: spool, from: from, told: mailed)
                 })
             try server.watchSignals()
             return server
         } catch {
             if case .tls(let problem) = error { throw CommandFailure(problem.description) }
             throw CommandFailure("\(error). Another program may have the port; --listen chooses another")
+        }
+    }
+
+    /// Hands messages over from now on; nil where they are left in their folder.
+    private static func mail(
+        _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log
+    ) throws(CommandFailure) -> ServerMail? {
+        do throws(SMTPSettings.Problem) {
+            guard let settings: SMTPSettings = try SMTPSettings(config) else { return nil }
+            let spool: MailSpool = .init(folder: folder.place(of: config.mailFolder), from: config.mailFrom)
+            return ServerMail(
+                settings, spool: spool, metrics: metrics, log: log, now: { SystemClock.unixMilliseconds() })
+        } catch {
+            throw CommandFailure(error.description, .usage)
         }
     }
 

@@ -117,6 +117,7 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreKeeper {
         guard let bucket: BucketRecord = before.first, bucket.row == work.bucket, bucket.floor == work.floor else {
             return nil
         }
+        let settings: RetentionSettings = try BucketOptions.settings(settings, for: bucket.id, reader)
         let cut: MaintenanceBatch.Cut = try reader.withState { (log) throws(StoreError) in
             var slice: CutSlice = .init(bucket, settings, reader.identity, log) { (key) throws(StoreError) in
                 try self.reader.keptVersions(of: key, in: bucket.row)

@@ -101,6 +101,32 @@ class MemoryReader: StoreReader {
         return try state.page(query, of: made)
     }
 
+    final func changes(
+        ofAll name: BucketName, in app: AppID, after: GlobalID, limit: Int, byteLimit: Int
+    ) throws(StoreError) -> WidePage {
+        let state: MemoryState = try state()
+        let end: GlobalID = try lastGlobalID()
+        var changes: [WideChange] = []
+        var bytes: Int = 0
+        for gid: GlobalID in state.changes.keys.filter({ $0 > after }).sorted() {
+            guard let change: ChangeRecord = try state.changeRecord(gid),
+                let id: BucketID = state.buckets[change.bucket]?.id, id.app == app, id.name == name
+            else { continue }
+            guard changes.count < limit, bytes < byteLimit else {
+                return WidePage(changes: changes, through: changes.last?.change.gid ?? after, isAtEnd: false)
+            }
+            bytes += change.diff.count
+            changes.append(WideChange(change: change, user: id.user))
+        }
+        return WidePage(changes: changes, through: end, isAtEnd: true)
+    }
+
+    final func floor(ofAll name: BucketName, in app: AppID) throws(StoreError) -> GlobalID {
+        try state().buckets.values.filter { $0.id.app == app && $0.id.name == name }.map(\.floor).max() ?? 0
+    }
+
+    final func name(of user: UserID, in app: AppID) throws(StoreError) -> UserID? { nil }
+
     final func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool {
         try state().changes[gid]?.changeID == changeID
     }

@@ -1,0 +1,193 @@
+import CCurl
+import Glibc
+import ThicketAuth
+
+/// Hands messages over to one mail server, over one connection as long as that holds. Belongs to one thread; a call waits for
+/// the network.
+final class SMTPSender {
+    /// What came of a try, and why, for the log. No text of the server is in it: it may hold addresses.
+    struct Outcome: Equatable {
+        let result: MailCourier.Result
+        let reason: String
+    }
+
+    /// Milliseconds for a connection, and for one message in all.
+    static let connectMilliseconds: Int = 10_000
+    static let messageMilliseconds: Int = 60_000
+
+    private let settings: SMTPSettings
+    private let isStopping: @Sendable () -> Bool
+    private var handle: SMTPHandle?
+
+    /// - Parameter isStopping: asked several times a second from a call: true ends it, and the message stays.
+    init(_ settings: SMTPSettings, isStopping: @escaping @Sendable () -> Bool) {
+        (self.settings, self.isStopping) = (settings, isStopping)
+    }
+
+    /// Ends the connection; the next message begins another.
+    func hangUp() { handle = nil }
+
+    /// - Parameter message: RFC 5322, with lines that end in CR LF.
+    func send(_ message: [UInt8], to address: MailAddress) -> Outcome {
+        let handle: SMTPHandle
+        if let open: SMTPHandle = self.handle {
+            handle = open
+        } else {
+            do throws(SMTPSettings.Problem) {
+                handle = try begin()
+            } catch {
+                return Outcome(result: .unreachable, reason: error.description)
+            }
+        }
+        let outcome: Outcome = handle.send(message, from: settings.from, to: address)
+        // A connection on which something went wrong is not used again.
+        if outcome.result != .taken { hangUp() }
+        return outcome
+    }
+
+    private func begin() throws(SMTPSettings.Problem) -> SMTPHandle {
+        let login: (user: String, password: String)? = try settings.login()
+        guard let made: SMTPHandle = SMTPHandle(settings, login, isStopping) else {
+            throw SMTPSettings.Problem("libcurl could not start")
+        }
+        handle = made
+        return made
+    }
+}
+
+/// One libcurl handle that speaks SMTP.
+private final class SMTPHandle {
+    private let raw: UnsafeMutableRawPointer
+    /// Where libcurl writes what went wrong.
+    private let problem: UnsafeMutablePointer<CChar>
+    private let payload: SMTPPayload
+    private let needsStartTLS: Bool
+
+    /// libcurl's one-time start.
+    private static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    /// nil: libcurl could not start, or is out of memory.
+    init?(
+        _ settings: SMTPSettings, _ login: (user: String, password: String)?,
+        _ isStopping: @escaping @Sendable () -> Bool
+    ) {
+        guard Self.isReady, let made: UnsafeMutableRawPointer = curl_easy_init() else { return nil }
+        raw = made
+        problem = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        problem.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        payload = SMTPPayload(isStopping)
+        needsStartTLS = settings.needsStartTLS
+        let context: UnsafeMutableRawPointer = Unmanaged.passUnretained(payload).toOpaque()
+        _ = thicket_curl_set_pointer(raw, CURLOPT_ERRORBUFFER, problem)
+        set(CURLOPT_URL, settings.url)
+        // Nothing but mail, whatever the address says, and by no proxy that the environment names.
+        set(CURLOPT_PROTOCOLS_STR, "smtp,smtps")
+        set(CURLOPT_PROXY, "")
+        set(CURLOPT_NOSIGNAL, 1)
+        set(CURLOPT_CONNECTTIMEOUT_MS, SMTPSender.connectMilliseconds)
+        set(CURLOPT_TIMEOUT_MS, SMTPSender.messageMilliseconds)
+        set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        if needsStartTLS { set(CURLOPT_USE_SSL, Int(CURLUSESSL_ALL.rawValue)) }
+        if let file: String = settings.authorityFile { set(CURLOPT_CAINFO, file) }
+        if let login {
+            set(CURLOPT_USERNAME, login.user)
+            set(CURLOPT_PASSWORD, login.password)
+        }
+        set(CURLOPT_MAIL_FROM, "<\(settings.from.text)>")
+        set(CURLOPT_UPLOAD, 1)
+        _ = thicket_curl_set_pointer(raw, CURLOPT_READDATA, context)
+        _ = thicket_curl_set_write(raw, CURLOPT_READFUNCTION, giveMessage)
+        set(CURLOPT_NOPROGRESS, 0)
+        _ = thicket_curl_set_pointer(raw, CURLOPT_XFERINFODATA, context)
+        _ = thicket_curl_set_progress(raw, CURLOPT_XFERINFOFUNCTION, askToGoOn)
+    }
+
+    deinit {
+        curl_easy_cleanup(raw)
+        problem.deallocate()
+    }
+
+    private func set(_ option: CURLoption, _ value: Int) { _ = thicket_curl_set_long(raw, option, value) }
+    /// libcurl copies the text.
+    private func set(_ option: CURLoption, _ text: String) { _ = thicket_curl_set_string(raw, option, text) }
+
+    func send(_ message: [UInt8], from: MailAddress, to address: MailAddress) -> SMTPSender.Outcome {
+        let list: UnsafeMutablePointer<curl_slist>? = curl_slist_append(nil, "<\(address.text)>")
+        defer { curl_slist_free_all(list) }
+        _ = thicket_curl_set_list(raw, CURLOPT_MAIL_RCPT, list)
+        _ = thicket_curl_set_offset(raw, CURLOPT_INFILESIZE_LARGE, curl_off_t(message.count))
+        payload.rest = message[...]
+        problem.pointee = 0
+        let code: CURLcode = curl_easy_perform(raw)
+        payload.rest = []
+        _ = thicket_curl_set_list(raw, CURLOPT_MAIL_RCPT, nil)
+        var status: Int = 0
+        _ = thicket_curl_get_long(raw, CURLINFO_RESPONSE_CODE, &status)
+        return outcome(code, status, String(cString: problem))
+    }
+
+    /// What libcurl's answer means for the message and for those behind it.
+    /// - Parameters:
+    ///   - status: the server's newest reply code; 0 when there was none.
+    ///   - words: what libcurl says, in its own words; empty when it has none.
+    private func outcome(_ code: CURLcode, _ status: Int, _ words: String) -> SMTPSender.Outcome {
+        guard code != CURLE_OK else { return .init(result: .taken, reason: "") }
+        // Refusals of this one message: of its recipient, of its text, or of all of it at its end.
+        let isAboutMessage: Bool =
+            words.hasPrefix("RCPT failed") || words.hasPrefix("DATA failed")
+            || (code == CURLE_WEIRD_SERVER_REPLY && words.isEmpty)
+        if isAboutMessage, (500...599).contains(status) {
+            return .init(result: .refused, reason: "the server refused it with \(status)")
+        }
+        if isAboutMessage, (400...499).contains(status), status != 421 {
+            return .init(result: .deferred, reason: "the server does not want it now, \(status)")
+        }
+        let what: String = words.isEmpty ? String(cString: curl_easy_strerror(code)) : words
+        return .init(result: .unreachable, reason: advice(code, words).map { "\(what); \($0)" } ?? what)
+    }
+
+    /// What an operator may do about it.
+    private func advice(_ code: CURLcode, _ words: String) -> String? {
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT: "look at smtp-url, and whether the server runs there"
+        case CURLE_LOGIN_DENIED: "look at user and password in smtp-login-file"
+        case CURLE_USE_SSL_FAILED:
+            "it offers no STARTTLS: use smtps:// if it has that, or smtp-starttls off for one on this machine"
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE:
+            "smtp-ca names a file of the authority that signed its certificate; the host of smtp-url must be its name"
+        case CURLE_SSL_CONNECT_ERROR: "smtps:// is for servers that begin with TLS, often on port 465"
+        case CURLE_OPERATION_TIMEDOUT: "it is slow, or a firewall is between"
+        case _ where words.hasPrefix("MAIL failed"): "it takes nothing from the address that mail-from names"
+        default: nil
+        }
+    }
+}
+
+/// The message under way, for libcurl's calls. Used by the thread that calls `send`.
+private final class SMTPPayload {
+    var rest: ArraySlice<UInt8> = []
+    let isStopping: @Sendable () -> Bool
+    init(_ isStopping: @escaping @Sendable () -> Bool) { self.isStopping = isStopping }
+}
+
+/// libcurl takes the next bytes of the message.
+private func giveMessage(
+    _ room: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let room, let context else { return 0 }
+    let payload: SMTPPayload = Unmanaged<SMTPPayload>.fromOpaque(context).takeUnretainedValue()
+    let part: ArraySlice<UInt8> = payload.rest.prefix(size * count)
+    part.withUnsafeBytes { bytes in
+        if let start: UnsafeRawPointer = bytes.baseAddress { memcpy(room, start, bytes.count) }
+    }
+    payload.rest = payload.rest.dropFirst(part.count)
+    return part.count
+}
+
+/// libcurl asks whether to go on; anything but 0 ends the transfer.
+private func askToGoOn(
+    _ context: UnsafeMutableRawPointer?, _: curl_off_t, _: curl_off_t, _: curl_off_t, _: curl_off_t
+) -> Int32 {
+    guard let context else { return 0 }
+    return Unmanaged<SMTPPayload>.fromOpaque(context).takeUnretainedValue().isStopping() ? 1 : 0
+}

@@ -1,0 +1,115 @@
+import Glibc
+import ThicketAuth
+
+/// Where messages to users are handed over, and as whom.
+public struct SMTPSettings: Sendable, Equatable {
+    /// `smtp://host:port` or `smtps://host:port`, as libcurl wants it.
+    public let url: String
+    /// The connection begins with TLS (RFC 8314, 3.3).
+    public let isSMTPS: Bool
+    /// The connection must become TLS before anything else is said (RFC 3207).
+    public let needsStartTLS: Bool
+    /// A file of two lines: user and password; nil where none is asked for.
+    public let loginFile: String?
+    /// A file of the authorities whose certificates are good; nil: those of the system.
+    public let authorityFile: String?
+    /// Sender of the messages.
+    public let from: MailAddress
+
+    /// Bytes of the file of user and password at most.
+    static let loginBytesMax: Int = 2_048
+
+    /// What of the settings cannot be used, and what to do about it.
+    public struct Problem: Error, Equatable, CustomStringConvertible {
+        public let description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    /// The settings of a server; nil where mail is left in its folder.
+    init?(_ config: ServerConfig) throws(Problem) {
+        guard let url: String = Self.named(config.smtpURL) else { return nil }
+        guard let from: MailAddress = MailAddress(config.mailFrom) else {
+            throw Problem(
+                "mail-from: '\(SettingValue.shown(config.mailFrom))' is no plain address, such as thicket@example.com")
+        }
+        let hasTLS: Bool = try Self.check(url)
+        self.url = url
+        isSMTPS = hasTLS
+        needsStartTLS = !hasTLS && config.smtpStartTLS
+        loginFile = Self.named(config.smtpLoginFile)
+        authorityFile = Self.named(config.smtpCA)
+        self.from = from
+        if loginFile != nil, !hasTLS, !needsStartTLS {
+            throw Problem(
+                "smtp-login-file: the password would cross the network in clear; turn smtp-starttls on or use smtps://")
+        }
+        if let file: String = authorityFile, access(file, R_OK) != 0 {
+            throw Problem("smtp-ca: \(file) cannot be read: \(DataFolder.reason(errno))")
+        }
+        _ = try login()
+    }
+
+    /// User and password, read anew each time: who changes them need not start the server again.
+    func login() throws(Problem) -> (user: String, password: String)? {
+        guard let path: String = loginFile else { return nil }
+        var info: stat = .init()
+        guard stat(path, &info) == 0 else {
+            throw Problem("smtp-login-file: \(path) cannot be read: \(DataFolder.reason(errno))")
+        }
+        guard info.st_mode & 0o077 == 0 else {
+            throw Problem("smtp-login-file: others may read \(path); 'chmod 600' it")
+        }
+        guard let text: String = FileText.read(path, bytesMax: Self.loginBytesMax) else {
+            throw Problem("smtp-login-file: \(path) cannot be read, or is larger than \(Self.loginBytesMax) bytes")
+        }
+        let lines: [String] = text.utf8.split(separator: 0x0A).map { line in
+            String(decoding: line.last == 0x0D ? line.dropLast() : line, as: UTF8.self)
+        }
+        guard lines.count == 2, lines.allSatisfy({ !$0.isEmpty && !$0.utf8.contains(0) }) else {
+            throw Problem("smtp-login-file: \(path) has two lines: the user, then the password")
+        }
+        return (lines[0], lines[1])
+    }
+
+    /// The value of a setting whose `none` is nothing.
+    private static func named(_ value: String) -> String? { value.utf8.elementsEqual("none".utf8) ? nil : value }
+
+    /// - Returns: whether the address begins with TLS.
+    private static func check(_ url: String) throws(Problem) -> Bool {
+        let scheme: String
+        switch url {
+        case _ where url.utf8.starts(with: "smtp://".utf8): scheme = "smtp://"
+        case _ where url.utf8.starts(with: "smtps://".utf8): scheme = "smtps://"
+        default: throw problem(url, "it begins with smtp:// or smtps://")
+        }
+        let place: String.UTF8View.SubSequence = url.utf8.dropFirst(scheme.utf8.count)
+        guard !place.contains(UInt8(ascii: "@")) else {
+            throw problem(url, "user and password stand in a file of their own, smtp-login-file")
+        }
+        guard let colon: String.UTF8View.Index = place.lastIndex(of: UInt8(ascii: ":")),
+            let port: Int = Int(String(decoding: place[colon...].dropFirst(), as: UTF8.self)),
+            (1...65_535).contains(port), isHost(place[..<colon])
+        else { throw problem(url, "behind \(scheme) come a host, ':' and a port, and nothing else") }
+        return scheme.utf8.count > "smtp://".utf8.count
+    }
+
+    private static func isHost(_ host: String.UTF8View.SubSequence) -> Bool {
+        if host.first == UInt8(ascii: "["), host.last == UInt8(ascii: "]") {
+            var address: in6_addr = .init()
+            return inet_pton(AF_INET6, String(decoding: host.dropFirst().dropLast(), as: UTF8.self), &address) == 1
+        }
+        return !host.isEmpty
+            && host.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."): true
+                default: false
+                }
+            }
+    }
+
+    private static func problem(_ url: String, _ what: String) -> Problem {
+        // What stands before an '@' may be a password.
+        let shown: String = url.utf8.contains(UInt8(ascii: "@")) ? "it" : "'\(SettingValue.shown(url))'"
+        return Problem("smtp-url: \(shown) cannot be used: \(what), as in smtp://mail.example.com:587")
+    }
+}

@@ -1,0 +1,157 @@
+import Glibc
+import Testing
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+/// What only administrators of an app get at: everybody's changes, and the options of buckets.
+@Suite("Administrators of an app")
+struct AllTests {
+    private func withServer(
+        _ kind: StoreKind, _ body: (TestServer, _ admin: TestHTTP) throws -> Void
+    ) throws {
+        let store: TestStore = try .init(kind)
+        let key: String = try store.addAdminKey()
+        let server: TestServer = try .init(store: store.store)
+        defer { server.stop() }
+        try body(server, try server.http(token: key))
+    }
+
+    private func changes(_ answer: TestHTTP.Answer) throws -> [JSONObject] {
+        try #require(answer.status == 200, "\(answer.body)")
+        return try #require(try JSONValue(parsing: answer.body).arrayValue?.compactMap(\.objectValue))
+    }
+
+    @Test(
+        "all gives the changes of all users in the order of the log, from a cv on, and waits for the next",
+        arguments: StoreKind.allCases)
+    func everybody(kind: StoreKind) throws {
+        try withServer(kind) { server, admin in
+            let (ann, bob): (TestHTTP, TestHTTP) = (try server.http(), try server.http(token: "bob-token"))
+            // It waits from now on: what comes first is its answer.
+            try admin.send("GET", "notes/all")
+            #expect(waitUntil { server.metrics.restWaiters.value == 1 })
+            #expect(try bob.ask("POST", "other/i/a", body: "{}").status == 200)
+            #expect(try ann.ask("POST", "notes/i/a?clientid=web&ccid=c1", body: #"{"n":1}"#).status == 200)
+            let first: [JSONObject] = try changes(try admin.receive())
+            #expect(first.count == 1)
+            #expect(first[0]["id"]?.stringValue == "ann@example.com/a")
+            #expect(first[0]["clientid"]?.stringValue == "web" && first[0]["o"]?.stringValue == "M")
+            #expect(first[0]["ccids"]?.arrayValue == ["c1"] && first[0]["ev"]?.intValue == 1 && first[0]["sv"] == nil)
+            #expect(first[0]["d"] == nil && first[0]["username"] == nil)
+            let cv: String = try #require(first[0]["cv"]?.stringValue)
+            #expect(try bob.ask("POST", "notes/i/b?ccid=c2", body: #"{"n":2}"#).status == 200)
+            #expect(try ann.ask("POST", "notes/i/a?ccid=c3", body: #"{"n":3}"#).status == 200)
+            #expect(try bob.ask("DELETE", "notes/i/b?ccid=c4").status == 200)
+            let more: [JSONObject] = try changes(try admin.ask("GET", "notes/all?cv=\(cv)&data=1&username=1"))
+            #expect(more.map { $0["ccids"]?.arrayValue } == [["c2"], ["c3"], ["c4"]])
+            #expect(
+                more.map { $0["username"]?.stringValue } == ["bob@example.com", "ann@example.com", "bob@example.com"])
+            #expect(more.map { $0["d"]?.objectValue?["n"]?.intValue } == [2, 3, nil], "as each change left it")
+            #expect(more[1]["sv"]?.intValue == 1)
+            let last: String = try #require(more[2]["cv"]?.stringValue)
+            try admin.send("GET", "notes/all?cv=\(last)")
+            #expect(waitUntil { server.metrics.restWaiters.value == 1 })
+            let socket: TestClient = try server.client("s1")
+            try socket.send(#"0:c:{"clientid":"s1","id":"c","o":"M","v":{"a":{"o":"+","v":1}},"ccid":"c5"}"#)
+            #expect(try changes(try admin.receive()).map { $0["ccids"]?.arrayValue } == [["c5"]])
+        }
+    }
+
+    @Test(
+        "batch bounds an answer, most_recent keeps the newest of each object, skip_clientid leaves out whose changes one knows"
+    )
+    func parameters() throws {
+        try withServer(.sqlite) { server, admin in
+            let ann: TestHTTP = try server.http()
+            #expect(try ann.ask("POST", "notes/i/z?ccid=first", body: "{}").status == 200)
+            let start: String = try server.current(ann)
+            #expect(try admin.ask("GET", "notes/all?cv=\(start)").code == "unknown_cv", "a bucket's cv is another's")
+            try admin.send("GET", "notes/all")
+            #expect(waitUntil { server.metrics.restWaiters.value == 1 })
+            for (place, client): (Int, String) in ["me", "web", "me", "web", "x"].enumerated() {
+                let key: String = place % 2 == 0 ? "a" : "b"
+                #expect(
+                    try ann.ask("POST", "notes/i/\(key)?clientid=\(client)&ccid=c\(place)", body: #"{"n":\#(place)}"#)
+                        .status
+                        == 200)
+            }
+            let first: [JSONObject] = try changes(try admin.receive())
+            let cv: String = try #require(first.first?["cv"]?.stringValue)
+            let ask: (String) throws -> [String] = { words in
+                try self.changes(try admin.ask("GET", "notes/all?cv=\(cv)&\(words)")).compactMap {
+                    $0["ccids"]?.arrayValue?.first?.stringValue
+                }
+            }
+            #expect(try ask("") == ["c1", "c2", "c3", "c4"])
+            #expect(try ask("batch=2") == ["c1", "c2"])
+            #expect(try ask("most_recent=1") == ["c3", "c4"])
+            #expect(try ask("skip_clientid=me&skip_clientid=x") == ["c1", "c3"])
+            #expect(try admin.ask("GET", "notes/all?batch=0").code == "invalid_parameter")
+            #expect(try admin.ask("GET", "notes/all?cv=nothing").code == "unknown_cv")
+        }
+    }
+
+    @Test("changes that are all left out do not end the wait, and one that is not does")
+    func skippedWait() throws {
+        try withServer(.memory) { server, admin in
+            let ann: TestHTTP = try server.http()
+            try admin.send("GET", "notes/all?skip_clientid=me")
+            #expect(waitUntil { server.metrics.restWaiters.value == 1 })
+            for place in 0..<3 {
+                #expect(try ann.ask("POST", "notes/i/a?clientid=me", body: #"{"n":\#(place)}"#).status == 200)
+            }
+            #expect(try ann.ask("POST", "notes/i/a?clientid=web&ccid=c9", body: #"{"n":9}"#).status == 200)
+            #expect(try changes(try admin.receive()).map { $0["ccids"]?.arrayValue } == [["c9"]])
+        }
+    }
+
+    @Test(
+        "without an administrator's key of the app it is 403 admin_only for a user, 401 for nobody; hub and waits are left clean"
+    )
+    func refused() throws {
+        try withServer(.sqlite) { server, admin in
+            for path: String in ["notes/all", "__options__/index", "__options__/i/notes", "__options__/changes"] {
+                for token: String in ["ann-token", "read-token"] {
+                    let answer: TestHTTP.Answer = try server.http(token: token).ask("GET", path)
+                    #expect(answer.status == 403 && answer.code == "admin_only", "\(path)")
+                }
+                #expect(try server.http(token: "nobody").ask("GET", path).status == 401)
+                #expect(
+                    try TestHTTP(port: server.port, app: "other", token: admin.token).ask("GET", path).status == 401)
+            }
+            #expect(try server.http().ask("POST", "__options__/i/notes", body: "{}").code == "admin_only")
+            let socket: TestClient = try server.client()
+            let answer: String = try socket.ask(
+                #"0:init:{"clientid":"x","api":"1.1","token":"ann-token","app_id":"app","name":"__options__"}"#)
+            #expect(answer.contains(#""code":500"#), "\(answer)")
+            var gone: TestHTTP? = try server.http(token: admin.token)
+            try gone?.send("GET", "notes/all")
+            #expect(waitUntil { server.metrics.restWaiters.value == 1 })
+            gone = nil
+            #expect(waitUntil { server.metrics.restWaiters.value == 0 })
+            #expect(try server.http().ask("POST", "notes/i/a", body: "{}").status == 200)
+        }
+    }
+
+    @Test("__options__ is a bucket like any other, of the app and not of a user", arguments: StoreKind.allCases)
+    func options(kind: StoreKind) throws {
+        try withServer(kind) { server, admin in
+            #expect(try admin.ask("GET", "__options__/i/notes").status == 404)
+            #expect(try admin.ask("POST", "__options__/i/notes?ccid=c1", body: #"{"version_max":5}"#).version == 1)
+            #expect(
+                try admin.ask(
+                    "POST", "__options__/i/notes", body: #"{"version10_max":0}"#,
+                    fields: [("x-simperium-user", "bob@example.com")]
+                ).version == 2, "whoever is named")
+            #expect(try admin.ask("GET", "__options__/i/notes").body == #"{"version_max":5,"version10_max":0}"#)
+            #expect(try admin.ask("GET", "__options__/i/notes/v/1").body == #"{"version_max":5}"#)
+            #expect(try admin.ask("POST", "__options__/i/notes?ccid=c1", body: "{}").status == 409)
+            let index: TestHTTP.Answer = try admin.ask("GET", "__options__/index")
+            #expect(index.body.contains(#""index":[{"id":"notes","v":2}]"#), "\(index.body)")
+            let bob: TestHTTP = try server.http(token: "bob-token")
+            #expect(try bob.ask("GET", "buckets").body == #"{"buckets":[]}"#)
+            #expect(try admin.ask("DELETE", "__options__/i/notes").status == 200)
+        }
+    }
+}
