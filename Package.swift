@@ -137,6 +137,12 @@ let package = Package(
                 "ThicketThreats", "ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport",
                 "thicketd",
             ]),
+        // Runs what stands in Examples/ against a real server.
+        tests(
+            "ExampleTests",
+            [
+                "ThicketClient", "ThicketProcesses", "ThicketProtocol", "ThicketTestSupport", "thicketd",
+            ]),
         tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
         tests(
             "ReplayTests",
@@ -149,7 +155,7 @@ let package = Package(
             "CLITests",
             [
                 "ThicketCLI", "ThicketClient", "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol",
-                "ThicketTestSupport", "thicketd", "thicket",
+                "ThicketCrypto", "ThicketTestSupport", "thicketd", "thicket",
             ]),
         tests(
             "ClientTests",

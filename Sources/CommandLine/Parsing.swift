@@ -6,7 +6,7 @@ extension Program {
         guard let (command, used): (Command, Int) = findCommand(in: words) else { return refuseCommand(words) }
         let rest: ArraySlice<String> = words[used...]
         if asksForHelp(rest, options(of: command)) { return .print(help(for: command)) }
-        var sorter: WordSorter = .init(command: command, options: options(of: command))
+        var sorter: WordSorter = .init(command: command, options: allOptions(of: command))
         do throws(UsageError) {
             return .run(try sorter.sort(rest))
         } catch {
@@ -131,7 +131,9 @@ private struct WordSorter {
         let name: String = String(parts[0])
         guard let option: Option = options.first(where: { $0.name == name }) else {
             let hint: String =
-                Suggestion.nearest(to: name, in: options.map(\.name)).map { "; did you mean --\($0)?" } ?? ""
+                Suggestion.nearest(to: name, in: options.filter { $0.refusal == nil }.map(\.name)).map {
+                    "; did you mean --\($0)?"
+                } ?? ""
             throw UsageError(text: "there is no option --\(name)\(hint)")
         }
         try take(option, shown: "--\(name)", attached: parts.count == 2 ? String(parts[1]) : nil, &rest)
@@ -155,6 +157,7 @@ private struct WordSorter {
     private mutating func take(
         _ option: Option, shown: String, attached: String?, _ rest: inout ArraySlice<String>
     ) throws(UsageError) {
+        if let reason: String = option.refusal { throw UsageError(text: "\(shown) is not taken: \(reason)") }
         guard let valueName: String = option.valueName else {
             if attached != nil { throw UsageError(text: "\(shown) takes no value") }
             call.flags.insert(option.name)

@@ -41,7 +41,9 @@ public struct Program: Sendable {
     }
 
     /// Options of a command with those that every command takes.
-    func options(of command: Command) -> [Option] { command.options + commonOptions }
+    func options(of command: Command) -> [Option] { allOptions(of: command).filter { $0.refusal == nil } }
+    /// The same, with those that are refused.
+    func allOptions(of command: Command) -> [Option] { command.options + commonOptions }
 }
 
 /// One thing the program does.
@@ -127,6 +129,15 @@ public struct Option: Sendable {
     /// May be given more than once; else the second is an error.
     public let isRepeatable: Bool
     public let completion: Completion
+    /// Why it is not taken; nil: it is. Neither help nor completion tells of one that is not.
+    public var refusal: String?
+
+    /// An option that people try and that must not be: whoever gives it is told why, and nothing is done.
+    public static func refused(_ name: String, _ reason: String) -> Option {
+        var option: Option = .value(name, "", "")
+        option.refusal = reason
+        return option
+    }
 
     /// An option that is there or not.
     public static func flag(_ name: String, short: Character? = nil, _ summary: String) -> Option {

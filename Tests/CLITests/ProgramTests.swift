@@ -31,7 +31,7 @@ struct ProgramTests {
         guard name != "jsondiff", name != "version" else { return }
         let command: Command = try #require(ProgramTests.commands.first { $0.name == name })
         let options: Set<String> = Set(command.options.map(\.name))
-        #expect(options.isSuperset(of: ["server", "app", "token", "profile", "ca", "proxy", "timeout"]))
+        #expect(options.isSuperset(of: ["server", "app", "token-file", "profile", "ca", "proxy", "timeout"]))
     }
 
     @Test("the help tells every exit code once")
@@ -51,6 +51,9 @@ struct ProgramTests {
             (["get", "notes", "plan", "--verson", "3"], "did you mean --version?"),
             (["histroy"], "did you mean 'history'?"), (["ls", "a", "b"], "'b' is one word too many"),
             (["get", "notes", "plan", "--version"], "--version needs a value"), (["rm", "notes"], "KEY is missing"),
+            (["login", "--token", "0123"], "--token is not taken: everybody on this machine can see"),
+            (["ls", "--token=0123"], "--token-file FILE"), (["signup", "--password", "x"], "--password-file FILE"),
+            (["login", "--tok", "x"], "did you mean --token-file?"),
         ] as [([String], String)])
     func refused(words: [String], message: String) {
         guard case .refuse(let text) = ThicketProgram.program.parse(words) else {
@@ -58,6 +61,7 @@ struct ProgramTests {
             return
         }
         #expect(text.contains(message), "\(text)")
+        #expect(!text.contains("0123"), "a secret is not repeated")
     }
 
     @Test(

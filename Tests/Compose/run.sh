@@ -12,13 +12,13 @@ echo "token made for $app"
 
 export HOME=/tmp/first
 mkdir -p $HOME
-thicket login --server "$server" --app "$app" --token "$token"
+THICKET_TOKEN="$token" thicket login --server "$server" --app "$app"
 thicket put notes plan '{"title":"Oak","text":"one"}'
 echo "first client wrote"
 
 export HOME=/tmp/second
 mkdir -p $HOME
-thicket login --server "$server" --app "$app" --token "$token"
+THICKET_TOKEN="$token" thicket login --server "$server" --app "$app"
 [ "$(thicket get notes plan --path title)" = Oak ] || fail "the second client does not read what the first wrote"
 thicket put notes plan '{"title":"Oak","text":"two"}'
 echo "second client read and wrote"
@@ -29,7 +29,7 @@ thicket history notes plan | grep -q . || fail "no history"
 
 export HOME=/tmp/third
 mkdir -p $HOME
-thicket login --server "$server" --app "$app" --token "$reader"
+THICKET_TOKEN="$reader" thicket login --server "$server" --app "$app"
 [ "$(thicket get notes plan --path text)" = two ] || fail "the read-only client does not read"
 if thicket put notes plan '{"title":"Elm"}' 2>/tmp/refusal; then fail "a read-only token wrote"; fi
 echo "read-only token refused: $(head -n 1 /tmp/refusal)"
@@ -40,7 +40,7 @@ cat >/tmp/trace.json <<'EOT'
  {"agent":0,"parents":[0],"patches":[[5,0,","]]},
  {"agent":1,"parents":[0],"patches":[[6,0,"big "]]}]}
 EOT
-thicket replay --server "$server" --app "$app" --token "$token" /tmp/trace.json | tail -n 1 | grep -q MATCH \
+THICKET_TOKEN="$token" thicket replay --server "$server" --app "$app" /tmp/trace.json | tail -n 1 | grep -q MATCH \
     || fail "two clients typing at once do not end in the recorded text"
 echo "two clients typed at once and ended alike"
 

@@ -25,6 +25,9 @@ public final class ChildProcess {
     /// nobody would see the end of the output.
     private static let starting: Mutex<Void> = .init(())
 
+    /// Starts something while no other child is being started.
+    static func whileStarting(_ body: () -> Int32) -> Int32 { starting.withLock { _ in body() } }
+
     /// Starts a program.
     /// - Parameters:
     ///   - words: the program's path, then its arguments.
@@ -161,7 +164,7 @@ public final class ChildProcess {
         return (id, outRead, errorRead)
     }
 
-    private static func merged(_ variables: [String: String]) -> [String] {
+    static func merged(_ variables: [String: String]) -> [String] {
         var entries: [String] = []
         var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
         while let entry: UnsafeMutablePointer<CChar> = next.pointee {

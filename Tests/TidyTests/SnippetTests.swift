@@ -48,9 +48,9 @@ struct SnippetTests {
             #expect(
                 text.contains("| \(code.number) | \(meaning) |"), "docs/CLI.md has no row for exit code \(code.number)")
         }
-        let account: Set<String> = ["profile", "server", "app", "token", "ca", "proxy", "timeout"]
+        let account: Set<String> = ["profile", "server", "app", "token-file", "ca", "proxy", "timeout"]
         for name: String in account {
-            #expect(text.contains("`--\(name) ") && text.contains("`THICKET_\(name.uppercased())`"), "--\(name)")
+            #expect(text.contains("`--\(name) ") && text.contains("`\(Call.variable(name))`"), "--\(name)")
         }
         let unsaid: Set<String> = ["status", "logout", "replay", "jsondiff", "version"]
         for command: Command in ThicketProgram.program.commands where !unsaid.contains(command.name) {

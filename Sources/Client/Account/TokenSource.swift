@@ -29,6 +29,11 @@ public struct TokenRequest: Sendable, Equatable {
     public let deviceId: String
     /// The token that has ended or is about to.
     public let accessToken: String
+
+    public init(entityId: String, partnerId: String, deviceId: String, accessToken: String) {
+        (self.entityId, self.partnerId) = (entityId, partnerId)
+        (self.deviceId, self.accessToken) = (deviceId, accessToken)
+    }
 }
 
 /// The user may not have another token: logged out at the auth server, or blocked there.

@@ -48,8 +48,14 @@ public enum ThicketCommand {
     private static func perform(_ call: Call) async throws(Failure) {
         // What is made from here on is for the owner only, but for files that the user asks for by name.
         switch call.name {
+        case "signup": try await SignupCommand.run(call)
         case "login": try await LoginCommand.run(call)
         case "logout": try await LogoutCommand.run(call)
+        case "whoami": try WhoamiCommand.run(call)
+        case "devices": try await DevicesCommand.run(call)
+        case "token list": try await TokenCommand.list(call)
+        case "token revoke": try await TokenCommand.revoke(call)
+        case "token print": try await TokenCommand.show(call)
         case "status": try await StatusCommand.run(call)
         case "ls": try await ListCommand.run(call)
         case "get": try await GetCommand.run(call)
@@ -88,10 +94,15 @@ struct Call: Sendable {
 
     /// The flag, else the environment's `THICKET_…`; empty counts as not given.
     func setting(_ name: String) -> String? {
-        for value: String? in [value(name), environment["THICKET_" + name.uppercased()]] {
+        for value: String? in [value(name), environment[Call.variable(name)]] {
             if let value, !value.isEmpty { return value }
         }
         return nil
+    }
+
+    /// `api-key` is `THICKET_API_KEY`.
+    static func variable(_ name: String) -> String {
+        "THICKET_" + String(name.map { $0 == "-" ? "_" : Character($0.uppercased()) })
     }
 
     /// A whole number in a range.

@@ -7,50 +7,36 @@ public enum ThicketProgram {
     public static let program: Program = .init(
         name: "thicket", summary: "notes, lists and settings in sync, from the command line", version: Thicket.version,
         commands: [
-            login, logout, status, list, get, put, remove, edit, watch, history, revert, importing, exporting, mirror,
+            signup, login, logout, whoami, devices, tokenList, tokenRevoke, tokenPrint, status, list, get, put, remove,
+            edit, watch, history, revert, importing, exporting, mirror,
             replay, jsondiff, version,
         ],
         footer: footer)
 
+    /// Why secrets are no arguments.
+    static let seen: String =
+        "everybody on this machine can see the words of a command, and the shell keeps them; take this one as seen."
+
     /// Who talks to which server.
-    private static let accountOptions: [Option] = [
+    static let accountOptions: [Option] = [
         .value("profile", "NAME", "the profile to use (THICKET_PROFILE)", defaultText: "default"),
         .value("server", "URL", "another server than the profile's (THICKET_SERVER)"),
         .value("app", "APP", "another app (THICKET_APP)"),
-        .value("token", "TOKEN", "another token (THICKET_TOKEN)"),
+        .value(
+            "token-file", "FILE", "a token from this file, '-' for standard input (THICKET_TOKEN_FILE, THICKET_TOKEN)",
+            completion: .file),
+        .refused("token", "\(seen) Use --token-file FILE ('-' for standard input), or the variable THICKET_TOKEN."),
         .value("ca", "FILE", "trust these certificates instead of the system's, PEM (THICKET_CA)", completion: .file),
         .value("proxy", "URL", "go through this proxy: http://…, socks5://… (THICKET_PROXY)"),
         .value("timeout", "TIME", "longest wait for an answer of the server (THICKET_TIMEOUT)", defaultText: "30s"),
     ]
-    private static let jsonOption: Option = .flag("json", "print JSON, one object a line")
+    static let jsonOption: Option = .flag("json", "print JSON, one object a line")
     private static let bucketArgument: Argument = .one("BUCKET", "name of the bucket, such as notes")
     private static let keyArgument: Argument = .one("KEY", "key of the object, such as plan")
 
     private static func offline(_ text: String) -> Option { .flag("offline", text) }
 
     // MARK: - Accounts
-
-    static let login: Command = .init(
-        "login", summary: "keep a server, an app and a token on this machine",
-        details: """
-            Tries the token at the server and keeps it in a profile, readable by you alone. The other commands use the
-            profile 'default' unless --profile names another. --server, --app and --token say who you are; what is left
-            out stays as the profile has it.
-            """,
-        options: [.flag("discard", "replace another account under this name, with edits it never sent")]
-            + accountOptions,
-        examples: [
-            Example("thicket login --server https://sync.example.com --app notes --token 0123456789abcdef…", "begin"),
-            Example("thicket login --server http://127.0.0.1:8000 --app notes --token - < token", "token from a file"),
-            Example(
-                "thicket login --profile work --server https://sync.example.org --app notes --token …", "a second one"),
-        ])
-
-    static let logout: Command = .init(
-        "logout", summary: "forget a profile and its copies",
-        details: "Removes the profile and the local copies from this machine. Edits that were never sent hold it up.",
-        options: [.flag("discard", "also when edits were never sent")] + accountOptions,
-        examples: [Example("thicket logout --profile work", "forget one")])
 
     static let status: Command = .init(
         "status", summary: "show who is logged in, whether the server answers, and what is not sent yet",
@@ -240,7 +226,8 @@ public enum ThicketProgram {
         Exit codes: \(exitCodes)
         Who you are: flags over environment (THICKET_SERVER, THICKET_APP, THICKET_TOKEN, THICKET_PROFILE, THICKET_CA,
         THICKET_PROXY, THICKET_TIMEOUT) over the profile that 'thicket login' keeps in THICKET_HOME (~/.thicket).
-        Begin: thicket login --server http://127.0.0.1:8000 --app notes --token TOKEN
+        Begin: thicket signup --server https://HOST --app APP --api-key KEY --user YOU
+        or, with a token that somebody gave you: thicket login --server https://HOST --app APP
         """
 
     private static var exitCodes: String {

@@ -10,7 +10,7 @@ struct AccountCommandTests {
         let bench: CommandBench = try .init()
         #expect(try bench.run(["ls", "notes"]).code == 6)
         let login: ChildProcess.Outcome = try bench.run(
-            ["login", "--server", bench.address, "--app", "notes", "--token", "-"], input: bench.token + "\n")
+            ["login", "--server", bench.address, "--app", "notes", "--token-file", "-"], input: bench.token + "\n")
         #expect(login.code == 0 && login.output.contains("as ann@example.com"), "\(login)")
         #expect(!login.output.contains(bench.token))
         var status: stat = .init()
@@ -30,12 +30,15 @@ struct AccountCommandTests {
         let bench: CommandBench = try .init()
         try bench.login()
         let bob: String = try bench.token(user: "bob@example.com")
-        try bench.good(["login", "--profile", "bob", "--server", bench.address, "--app", "notes", "--token", bob])
+        try bench.good(
+            ["login", "--profile", "bob", "--server", bench.address, "--app", "notes"],
+            variables: ["THICKET_TOKEN": bob])
         try bench.good(["put", "notes", "k", #"{"of":"ann"}"#])
         #expect(try bench.run(["get", "notes", "k", "--profile", "bob"]).code == 3)
         try bench.good(["put", "notes", "k", #"{"of":"bob"}"#], variables: ["THICKET_PROFILE": "bob"])
         #expect(try bench.good(["get", "notes", "k", "--path", "of"]) == "ann\n")
-        #expect(try bench.good(["get", "notes", "k", "--path", "of", "--token", bob]) == "bob\n")
+        #expect(
+            try bench.good(["get", "notes", "k", "--path", "of"], variables: ["THICKET_TOKEN": bob]) == "bob\n")
         let nobody: [String: String] = [
             "HOME": "", "THICKET_HOME": "", "THICKET_SERVER": bench.address, "THICKET_APP": "notes",
             "THICKET_TOKEN": bob,
@@ -46,7 +49,10 @@ struct AccountCommandTests {
     @Test("a token that is not accepted ends with 6 and keeps nothing")
     func wrongToken() throws {
         let bench: CommandBench = try .init()
-        let words: [String] = ["--server", bench.address, "--app", "notes", "--token", "nonsense"]
+        try bench.write("token", "nonsense\n")
+        let words: [String] = [
+            "--server", bench.address, "--app", "notes", "--token-file", bench.path("token"),
+        ]
         let login: ChildProcess.Outcome = try bench.run(["login"] + words)
         #expect(login.code == 6 && login.errors.contains("does not accept this token"), "\(login)")
         #expect(!bench.exists("home/profiles"))

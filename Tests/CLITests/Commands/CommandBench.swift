@@ -25,7 +25,7 @@ final class CommandBench {
         try Daemon.token(place.path + "/data", app: "notes", user: user, readOnly: readOnly)
     }
 
-    private func variables(_ home: String, _ more: [String: String]) -> [String: String] {
+    func variables(_ home: String, _ more: [String: String]) -> [String: String] {
         ["THICKET_HOME": path(home), "SWIFT_BACKTRACE": "enable=no", "VISUAL": ""].merging(more) { $1 }
     }
 
@@ -54,7 +54,8 @@ final class CommandBench {
 
     func login(home: String = "home", token: String? = nil) throws {
         try good(
-            ["login", "--server", address, "--app", "notes", "--token", token ?? self.token], home: home)
+            ["login", "--server", address, "--app", "notes"], home: home,
+            variables: ["THICKET_TOKEN": token ?? self.token])
     }
 
     // MARK: - Files

@@ -188,7 +188,7 @@ struct FolderCommandTests {
         try bench.good(["mirror", bench.path("m"), "docs", "--once"])
         let bob: String = try bench.token(user: "bob@example.com")
         let stranger: ChildProcess.Outcome = try bench.run(
-            ["mirror", bench.path("m"), "docs", "--once", "--token", bob])
+            ["mirror", bench.path("m"), "docs", "--once"], variables: ["THICKET_TOKEN": bob])
         #expect(stranger.code == 6 && stranger.errors.contains("another user"), "\(stranger)")
         #expect(bench.read("m/half.json") == #"{"whole":true}"#)
         let running: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])

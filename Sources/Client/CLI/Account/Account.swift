@@ -9,6 +9,8 @@ struct Account: Sendable {
     let profileName: String
     /// Folder of the profile when this call works for the account it was made for; nil: nothing is kept on this machine.
     let folder: String?
+    /// Where a renewed token is kept; nil: nowhere.
+    let home: ProfileHome?
     let timeout: Duration
 
     static func profileName(_ call: Call) throws(Failure) -> String {
@@ -18,7 +20,7 @@ struct Account: Sendable {
     /// - Throws: `unauthorized` when neither a profile nor the settings name a server, an app and a token.
     init(_ call: Call) throws(Failure) {
         let name: String = try Account.profileName(call)
-        let given: [String?] = [call.setting("server"), call.setting("app"), call.setting("token")]
+        let given: [String?] = [call.setting("server"), call.setting("app"), try Secrets.token(call)]
         let isWhole: Bool = given.allSatisfy { $0 != nil }
         // Settings that say everything need no home folder: a container has none.
         let home: ProfileHome?
@@ -30,19 +32,26 @@ struct Account: Sendable {
         guard let server: String = given[0] ?? kept?.server, let app: String = given[1] ?? kept?.app,
             let token: String = given[2] ?? kept?.token
         else { throw Account.missing(call, name) }
-        let profile: Profile = Profile(
+        var profile: Profile = Profile(
             server: server, app: app, token: token, certificates: call.setting("ca") ?? kept?.certificates,
             proxy: call.setting("proxy") ?? kept?.proxy)
+        if let kept, kept.agrees(with: profile) {
+            (profile.kind, profile.login, profile.user) = (kept.kind, kept.login, kept.user)
+        }
         self.profile = profile
         profileName = name
         timeout = try call.timeout()
-        if let kept, kept.agrees(with: profile) { folder = home?.folder(name) } else { folder = nil }
+        let isKept: Bool = kept?.agrees(with: profile) ?? false
+        folder = isKept ? home?.folder(name) : nil
+        self.home = isKept ? home : nil
     }
 
     private static func missing(_ call: Call, _ name: String) -> Failure {
-        let login: String = "thicket login --server URL --app APP --token TOKEN"
+        let login: String = "thicket login --server URL --app APP"
         if call.setting("profile") == nil {
-            return Failure("not logged in: begin with '\(login)'", .unauthorized)
+            return Failure(
+                "not logged in: begin with '\(login)', or with 'thicket signup' at a server that takes new accounts",
+                .unauthorized)
         }
         return Failure("there is no profile '\(name)': '\(login) --profile \(name)' makes it", .unauthorized)
     }

@@ -6,6 +6,8 @@ import ThicketProtocol
 /// A bucket that a command works on, and how long it waits for the server.
 struct OpenBucket: Sendable {
     let session: Session
+    /// Renews the token as long as it is held; nil for tokens that nobody renews.
+    var client: ClientSession?
     let bucket: Bucket
     let name: String
     let server: String
@@ -24,32 +26,40 @@ struct OpenBucket: Sendable {
         var options: SessionOptions = account.sessionOptions(isOnline: isOnline)
         options.durability = durability
         let (location, isFallback): (StoreLocation, Bool) = try place(account, name, store)
-        let session: Session
+        let opened: (session: Session, client: ClientSession?)
         let isKept: Bool
         do throws(ClientError) {
-            session = try await connect(account, location, options)
+            opened = try await connect(account, location, options)
             isKept = location != .memory
         } catch {
             guard error.code == .storeInUse, isFallback else { throw failure(error, account, name, store) }
-            session = try await trying("cannot start") { () throws(ClientError) in
+            opened = try await trying("cannot start") { () throws(ClientError) in
                 try await connect(account, .memory, options)
             }
             isKept = false
         }
         let bucket: Bucket = try await trying("cannot open the bucket \(name)") { () throws(ClientError) in
-            try await session.bucket(name)
+            try await opened.session.bucket(name)
         }
         return OpenBucket(
-            session: session, bucket: bucket, name: name, server: account.profile.server, timeout: account.timeout,
+            session: opened.session, client: opened.client, bucket: bucket, name: name, server: account.profile.server,
+            timeout: account.timeout,
             isKept: isKept)
     }
 
     private static func connect(
         _ account: Account, _ location: StoreLocation, _ options: SessionOptions
-    ) async throws(ClientError) -> Session {
-        try await Thicket.connect(
-            server: account.profile.server, app: account.profile.app, token: account.profile.token, store: location,
-            options: options)
+    ) async throws(ClientError) -> (session: Session, client: ClientSession?) {
+        guard account.profile.kind == .token else {
+            let client: ClientSession = try await account.session(
+                store: location, isOnline: options.startsOnline, durability: options.durability)
+            return (client.sync, client)
+        }
+        return (
+            try await Thicket.connect(
+                server: account.profile.server, app: account.profile.app, token: account.profile.token, store: location,
+                options: options), nil
+        )
     }
 
     /// The store, and whether memory will do while it is in use.
@@ -147,8 +157,7 @@ struct OpenBucket: Sendable {
         switch error.code {
         case .unauthorized:
             Failure(
-                "the server does not accept the token (\(error.detail)); \(consequence). "
-                    + "'thicket login' takes a new one.", .unauthorized)
+                "the login has ended (\(error.detail)); \(consequence). Run 'thicket login'.", .unauthorized)
         case .storeMismatch:
             Failure(
                 "the token belongs to another user than the copy kept on this machine; \(consequence). 'thicket login' "
@@ -194,7 +203,9 @@ struct OpenBucket: Sendable {
     }
 
     /// Ends the session: what is not sent stays in the copy that is kept.
-    func close() async { await session.close() }
+    func close() async {
+        if let client { await client.close() } else { await session.close() }
+    }
 }
 
 /// Watches a session's status while somebody waits: draws the progress, and tells when there is no hope.

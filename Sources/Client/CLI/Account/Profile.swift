@@ -8,10 +8,34 @@ import ThicketProtocol
 
 /// Who talks to which server: what `thicket login` keeps.
 struct Profile: Sendable, Equatable {
+    /// How the token was got, and so how the next one is.
+    enum Kind: String, Sendable {
+        /// An operator gave it. There is no other way to the next one.
+        case token
+        /// With the password of a built-in account, which is not kept.
+        case account
+        /// With the password of a partner's user; renews itself for a month.
+        case partner
+    }
+
+    /// What an account has besides its name.
+    struct Login: Sendable, Equatable {
+        var apiKey: String
+        /// The user's id, or a partner's user's entity id.
+        var userId: String
+        /// Of a partner's user.
+        var partnerId: String = ""
+        /// As login tokens name this machine.
+        var device: String
+    }
+
     var server: String
     var app: String
     var token: String
-    /// Whom the server takes the token's owner for, as it said at the login.
+    var kind: Kind = .token
+    /// Of accounts.
+    var login: Login?
+    /// Whom the server takes the token's owner for, as it said at the login; of accounts the name one logs in with.
     var user: String?
     /// PEM file with the certificates to trust.
     var certificates: String?
@@ -37,11 +61,25 @@ struct Profile: Sendable, Equatable {
         self.init(
             server: server, app: app, token: token, user: value["user"]?.stringValue,
             certificates: value["ca"]?.stringValue, proxy: value["proxy"]?.stringValue)
+        kind = value["kind"]?.stringValue.flatMap(Kind.init(rawValue:)) ?? .token
+        guard kind != .token else { return }
+        guard let apiKey: String = value["api_key"]?.stringValue, let userId: String = value["user_id"]?.stringValue,
+            let device: String = value["device"]?.stringValue
+        else { return nil }
+        login = Login(
+            apiKey: apiKey, userId: userId, partnerId: value["partner_id"]?.stringValue ?? "", device: device)
     }
 
     var json: [UInt8] {
         var object: JSONObject = ["server": .string(server), "app": .string(app), "token": .string(token)]
         if let user { object["user"] = .string(user) }
+        if let login {
+            object["kind"] = .string(kind.rawValue)
+            object["api_key"] = .string(login.apiKey)
+            object["user_id"] = .string(login.userId)
+            if kind == .partner { object["partner_id"] = .string(login.partnerId) }
+            object["device"] = .string(login.device)
+        }
         if let certificates { object["ca"] = .string(certificates) }
         if let proxy { object["proxy"] = .string(proxy) }
         return Pretty.bytes(.object(object))
@@ -55,6 +93,7 @@ struct Profile: Sendable, Equatable {
     /// The same user of the same app, perhaps by another token: the local copies may stay.
     func isSameAccount(as other: Profile) -> Bool {
         guard same(server, other.server), same(app, other.app) else { return false }
+        if let login, let other: Login = other.login { return same(login.userId, other.userId) }
         if let user, let other: String = other.user { return same(user, other) }
         return same(token, other.token)
     }
@@ -63,7 +102,7 @@ struct Profile: Sendable, Equatable {
 /// The folder that holds profiles and their local stores: `$THICKET_HOME`, else `~/.thicket`.
 ///
 /// ```
-/// profiles/NAME/profile.json    server, app, token (mode 0600)
+/// profiles/NAME/profile.json    server, app, token (mode 0600; not read when others may)
 /// profiles/NAME/objects/B.db    local copy of the bucket B
 /// profiles/NAME/watch/B.db      the same for 'thicket watch', which runs beside other commands
 /// ```
@@ -86,7 +125,7 @@ struct ProfileHome: Sendable {
     /// The profile of that name; nil when nobody logged in under it.
     func read(_ name: String) throws(Failure) -> Profile? {
         let bytes: [UInt8]
-        switch Files.read(file(name), bytesMax: 1 << 20) {
+        switch Files.readPrivate(file(name), bytesMax: 1 << 20) {
         case .bytes(let found): bytes = found
         case .absent: return nil
         case .failed(let reason):
@@ -101,6 +140,15 @@ struct ProfileHome: Sendable {
     func write(_ profile: Profile, _ name: String) throws(Failure) {
         for folder: String in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
         try Files.replace(file(name), profile.json, mode: 0o600)
+    }
+
+    /// Keeps a renewed token, if the profile is still that of the same login.
+    func renew(_ name: String, from old: Profile, to token: String) {
+        guard let kept: Profile = (try? read(name)) ?? nil, kept.isSameAccount(as: old) else { return }
+        var renewed: Profile = kept
+        renewed.token = token
+        // The next command renews it again if this fails.
+        try? write(renewed, name)
     }
 
     /// Names of all profiles, in byte order.

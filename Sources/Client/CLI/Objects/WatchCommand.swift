@@ -158,9 +158,7 @@ enum WatchCommand {
             case .syncing, .upToDate: text = "connected"
             case .offline(.unreachable(let reason)): text = "offline (\(reason)); trying again"
             case .offline(.unauthorized(let reason)):
-                problem = Failure(
-                    "the server no longer accepts the token (\(reason)); 'thicket login' takes a new one", .unauthorized
-                )
+                problem = Failure("the login has ended (\(reason)). Run 'thicket login'.", .unauthorized)
                 return false
             case .offline(.storeFailed(let reason)): text = "the local copy cannot be written (\(reason)); trying again"
             case .offline(.wrongAccount):

@@ -38,6 +38,23 @@ enum Files {
         return read(file, bytesMax: bytesMax)
     }
 
+    /// The content of a file that nobody but its owner, who is us, may read or write.
+    static func readPrivate(_ path: String, bytesMax: Int) -> Contents {
+        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return errno == ENOENT || errno == ENOTDIR ? .absent : .failed(reason()) }
+        defer { close(file) }
+        var status: stat = .init()
+        guard fstat(file, &status) == 0 else { return .failed(reason()) }
+        guard status.st_mode & S_IFMT == S_IFREG else { return .failed("it is no regular file") }
+        guard status.st_uid == geteuid() else { return .failed("it belongs to another user of this machine") }
+        guard status.st_mode & 0o077 == 0 else {
+            return .failed(
+                "other users of this machine may read it (mode \(String(status.st_mode & 0o777, radix: 8))). "
+                    + "'chmod 600' ends that; if somebody may have looked, log in anew")
+        }
+        return read(file, bytesMax: bytesMax)
+    }
+
     /// Everything up to the end of an open file or pipe.
     static func read(_ file: Int32, bytesMax: Int) -> Contents {
         var bytes: [UInt8] = []

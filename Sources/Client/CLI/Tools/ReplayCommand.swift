@@ -7,6 +7,9 @@ import ThicketReplay
 enum ReplayCommand {
     static func run(_ call: Call) async throws(Failure) {
         let account: Account = try Account(call)
+        guard account.profile.kind != .partner else {
+            throw Failure("replay works with an account or an operator's token, not with a partner's user", .usage)
+        }
         let clients: Int = try call.number("clients", in: 1...64, default: 2)
         var difference: String?
         for path: String in call.arguments("TRACE") {

@@ -169,7 +169,7 @@ final class MirrorInbox: Sendable {
         case .offline(.unauthorized(let reason)):
             mail.withLock {
                 $0.problem = Failure(
-                    "the server does not accept the token (\(reason)); 'thicket login' takes a new one", .unauthorized)
+                    "the login has ended (\(reason)). Run 'thicket login'.", .unauthorized)
             }
             bell.yield(())
             return

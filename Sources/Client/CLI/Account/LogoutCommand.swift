@@ -1,0 +1,66 @@
+import ThicketClient
+import ThicketCommandLine
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// `thicket logout`: forgets an account and its copies.
+enum LogoutCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let name: String = try Account.profileName(call)
+        let home: ProfileHome = try ProfileHome(call.environment)
+        let old: Profile?
+        do throws(Failure) { old = try home.read(name) } catch {
+            guard call.flag("discard") else { throw error }
+            old = nil
+        }
+        guard access(home.folder(name), F_OK) == 0 else {
+            throw Failure("there is no profile '\(name)'; 'thicket status' lists them", .notFound)
+        }
+        if let old, !call.flag("discard") {
+            let unsent: [String] = try await unsent(old, name, home, call)
+            guard unsent.isEmpty else {
+                throw Failure(
+                    "edits were never sent (in \(unsent.joined(separator: ", "))). 'thicket ls BUCKET' sends them; "
+                        + "--discard gives them up.")
+            }
+        }
+        let rest: String
+        if let old { rest = try await end(old, call) } else { rest = "" }
+        try home.remove(name)
+        Terminal.write("logged out of the profile '\(name)'.\(rest)\n")
+    }
+
+    /// Tells the server, and gives what is to be said about that.
+    private static func end(_ profile: Profile, _ call: Call) async throws(Failure) -> String {
+        guard profile.kind != .token else { return " The token itself stays good: an operator made it and can end it." }
+        let account: Account = try Account(call, trying: profile)
+        let session: ClientSession = try await trying("cannot sign out") { () throws(ClientError) in
+            try await account.session(store: .memory, isOnline: false)
+        }
+        let isTold: Bool = await session.signOut()
+        await session.close()
+        return isTold ? "" : " The server was not reached: the login stays good there until its own end."
+    }
+
+    /// Buckets whose copy holds edits that the server has not confirmed.
+    static func unsent(
+        _ profile: Profile, _ name: String, _ home: ProfileHome, _ call: Call
+    ) async throws(Failure) -> [String] {
+        var found: [String] = []
+        for bucket: String in home.buckets(name) {
+            let account: Account = try Account(call, trying: profile, folder: home.folder(name))
+            let open: OpenBucket = try await OpenBucket.open(
+                account, bucket: bucket, store: .profileOnly, isOnline: false)
+            let count: Int = try await trying("cannot read the copy of \(bucket)") { () throws(ClientError) in
+                try await open.bucket.pendingCount
+            }
+            await open.close()
+            if count > 0 { found.append(bucket) }
+        }
+        return found
+    }
+}

@@ -1,0 +1,126 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// Logging in, and signing up, with a name and a password. The password is not kept.
+enum PasswordLogin {
+    static func run(_ call: Call, _ place: LoginPlace, isNew: Bool) async throws(Failure) {
+        let old: Profile.Login? = place.old?.login
+        // What the profile says is of use at the same server only.
+        let isSame: Bool = place.old.map { same($0.server, place.server) && same($0.app, place.app) } ?? false
+        guard let user: String = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user) else {
+            throw Failure("which user? --user NAME, such as ada@example.com", .usage)
+        }
+        guard let apiKey: String = call.setting("api-key") ?? (isSame ? old?.apiKey : nil) else {
+            throw Failure(
+                "which API key? --api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names "
+                    + "the app and is no secret", .usage)
+        }
+        let isPartner: Bool = call.flag("partner") || (isSame && place.old?.kind == .partner)
+        var profile: Profile = try place.profile(token: "")
+        profile.kind = isPartner ? .partner : .account
+        let device: String = (isSame ? old?.device : nil) ?? DeviceID.make()
+        profile.login = Profile.Login(apiKey: apiKey, userId: "", device: device)
+        let password: String = try await Secrets.password(call, isNew: isNew)
+        let account: Account = try Account(call, trying: profile)
+        let session: ClientSession = try await proved(profile, isNew) { () throws(ClientError) in
+            let app: ThicketApp = try account.app(store: .memory, isOnline: false)
+            return switch (isPartner, isNew) {
+            case (false, true): try await app.signUp(username: user, password: password)
+            case (false, false): try await app.signIn(username: user, password: password)
+            case (true, true): try await app.signUpAtPartner(username: user, password: password)
+            case (true, false): try await app.signInAtPartner(username: user, password: password)
+            }
+        }
+        profile.token = await session.accessToken
+        switch session.user {
+        case .account(let name, let userId):
+            profile.user = name
+            profile.login?.userId = userId
+        case .partner(let entity, let partner):
+            profile.user = user
+            profile.login?.userId = entity
+            profile.login?.partnerId = partner
+        }
+        await session.close()
+        if isNew { Terminal.write("made the account \(Screen.safe(profile.user ?? user))\n") }
+        try await place.keep(profile)
+    }
+
+    private static func proved(
+        _ profile: Profile, _ isNew: Bool, _ body: () async throws(ClientError) -> ClientSession
+    ) async throws(Failure) -> ClientSession {
+        let what: String = isNew ? "no account was made" : "not logged in"
+        do throws(ClientError) {
+            return try await body()
+        } catch {
+            switch (error.code, error.number) {
+            case (.unauthorized, _) where error.detail.contains("API key"):
+                throw Failure(
+                    "\(what): the API key is not one of the app '\(profile.app)' at \(profile.server)", .unauthorized)
+            case (.unauthorized, _):
+                let hint: String = profile.kind == .partner ? ", or the API key," : ""
+                throw Failure("\(what): the user name or the password\(hint) is wrong", .unauthorized)
+            case (.refused, 409):
+                throw Failure(
+                    "\(what): somebody has that name already. If it is you: 'thicket login' with the same words.",
+                    .refused)
+            case (.refused, _): throw Failure("\(what): \(error.detail)", .refused)
+            case (.notFound, _):
+                throw Failure(
+                    "\(what): \(profile.server) keeps no accounts there. Is the address right, without a path?",
+                    .notFound)
+            case (.network, _):
+                throw Failure(
+                    "\(what): \(profile.server) cannot be reached (\(error.detail)). Is the server running, and the "
+                        + "address right?", .offline)
+            default: throw Failure(what, error)
+            }
+        }
+    }
+}
+
+extension Account {
+    /// The app as the library has it. Only of accounts.
+    func app(
+        store: StoreLocation, isOnline: Bool, durability: StoreDurability = .program
+    ) throws(ClientError) -> ThicketApp {
+        guard let login: Profile.Login = profile.login else {
+            throw ClientError(.invalidOptions, "the profile is that of a token, not of an account")
+        }
+        var options: SessionOptions = sessionOptions(isOnline: isOnline)
+        options.durability = durability
+        return try ThicketApp(
+            server: profile.server, app: profile.app, apiKey: login.apiKey, store: store, deviceId: login.device,
+            options: options)
+    }
+
+    /// The account's session with the token that is kept; renewed tokens are kept in its place. Only of accounts.
+    func session(store: StoreLocation, isOnline: Bool, durability: StoreDurability = .program) async throws(ClientError)
+        -> ClientSession
+    {
+        let app: ThicketApp = try app(store: store, isOnline: isOnline, durability: durability)
+        guard let login: Profile.Login = profile.login else {
+            throw ClientError(.invalidOptions, "the profile is that of a token, not of an account")
+        }
+        guard profile.kind == .partner else {
+            return try await app.resumeSession(
+                accessToken: profile.token, username: profile.user ?? "", userId: login.userId)
+        }
+        return try await app.createSession(
+            accessToken: profile.token, entityId: login.userId, partnerId: login.partnerId,
+            tokens: KeptTokens(account: self, inner: app.passwordTokens))
+    }
+}
+
+/// Renewed tokens go into the profile, for the next command.
+private struct KeptTokens: TokenSource {
+    let account: Account
+    let inner: any TokenSource
+
+    func token(for request: TokenRequest) async throws -> String {
+        let token: String = try await inner.token(for: request)
+        account.home?.renew(account.profileName, from: account.profile, to: token)
+        return token
+    }
+}

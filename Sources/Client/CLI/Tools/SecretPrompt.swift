@@ -1,0 +1,119 @@
+import Synchronization
+import ThicketCommandLine
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Asks at the terminal for what must not be seen: nothing typed is shown, and the terminal is as before afterwards,
+/// whatever ends the question.
+enum SecretPrompt {
+    enum Answer: Sendable, Equatable {
+        case typed(String)
+        case cancelled
+        case noTerminal
+    }
+
+    /// The terminal as it was, for a signal that ends the program; -1: nobody is asked.
+    ///
+    /// Written before `terminal` is stored and read after it was loaded.
+    nonisolated(unsafe) private static var before: termios = termios()
+    private static let terminal: Atomic<Int32> = Atomic(-1)
+
+    /// Waits for a line. The terminal itself is asked, so that standard input and output may be pipes.
+    static func ask(_ label: String) -> Answer {
+        let file: Int32 = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+        guard file >= 0 else { return .noTerminal }
+        defer { close(file) }
+        var settings: termios = termios()
+        guard tcgetattr(file, &settings) == 0 else { return .noTerminal }
+        before = settings
+        terminal.store(file, ordering: .sequentiallyConsistent)
+        let (interrupt, end) = (signal(SIGTERM, restoreAndEnd), signal(SIGHUP, restoreAndEnd))
+        // Ctrl-C comes as a byte, so that the terminal is put right before the program ends.
+        settings.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG | IEXTEN)
+        tcsetattr(file, TCSAFLUSH, &settings)
+        Terminal.write(Array(label.utf8), to: file)
+        let answer: Answer = read(file)
+        // What was pasted behind the line is thrown away: it must not become the shell's next command.
+        tcsetattr(file, TCSAFLUSH, &before)
+        terminal.store(-1, ordering: .sequentiallyConsistent)
+        _ = (signal(SIGTERM, interrupt), signal(SIGHUP, end))
+        Terminal.write([0x0A], to: file)
+        return answer
+    }
+
+    private static func read(_ file: Int32) -> Answer {
+        var line: SecretLine = SecretLine()
+        while true {
+            var byte: UInt8 = 0
+            let count: Int = take(file, &byte, 1)
+            if count < 0, errno == EINTR { continue }
+            guard count == 1 else { return .cancelled }
+            switch line.take(byte) {
+            case .more: break
+            case .done: return line.text.map(Answer.typed) ?? .cancelled
+            case .cancelled: return .cancelled
+            }
+        }
+    }
+
+    /// Called by the kernel in the middle of anything: only async-signal-safe calls.
+    fileprivate static func restore() {
+        let file: Int32 = terminal.load(ordering: .sequentiallyConsistent)
+        if file >= 0 { tcsetattr(file, TCSANOW, &before) }
+    }
+}
+
+private func restoreAndEnd(_ number: Int32) {
+    SecretPrompt.restore()
+    _ = signal(number, SIG_DFL)
+    raise(number)
+}
+
+/// A line that is typed blindly: what each key does.
+struct SecretLine {
+    enum Step: Equatable { case more, done, cancelled }
+
+    /// Bytes of a line; what is typed beyond them ends the question.
+    static let bytesMax: Int = 4_096
+    private var bytes: [UInt8] = []
+    /// Inside a sequence that a cursor key sends.
+    private var escape: Escape = .none
+    private enum Escape { case none, begun, sequence }
+
+    /// nil: it is not UTF-8.
+    var text: String? { String(validating: bytes, as: UTF8.self) }
+
+    mutating func take(_ byte: UInt8) -> Step {
+        if skips(byte) { return .more }
+        switch byte {
+        case 0x0A, 0x0D: return .done
+        case 0x03: return .cancelled
+        case 0x04: return bytes.isEmpty ? .cancelled : .done
+        case 0x08, 0x7F:
+            while let last: UInt8 = bytes.popLast(), last & 0xC0 == 0x80 {}
+        case 0x15, 0x17: bytes = []
+        case 0x1B: escape = .begun
+        case 0x00..<0x20: break
+        default:
+            guard bytes.count < Self.bytesMax else { return .cancelled }
+            bytes.append(byte)
+        }
+        return .more
+    }
+
+    private mutating func skips(_ byte: UInt8) -> Bool {
+        switch escape {
+        case .none: return false
+        case .begun: escape = byte == 0x5B || byte == 0x4F ? .sequence : .none
+        case .sequence: if (0x40...0x7E).contains(byte) { escape = .none }
+        }
+        return true
+    }
+}
+
+/// The system's call, which has the name of one of ours.
+private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }

@@ -1,0 +1,216 @@
+import Glibc
+import Testing
+import ThicketCrypto
+import ThicketProcesses
+import ThicketProtocol
+
+@testable import ThicketCLI
+
+/// Accounts by the real programs, with passwords that are typed at a terminal, read from files, or in the environment.
+@Suite("thicket: logging in")
+struct LoginCommandTests {
+    /// Words that name the server and an account of its app.
+    private func words(_ bench: CommandBench, _ user: String, key: String) -> [String] {
+        ["--server", bench.address, "--app", "notes", "--api-key", key, "--user", user]
+    }
+
+    private func apiKey(_ bench: CommandBench) throws -> String {
+        let output: String = try Daemon.command(
+            bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
+        ).output
+        return String(try #require(output.split(separator: "\n").first).split(separator: " ").last ?? "")
+    }
+
+    @Test("at a terminal: the password is asked for twice, is not shown, and the terminal is as before")
+    func typed() throws {
+        let bench: CommandBench = try .init()
+        let key: String = try apiKey(bench)
+        func terminal(_ words: [String]) throws -> PseudoTerminal {
+            try PseudoTerminal([Programs.thicket] + words, variables: bench.variables("home", [:]))
+        }
+        let different: PseudoTerminal = try terminal(["signup"] + words(bench, "ann", key: key))
+        try different.wait(for: "Password: ")
+        #expect(!different.echoes)
+        different.type("open sesame\n")
+        try different.wait(for: "Once more: ")
+        different.type("open season\r")
+        #expect(try different.finish() == 2)
+        #expect(different.echoes && different.screen.contains("differ") && !different.screen.contains("sesame"))
+
+        let signup: PseudoTerminal = try terminal(["signup"] + words(bench, "ann", key: key))
+        try signup.wait(for: "Password: ")
+        signup.type("wrong\u{15}open seaame\u{7F}\u{7F}\u{7F}\u{7F}same\n")
+        try signup.wait(for: "Once more: ")
+        signup.type("open sesame\n")
+        #expect(try signup.finish() == 0)
+        #expect(signup.screen.contains("made the account ann") && signup.screen.contains("logged in to"))
+        #expect(signup.echoes && !signup.screen.contains("same"))
+        #expect(try bench.good(["whoami"]) == "ann\n")
+
+        for ending: String in ["\u{3}", "SIGTERM"] {
+            let ended: PseudoTerminal = try terminal(["login"])
+            try ended.wait(for: "Password: ")
+            ended.type("open se")
+            if ending == "SIGTERM" { ended.signal(SIGTERM) } else { ended.type(ending) }
+            #expect(try ended.finish() == (ending == "SIGTERM" ? nil : 1))
+            #expect(ended.echoes, "after \(ending)")
+        }
+        let token: PseudoTerminal = try terminal(
+            ["login", "--profile", "other", "--server", bench.address, "--app", "notes"])
+        try token.wait(for: "Token (not shown): ")
+        token.type(bench.token + "\n")
+        #expect(try token.finish() == 0 && !token.screen.contains(bench.token))
+        #expect(try bench.good(["whoami", "--profile", "other"]) == "ann@example.com\n")
+    }
+
+    @Test("signed up, used, listed, ended elsewhere, logged in again without losing an edit, logged out")
+    func account() throws {
+        let bench: CommandBench = try .init()
+        let ann: [String] = words(bench, "ann", key: try apiKey(bench))
+        try bench.write("password", "open sesame\n")
+        let made: ChildProcess.Outcome = try bench.run(
+            ["signup"] + ann + ["--password-file", bench.path("password")])
+        #expect(made.code == 0 && made.output.contains("made the account ann"), "\(made)")
+        #expect(try bench.run(["signup"] + ann, home: "x", variables: ["THICKET_PASSWORD": "another"]).code == 4)
+        let wrong: ChildProcess.Outcome = try bench.run(
+            ["login"] + ann + ["--password-file", "-"], home: "x", input: "open season\n")
+        #expect(wrong.code == 6 && wrong.errors.contains("the user name or the password is wrong"), "\(wrong)")
+        #expect(!bench.exists("x/profiles"))
+        try bench.good(["put", "notes", "k", #"{"a":1}"#])
+        let login: ChildProcess.Outcome = try bench.run(
+            ["login"] + ann + ["--password-file", "-"], home: "x", input: "open sesame\r\n")
+        #expect(login.code == 0 && login.output.contains("as ann"), "\(login)")
+        #expect(try bench.good(["get", "notes", "k", "--json"], home: "x") == #"{"a":1}"# + "\n")
+        #expect(try bench.good(["whoami", "--json"]).contains(#""login":"account""#))
+
+        let list: String = try bench.good(["token", "list"])
+        #expect(
+            list.split(separator: "\n").count == 2
+                && list.split(separator: "\n").filter { $0.hasPrefix("*") }.count == 1)
+        #expect(try bench.good(["devices", "--json"]).split(separator: "\n").count == 2)
+        let other: Substring = try #require(
+            list.split(separator: "\n").first { !$0.hasPrefix("*") }?.split(separator: " ").first)
+        let own: Substring = try #require(
+            list.split(separator: "\n").first { $0.hasPrefix("*") }?.split(separator: " ").dropFirst().first)
+        #expect(try bench.run(["token", "revoke", "nothing"]).code == 3)
+        #expect(try bench.run(["token", "revoke", String(own)]).errors.contains("thicket logout"))
+        try bench.good(["token", "revoke", String(other.prefix(8))])
+        try bench.good(["put", "notes", "k", #"{"a":2}"#, "--offline"], home: "x")
+        for command: [String] in [["ls", "notes"], ["put", "notes", "l", "{}"], ["devices"], ["watch", "notes"]] {
+            let ended: ChildProcess.Outcome = try bench.run(command, home: "x")
+            #expect(ended.code == 6 && ended.errors.contains("Run 'thicket login'."), "\(command) \(ended)")
+        }
+        #expect(try bench.run(["login"], home: "x", variables: ["THICKET_PASSWORD": "open sesame"]).code == 0)
+        try bench.good(["ls", "notes"], home: "x")
+        #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":2}"# + "\n")
+
+        let token: String = try bench.good(["token", "print"])
+        try bench.good(["logout"])
+        #expect(!bench.exists("home/profiles/default"))
+        let refused: ChildProcess.Outcome = try bench.run(
+            ["login", "--server", bench.address, "--app", "notes", "--token-file", "-"], input: token)
+        #expect(refused.code == 6, "the server has ended the token")
+    }
+
+    @Test("a partner's user: logs in by password, and a command renews the token that has ended, for the next one too")
+    func partner() throws {
+        let bench: CommandBench = try .init()
+        func operate(_ words: [String]) throws -> [String: String] {
+            let output: String = try Daemon.command(bench.path("data"), words, succeeding: true).output
+            return Dictionary(
+                output.split(separator: "\n").compactMap { line in
+                    let parts: [Substring] = line.split(separator: " ")
+                    guard let last: Substring = parts.last, parts.count > 1 else { return nil }
+                    return (parts.dropLast().joined(separator: " "), String(last))
+                }, uniquingKeysWith: { one, _ in one })
+        }
+        let keys: [String: String] = try operate(["partner", "create"])
+        let (id, authKey): (String, String) = (try #require(keys["partner"]), try #require(keys["auth key"]))
+        _ = try operate(["partner", "passwords", id])
+        _ = try operate(["app", "create", "shop", "--partner", id])
+        let who: [String] = [
+            "--partner", "--server", bench.address, "--app", "shop", "--api-key", try #require(keys["api key"]),
+            "--user", "ann@example.com",
+        ]
+        let password: [String: String] = ["THICKET_PASSWORD": "correct horse"]
+        try bench.good(["signup"] + who, variables: password)
+        try bench.good(["put", "notes", "k", #"{"a":1}"#])
+        #expect(try bench.good(["devices"]).hasPrefix("* "))
+
+        func profile() throws -> JSONObject {
+            let text: String = try #require(bench.read("home/profiles/default/profile.json"))
+            return try #require(try JSONValue(parsing: text).objectValue)
+        }
+        var kept: JSONObject = try profile()
+        let old: String = try Self.ended(try #require(kept["token"]?.stringValue), authKey)
+        kept["token"] = .string(old)
+        try bench.write("home/profiles/default/profile.json", JSONValue.object(kept).serializedText)
+        #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":1}"# + "\n")
+        let renewed: String = try #require(try profile()["token"]?.stringValue)
+        #expect(renewed != old)
+        #expect(try bench.good(["token", "print"]) == renewed + "\n")
+        try bench.good(["logout"])
+        #expect(try bench.run(["login"] + who, variables: ["THICKET_PASSWORD": "wrong horse"]).code == 6)
+        try bench.good(["login"] + who, variables: password)
+    }
+
+    /// The same token as it will be when its time is over.
+    private static func ended(_ token: String, _ key: String) throws -> String {
+        let parts: [ArraySlice<UInt8>] = Array(token.utf8).split(separator: 0x2E)
+        let payload: [UInt8] = try #require(Base64.decodeURL(parts[1]))
+        var claims: JSONObject = try #require(try JSONValue(parsing: payload).objectValue)
+        let end: Int64 = try #require(claims["exp"]?.intValue)
+        claims["exp"] = .number(JSONNumber(end - 3_600))
+        if let start: Int64 = claims["iat"]?.intValue { claims["iat"] = .number(JSONNumber(start - 3_600)) }
+        let signed: String = String(decoding: parts[0], as: UTF8.self) + "." + Base64.encodeURL(claims.serialized())
+        return signed + "." + Base64.encodeURL(Hash.hmacSHA512(key: Array(key.utf8), Array(signed.utf8)[...]))
+    }
+
+    @Test("a profile that others may read is not used, and says what to do")
+    func readable() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        let path: String = bench.path("home/profiles/default/profile.json")
+        for mode: mode_t in [0o644, 0o640, 0o604, 0o620] {
+            chmod(path, mode)
+            let outcome: ChildProcess.Outcome = try bench.run(["ls", "notes"])
+            #expect(outcome.code == 1 && outcome.errors.contains("chmod 600"), "\(outcome)")
+        }
+        chmod(path, 0o600)
+        try bench.good(["ls", "notes"])
+    }
+
+    @Test("without a terminal, a file or a variable nothing is asked, and a secret as an argument is refused unseen")
+    func refused() throws {
+        let bench: CommandBench = try .init()
+        let key: String = try apiKey(bench)
+        // In a session of its own, which has no terminal.
+        let alone: ChildProcess.Outcome = try ChildProcess.run(
+            ["/usr/bin/setsid", "--wait", Programs.thicket, "login"] + words(bench, "ann", key: key),
+            variables: bench.variables("home", [:]))
+        #expect(alone.code == 2 && alone.errors.contains("no terminal"), "\(alone)")
+        for words: [String] in [["login", "--token", bench.token], ["login", "--user", "ann", "--password=\(key)"]] {
+            let outcome: ChildProcess.Outcome = try bench.run(words)
+            #expect(outcome.code == 2 && outcome.errors.contains("is not taken"), "\(outcome)")
+            #expect(!outcome.errors.contains(bench.token) && !outcome.errors.contains(key))
+        }
+        let help: String = try bench.good(["login", "--help"])
+        #expect(!help.contains("--token ") && !help.contains("--password "))
+        #expect(try !bench.good(["completion", "bash"]).contains("--password "))
+    }
+
+    @Test(
+        "keys that edit a line that nobody sees",
+        arguments: [
+            ("abc\n", "abc"), ("abc\r", "abc"), ("ab\u{7F}c\n", "ac"), ("é\u{8}e\n", "e"), ("abc\u{15}x\n", "x"),
+            ("a\u{1B}[Cb\u{1B}OHc\n", "abc"), ("a\u{1A}b\u{4}", "ab"), ("\u{4}", nil), ("ab\u{3}", nil),
+            ("\u{7F}\u{7F}a\n", "a"), (String(repeating: "x", count: SecretLine.bytesMax + 1), nil),
+        ] as [(String, String?)])
+    func line(typed: String, expected: String?) {
+        var line: SecretLine = SecretLine()
+        var last: SecretLine.Step = .more
+        for byte: UInt8 in typed.utf8 where last == .more { last = line.take(byte) }
+        #expect((last == .done ? line.text : nil) == expected)
+        #expect(last != .more)
+    }
+}

@@ -1,0 +1,76 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketTestServer
+
+@Suite("The address book of a session", .serialized, .timeLimit(.minutes(5)))
+struct AddressBookTests {
+    private let bench: AccountServer
+    private let user: AccountServer.Registered
+
+    init() throws {
+        bench = try AccountServer()
+        user = try bench.register()
+    }
+
+    private func session(_ device: String, seconds: Int64, _ source: TestSource?) async throws -> ClientSession {
+        try await bench.app(device: device).createSession(
+            accessToken: bench.login(user, seconds: seconds, device: device), entityId: user.entity,
+            partnerId: bench.partner, tokens: source)
+    }
+
+    @Test("added on one device, read on another whose token ended meanwhile: renewed once, and nothing is missing")
+    func renewal() async throws {
+        let source: TestSource = TestSource { [bench, user] _ in bench.login(user, seconds: 60) }
+        source.shut()
+        let one: ClientSession = try await session("d/1", seconds: 60, source)
+        let two: ClientSession = try await session("d/2", seconds: 1_800, nil)
+        let home: Address = Address(fullName: "Ada Oak", line1: "1 Forest Road", city: "Bath")
+        try await one.addressBook.save(home)
+        #expect(try await one.addressBook.getAll() == [home])
+        #expect(try await two.addressBook.getAll() == [home])
+        bench.pass(60)
+        await source.asked(1)
+        let work: Address = Address(fullName: "Ada Ash", line1: "2 Mill Lane", city: "Ely", zip: "CB7")
+        try await two.addressBook.save(work)
+        let written: Bucket = try await two.bucket(AddressBook.bucketName)
+        try await written.waitUntilSynced(timeout: .seconds(60))
+        let all: Task<[Address], any Error> = Task { try await one.addressBook.getAll() }
+        source.open()
+        #expect(try await all.value == [work, home])
+        #expect(source.count == 1)
+        await one.close()
+        await two.close()
+    }
+
+    @Test("other members of an object stay, what is no address hides nothing, and what is gone is gone")
+    func objects() async throws {
+        let session: ClientSession = try await session("d/1", seconds: 600, nil)
+        let bucket: Bucket = try await session.bucket(AddressBook.bucketName)
+        try await bucket.set("a", to: ["id": "a", "fullName": "Ann", "line1": "x", "note": "ring twice"])
+        try await bucket.set("odd", to: ["fullName": 7])
+        var ann: Address = try #require(try await session.addressBook.get("a"))
+        #expect(ann.city.isEmpty)
+        ann.city = "Bath"
+        try await session.addressBook.save(ann)
+        #expect(try await bucket.get("a")?["note"] == "ring twice")
+        #expect(try await session.addressBook.getAll() == [ann])
+        try await session.addressBook.delete("a")
+        #expect(try await session.addressBook.getAll().isEmpty)
+        await session.close()
+    }
+
+    @Test("without a connection what is here is given; signed out, nothing is")
+    func offline() async throws {
+        let session: ClientSession = try await session("d/1", seconds: 600, nil)
+        let home: Address = Address(fullName: "Ada Oak", line1: "1 Forest Road", city: "Bath")
+        try await session.addressBook.save(home)
+        #expect(try await session.addressBook.getAll() == [home])
+        await session.sync.goOffline()
+        #expect(try await session.addressBook.getAll() == [home])
+        await session.signOut()
+        let error: ClientError? = await #expect(throws: ClientError.self) { try await session.addressBook.getAll() }
+        #expect(error?.code == .unauthorized && error?.number == 401)
+        await session.close()
+    }
+}

@@ -1,0 +1,110 @@
+import Glibc
+
+/// A program that runs at a terminal of its own, as if a person sat there.
+///
+/// Belongs to one thread at a time; ends with its owner.
+public final class PseudoTerminal {
+    private let id: pid_t
+    private let keyboard: Int32
+    private var bytes: [UInt8] = []
+    private var isOver: Bool = false
+
+    /// Starts it with the terminal as its controlling one, for input, output and errors.
+    /// - Parameter variables: as `ChildProcess`.
+    public init(_ words: [String], variables: [String: String] = [:]) throws(ProcessError) {
+        keyboard = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        var (lock, number): (Int32, UInt32) = (0, 0)
+        guard keyboard >= 0, ioctl(keyboard, Self.setLock, &lock) == 0, ioctl(keyboard, Self.getNumber, &number) == 0
+        else { throw ProcessError("no terminal: \(String(cString: strerror(errno)))") }
+        guard let id: pid_t = Self.start(words, variables, at: "/dev/pts/\(number)") else {
+            throw ProcessError("cannot start \(words.first ?? "nothing")")
+        }
+        self.id = id
+    }
+
+    deinit {
+        if !isOver {
+            kill(id, SIGKILL)
+            waitpid(id, nil, 0)
+        }
+        close(keyboard)
+    }
+
+    /// `TIOCSPTLCK`, `TIOCGPTN` and `POSIX_SPAWN_SETSID`, which Swift does not import (Linux only).
+    private static let (setLock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
+    private static let newSession: Int16 = 0x80
+
+    /// Everything that stood on the screen.
+    public var screen: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// Whether what is typed is shown.
+    public var echoes: Bool {
+        var settings: termios = termios()
+        return tcgetattr(keyboard, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
+    }
+
+    public func type(_ text: String) {
+        let bytes: [UInt8] = Array(text.utf8)
+        _ = write(keyboard, bytes, bytes.count)
+    }
+
+    /// Waits until the screen shows a text, at least so many times.
+    public func wait(for text: String, times: Int = 1, seconds: Int = 30) throws(ProcessError) {
+        let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
+        while screen.ranges(of: text).count < times {
+            guard Steady.milliseconds() < deadline, read(until: deadline) else {
+                throw ProcessError("the terminal did not show '\(text)': \(screen)")
+            }
+        }
+    }
+
+    public func signal(_ number: Int32) { kill(id, number) }
+
+    /// Waits for the end and gives the exit code; nil when a signal ended it.
+    public func finish(seconds: Int = 60) throws(ProcessError) -> Int32? {
+        let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
+        while read(until: deadline) {
+            guard Steady.milliseconds() < deadline else { throw ProcessError("it did not end: \(screen)") }
+        }
+        var status: Int32 = 0
+        waitpid(id, &status, 0)
+        isOver = true
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : nil
+    }
+
+    /// False when nobody has the terminal open any more.
+    private func read(until deadline: Int64) -> Bool {
+        var watched: pollfd = .init(fd: keyboard, events: Int16(POLLIN), revents: 0)
+        guard poll(&watched, 1, Int32(clamping: min(1_000, max(0, deadline - Steady.milliseconds())))) > 0 else {
+            return true
+        }
+        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        let count: Int = Glibc.read(keyboard, &chunk, chunk.count)
+        guard count > 0 else { return count < 0 && errno == EINTR }
+        bytes += chunk[..<count]
+        return true
+    }
+
+    private static func start(_ words: [String], _ variables: [String: String], at name: String) -> pid_t? {
+        var actions: posix_spawn_file_actions_t = .init()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        // The first terminal that the leader of a new session opens becomes its controlling one.
+        posix_spawn_file_actions_addopen(&actions, 0, name, O_RDWR, 0)
+        posix_spawn_file_actions_adddup2(&actions, 0, 1)
+        posix_spawn_file_actions_adddup2(&actions, 0, 2)
+        var attributes: posix_spawnattr_t = .init()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        posix_spawnattr_setflags(&attributes, newSession)
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { (word: String) in strdup(word) } + [nil]
+        var environment: [UnsafeMutablePointer<CChar>?] =
+            ChildProcess.merged(variables).map { strdup($0) } + [nil]
+        defer { (arguments + environment).forEach { (text: UnsafeMutablePointer<CChar>?) in free(text) } }
+        var id: pid_t = 0
+        let result: Int32 = ChildProcess.whileStarting {
+            posix_spawn(&id, words.first ?? "", &actions, &attributes, &arguments, &environment)
+        }
+        return result == 0 ? id : nil
+    }
+}
