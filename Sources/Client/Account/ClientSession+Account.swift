@@ -7,7 +7,8 @@ extension ClientSession {
     /// and no edit is lost.
     ///
     /// - Throws: `unauthorized` (401) when the old password is wrong, `refused` (400) when the new one cannot be used,
-    ///   `invalidOptions` for a session that is no built-in account's, `unavailable`, `network`.
+    ///   `invalidOptions` for a session that is no built-in account's; then nothing was changed. `unavailable`, `network`:
+    ///   perhaps it was. If so the user is signed out soon, and the new password is the one to sign in with.
     public func changePassword(from old: String, to new: String) async throws(ClientError) {
         let login: AccountLogin = try login(old)
         let (scheme, calls): (any AccountScheme, ServerCalls) = (scheme, calls)

@@ -96,11 +96,11 @@ public final class ClientSession: Sendable {
             case .partner:
                 _ = try await calls.ask(
                     "POST", "/v1/user/logout", fields: calls.partnerFields(token),
-                    timeoutSeconds: ServerCalls.logoutSeconds)
+                    timeoutSeconds: ServerCalls.logoutSeconds, isUrgent: true)
             case .account:
                 _ = try await calls.ask(
                     "POST", "/1/\(calls.app)/auth/logout", fields: calls.accountFields(token),
-                    timeoutSeconds: ServerCalls.logoutSeconds)
+                    timeoutSeconds: ServerCalls.logoutSeconds, isUrgent: true)
             }
             return true
         } catch {

@@ -45,7 +45,7 @@ struct PingSource: TokenSource {
         do throws(ClientError) {
             let answer: JSONObject = try ServerCalls.object(
                 try await calls.ask(
-                    "GET", "/v2/credentials/ping", fields: calls.partnerFields(request.accessToken)))
+                    "GET", "/v2/credentials/ping", fields: calls.partnerFields(request.accessToken), isUrgent: true))
             return try PartnerPasswords.bearer(answer["accessToken"]?.stringValue)
         } catch {
             if error.code == .unauthorized { throw TokenDenied() }

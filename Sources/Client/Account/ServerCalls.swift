@@ -10,6 +10,8 @@ package struct ServerCalls: Sendable {
     private static let explanationMax: Int = 200
 
     private let http: HTTPClient
+    /// For what must not wait behind a slow call: renewals and logouts.
+    private let urgent: HTTPClient
     let address: String
     let app: String
     package let apiKey: String
@@ -23,6 +25,7 @@ package struct ServerCalls: Sendable {
         }
         (self.address, self.app, self.apiKey, self.deviceId) = (address, app, apiKey, deviceId)
         http = try HTTPClient(options: options)
+        urgent = try HTTPClient(options: options)
     }
 
     /// One request; a refusal is thrown.
@@ -31,14 +34,15 @@ package struct ServerCalls: Sendable {
     ///   - path: behind the server's address; holds nothing that needs coding.
     ///   - body: an object for POST.
     ///   - fields: who asks.
+    ///   - isUrgent: it does not wait behind other calls.
     func ask(
         _ method: String, _ path: String, _ body: JSONObject? = nil, fields: [String],
-        timeoutSeconds: Int = ServerCalls.timeoutSeconds
+        timeoutSeconds: Int = ServerCalls.timeoutSeconds, isUrgent: Bool = false
     ) async throws(ClientError) -> HTTPAnswer {
         let isPost: Bool = method == "POST"
         var fields: [String] = fields
         if isPost { fields.append("Content-Type: application/json") }
-        let answer: HTTPAnswer = try await http.request(
+        let answer: HTTPAnswer = try await (isUrgent ? urgent : http).request(
             address + path, method: isPost || method == "GET" ? nil : method, fields: fields,
             body: isPost ? body?.serialized() ?? [] : nil, timeoutSeconds: timeoutSeconds)
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer) }

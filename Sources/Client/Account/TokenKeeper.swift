@@ -36,6 +36,7 @@ package actor TokenKeeper {
     deinit {
         renewal?.cancel()
         alarm?.task.cancel()
+        hub.finish()
     }
 
     /// Begins to look at the time. Once.

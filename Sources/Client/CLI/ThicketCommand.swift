@@ -53,6 +53,8 @@ public enum ThicketCommand {
         case "logout": try await LogoutCommand.run(call)
         case "whoami": try WhoamiCommand.run(call)
         case "devices": try await DevicesCommand.run(call)
+        case "password": try await PasswordCommand.run(call)
+        case "account delete": try await AccountDeleteCommand.run(call)
         case "token list": try await TokenCommand.list(call)
         case "token revoke": try await TokenCommand.revoke(call)
         case "token print": try await TokenCommand.show(call)

@@ -80,6 +80,31 @@ extension ThicketProgram {
             """,
         options: [jsonOption] + accountOptions, examples: [Example("thicket devices", "all of them")])
 
+    private static let nowOption: Option = .value(
+        "password-file", "FILE",
+        "the password there is, from this file or '-' for standard input; else it is asked for "
+            + "(THICKET_PASSWORD_FILE, THICKET_PASSWORD)", completion: .file)
+
+    static let password: Command = .init(
+        "password", summary: "set another password for your account",
+        details: "Other machines are signed out by it; the login here goes on.",
+        options: [
+            nowOption,
+            .value(
+                "new-password-file", "FILE", "the new one, likewise (THICKET_NEW_PASSWORD_FILE, THICKET_NEW_PASSWORD)",
+                completion: .file),
+        ] + accountOptions,
+        examples: [Example("thicket password", "asks for the old one, then twice for the new one")])
+
+    static let accountDelete: Command = .init(
+        "account delete", summary: "delete your account and everything the server keeps for it",
+        details: """
+            Asks for the password. The data is erased at the server; backups that its operator made before still have it.
+            The copies on this machine stay until 'thicket logout'. There is no way back.
+            """,
+        options: [nowOption] + accountOptions,
+        examples: [Example("thicket account delete", "asks for the password first")])
+
     static let tokenList: Command = .init(
         "token list", summary: "list the tokens of your account: one for each login",
         options: [jsonOption] + accountOptions,

@@ -7,7 +7,8 @@ public enum ThicketProgram {
     public static let program: Program = .init(
         name: "thicket", summary: "notes, lists and settings in sync, from the command line", version: Thicket.version,
         commands: [
-            signup, login, logout, whoami, devices, tokenList, tokenRevoke, tokenPrint, status, list, get, put, remove,
+            signup, login, logout, whoami, devices, tokenList, tokenRevoke, tokenPrint, password,
+            accountDelete, status, list, get, put, remove,
             edit, watch, history, revert, importing, exporting, mirror,
             replay, jsondiff, version,
         ],

@@ -104,12 +104,24 @@ struct LoginCommandTests {
         try bench.good(["ls", "notes"], home: "x")
         #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":2}"# + "\n")
 
+        let new: [String: String] = ["THICKET_NEW_PASSWORD": "open barley", "THICKET_PASSWORD": "open season"]
+        let guess: ChildProcess.Outcome = try bench.run(["password"], variables: new)
+        #expect(guess.code == 6 && guess.errors.contains("the password is wrong"), "\(guess)")
+        try bench.good(
+            ["password"], variables: ["THICKET_NEW_PASSWORD": "open barley", "THICKET_PASSWORD": "open sesame"])
+        #expect(try bench.good(["token", "list"]).split(separator: "\n").count == 1, "the other login is over")
+        #expect(try bench.run(["ls", "notes"], home: "x").code == 6)
         let token: String = try bench.good(["token", "print"])
         try bench.good(["logout"])
         #expect(!bench.exists("home/profiles/default"))
         let refused: ChildProcess.Outcome = try bench.run(
             ["login", "--server", bench.address, "--app", "notes", "--token-file", "-"], input: token)
         #expect(refused.code == 6, "the server has ended the token")
+        try bench.good(["login"], home: "x", variables: ["THICKET_PASSWORD": "open barley"])
+        #expect(try bench.run(["account", "delete"], home: "x", variables: ["THICKET_PASSWORD": "guess"]).code == 6)
+        try bench.good(["account", "delete"], home: "x", variables: ["THICKET_PASSWORD": "open barley"])
+        #expect(try bench.run(["ls", "notes"], home: "x").code == 6)
+        #expect(try bench.run(["login"], home: "x", variables: ["THICKET_PASSWORD": "open barley"]).code == 6)
     }
 
     @Test("a partner's user: logs in by password, and a command renews the token that has ended, for the next one too")

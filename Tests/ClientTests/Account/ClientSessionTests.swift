@@ -68,6 +68,50 @@ struct ClientSessionTests {
         await session.close()
     }
 
+    @Test("tokens end again and again while two devices type: every letter arrives, once, and both end the same")
+    func typing() async throws {
+        let sources: [TestSource] = ["d/1", "d/2"].map { device in
+            TestSource { [bench, user] _ in bench.login(user, seconds: 60, device: device) }
+        }
+        var sessions: [ClientSession] = []
+        for (source, device): (TestSource, String) in zip(sources, ["d/1", "d/2"]) {
+            sessions.append(
+                try await bench.app(device: device).createSession(
+                    accessToken: bench.login(user, seconds: 60, device: device), entityId: user.entity,
+                    partnerId: bench.partner, tokens: source))
+        }
+        let notes: [Bucket] = [try await sessions[0].bucket("notes"), try await sessions[1].bucket("notes")]
+        try await notes[0].set("doc", to: ["t": ""])
+        try await notes[0].waitUntilSynced(timeout: Self.patience)
+        try await notes[1].waitUntilSynced(timeout: Self.patience)
+        let letters: [String] = ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+        for round: Int in 1...4 {
+            await withTaskGroup(of: Void.self) { group in
+                for (bucket, text): (Bucket, String) in zip(notes, letters) {
+                    group.addTask {
+                        for (number, letter): (Int, Character) in text.enumerated() {
+                            _ = try? await bucket.editText("doc", path: ["t"], at: 0, inserting: String(letter))
+                            // Some go alone, some together, and some while there is no token.
+                            if number % 5 == 0 { try? await bucket.waitUntilSynced(timeout: Self.patience) }
+                        }
+                    }
+                }
+                bench.pass(60)
+                for source: TestSource in sources { await source.asked(round) }
+            }
+        }
+        for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: Self.patience) }
+        // Each has sent everything; now each hears of the other's last.
+        for bucket: Bucket in notes { try await bucket.set("end", to: ["n": 1]) }
+        for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: Self.patience) }
+        var texts: [String] = []
+        for bucket: Bucket in notes { texts.append(try await bucket.get("doc")?["t"]?.stringValue ?? "") }
+        #expect(texts[0].sorted() == String(repeating: letters.joined(), count: 4).sorted())
+        #expect(texts[0] == texts[1])
+        for source: TestSource in sources { #expect(source.count >= 4 && source.mostAtOnce == 1) }
+        for session: ClientSession in sessions { await session.close() }
+    }
+
     @Test("calls that are refused all at once have one token renewed; each is made again, once")
     func oneRenewal() async throws {
         let source: TestSource = source()

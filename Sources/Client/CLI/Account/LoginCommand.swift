@@ -67,13 +67,20 @@ struct LoginPlace: Sendable {
         home = try ProfileHome(call.environment)
         // A damaged profile is what login repairs.
         old = (try? home.read(name)) ?? nil
-        guard let server: String = call.setting("server") ?? old?.server else {
-            throw Failure("which server? --server URL, such as https://sync.example.com", .usage)
-        }
-        guard let app: String = call.setting("app") ?? old?.app else {
-            throw Failure("which app? --app APP, as it was named with 'thicketd app create'", .usage)
+        let (server, app): (String?, String?) = (call.setting("server") ?? old?.server, call.setting("app") ?? old?.app)
+        guard let server, let app else {
+            throw LoginPlace.missing([
+                server == nil ? "--server URL, such as https://sync.example.com" : nil,
+                app == nil ? "--app APP, as it was named with 'thicketd app create'" : nil,
+            ])
         }
         (self.server, self.app) = (server, app)
+    }
+
+    /// What has to be said, all at once. nil: it was.
+    static func missing(_ words: [String?]) -> Failure {
+        let rows: [String] = words.compactMap { $0.map { "  " + $0 } }
+        return Failure("this is missing, and no profile has it:\n" + rows.joined(separator: "\n"), .usage)
     }
 
     func profile(token: String) throws(Failure) -> Profile {

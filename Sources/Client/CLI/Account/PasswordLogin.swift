@@ -8,13 +8,15 @@ enum PasswordLogin {
         let old: Profile.Login? = place.old?.login
         // What the profile says is of use at the same server only.
         let isSame: Bool = place.old.map { same($0.server, place.server) && same($0.app, place.app) } ?? false
-        guard let user: String = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user) else {
-            throw Failure("which user? --user NAME, such as ada@example.com", .usage)
-        }
-        guard let apiKey: String = call.setting("api-key") ?? (isSame ? old?.apiKey : nil) else {
-            throw Failure(
-                "which API key? --api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names "
-                    + "the app and is no secret", .usage)
+        let user: String? = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user)
+        let apiKey: String? = call.setting("api-key") ?? (isSame ? old?.apiKey : nil)
+        guard let user, let apiKey else {
+            throw LoginPlace.missing([
+                user == nil ? "--user NAME, such as ada@example.com" : nil,
+                apiKey == nil
+                    ? "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is "
+                        + "no secret" : nil,
+            ])
         }
         let isPartner: Bool = call.flag("partner") || (isSame && place.old?.kind == .partner)
         var profile: Profile = try place.profile(token: "")

@@ -124,15 +124,7 @@ enum AccountCall {
                     + "tokens.", .usage)
         }
         do throws(ClientError) {
-            let session: ClientSession = try await account.session(store: .memory, isOnline: false)
-            do throws(ClientError) {
-                let value: Value = try await body(session)
-                await session.close()
-                return value
-            } catch {
-                await session.close()
-                throw error
-            }
+            return try await with(account, body)
         } catch {
             guard error.code == .unauthorized, error.number == 401 else { throw Failure(what, error) }
             throw Failure("\(what): the login has ended. Run 'thicket login'.", .unauthorized)

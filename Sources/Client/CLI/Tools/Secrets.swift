@@ -30,20 +30,25 @@ enum Secrets {
         return token
     }
 
-    /// The password of a call, from a file, the environment or the keyboard.
+    /// A password of a call, from a file, the environment or the keyboard.
     ///
-    /// - Parameter isNew: typed twice.
-    static func password(_ call: Call, isNew: Bool) async throws(Failure) -> String {
+    /// - Parameters:
+    ///   - name: `password` stands for `--password-file`, `THICKET_PASSWORD_FILE` and `THICKET_PASSWORD`.
+    ///   - label: what is asked at the terminal.
+    ///   - isNew: typed twice.
+    static func password(
+        _ call: Call, _ name: String = "password", label: String = "Password: ", isNew: Bool
+    ) async throws(Failure) -> String {
         let password: String
-        if let path: String = call.setting("password-file") {
+        if let path: String = call.setting(name + "-file") {
             password = withoutLineEnd(try read(path, "password"))
-        } else if let given: String = call.setting("password") {
+        } else if let given: String = call.setting(name) {
             password = given
         } else {
             let lack: String =
-                "there is no terminal to ask for the password at: --password-file FILE ('-' for standard input), or the "
-                + "variable THICKET_PASSWORD, gives it"
-            password = try await ask("Password: ", lack)
+                "there is no terminal to ask for the password at: --\(name)-file FILE ('-' for standard input), or the "
+                + "variable \(Call.variable(name)), gives it"
+            password = try await ask(label, lack)
             if isNew {
                 guard same(try await ask("Once more: ", lack), password) else {
                     throw Failure("the two passwords differ, nothing was done", .usage)

@@ -1,0 +1,75 @@
+import ThicketClient
+import ThicketCommandLine
+
+/// `thicket password`: another password for the account.
+enum PasswordCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let account: Account = try AccountCall.builtIn(call, "the password was not changed")
+        let old: String = try await Secrets.password(call, label: "Password now: ", isNew: false)
+        let new: String = try await Secrets.password(call, "new-password", label: "New password: ", isNew: true)
+        let token: String = try await AccountCall.proved(account, "the password was not changed") {
+            session throws(ClientError) in
+            try await session.changePassword(from: old, to: new)
+            return await session.accessToken
+        }
+        account.home?.renew(account.profileName, from: account.profile, to: token)
+        Terminal.write("the password is changed; other machines are signed out\n")
+    }
+}
+
+/// `thicket account delete`: the end of the account.
+enum AccountDeleteCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let account: Account = try AccountCall.builtIn(call, "nothing was deleted")
+        let password: String = try await Secrets.password(
+            call, label: "Password, to delete \(Screen.safe(account.profile.user ?? "the account")) and all its data: ",
+            isNew: false)
+        try await AccountCall.proved(account, "nothing was deleted") { session throws(ClientError) in
+            try await session.deleteAccount(password: password)
+        }
+        Terminal.write("the account is deleted. 'thicket logout' removes the copies on this machine.\n")
+    }
+}
+
+extension AccountCall {
+    /// The account of a call, if it is one of the server's own.
+    static func builtIn(_ call: Call, _ what: String) throws(Failure) -> Account {
+        let account: Account = try Account(call)
+        guard account.profile.kind == .account else {
+            throw Failure("\(what): this login is not one to an account of the server itself", .usage)
+        }
+        return account
+    }
+
+    /// A call that shows the password.
+    static func proved<Value: Sendable>(
+        _ account: Account, _ what: String, _ body: (ClientSession) async throws(ClientError) -> Value
+    ) async throws(Failure) -> Value {
+        do throws(ClientError) {
+            return try await with(account, body)
+        } catch {
+            switch error.code {
+            case .unauthorized where error.detail.contains("login"):
+                throw Failure("\(what): the password is wrong", .unauthorized)
+            case .network, .unavailable, .deadline:
+                throw Failure("the server's answer did not come, so it is not known whether \(what)", error)
+            default: throw Failure(what, error)
+            }
+        }
+    }
+
+    /// Runs `body` with the account's session.
+    static func with<Value: Sendable>(
+        _ account: Account, _ body: (ClientSession) async throws(ClientError) -> Value
+    ) async throws(ClientError) -> Value {
+        let session: ClientSession = try await account.session(store: .memory, isOnline: false)
+        do throws(ClientError) {
+            let value: Value = try await body(session)
+            await session.close()
+            return value
+        } catch {
+            await session.close()
+            throw error
+        }
+    }
+}
