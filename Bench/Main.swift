@@ -39,6 +39,7 @@ struct Bench {
         Scenario("sockjs", 3, "one writer, 1,000 receivers over SockJS streams, beside WebSockets") {
             try sockJSFanOut(receivers: 1_000, rounds: 200)
         },
+        Scenario("tls", 6, "handshakes beside openssl s_server, tickets, idle memory, large responses") { try tls() },
         Scenario("idle", 5, "10,000 connections with one authorised channel each") {
             try idle(from: 1_000, to: 10_000)
         },

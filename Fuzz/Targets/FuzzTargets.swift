@@ -16,5 +16,7 @@ public enum FuzzTargets {
         ("websocket", fuzzWebSocket),
         ("http-request", fuzzHTTPRequest),
         ("http-response", fuzzHTTPResponse),
+        ("proxy-preface", fuzzProxyPreface),
+        ("forwarded", fuzzForwarded),
     ]
 }

@@ -79,7 +79,25 @@ public struct HTTPCase: Sendable {
             "65 fields", get("GET / HTTP/1.1", "Host: x\r\n" + String(repeating: "A: b\r\n", count: 64)),
             .tooManyFields),
         .init(
-            "a head of 8 KiB", get("GET / HTTP/1.1", "Host: x\r\nA: \(String(repeating: "b", count: 9_000))\r\n"),
+            "a line of 16 KiB", get("GET / HTTP/1.1", "Host: x\r\nA: \(String(repeating: "b", count: 16_384))\r\n"),
+            .headTooLong),
+        .init(
+            "a token of 8 KiB and cookies",
+            get(
+                "GET / HTTP/1.1",
+                "Host: x\r\nAuthorization: Bearer \(String(repeating: "b", count: 8_192))\r\n"
+                    + "Cookie: \(String(repeating: "c", count: 16_000))\r\n"), nil),
+        .init(
+            "60 KiB of fields",
+            get(
+                "GET / HTTP/1.1",
+                "Host: x\r\n" + String(repeating: "A: \(String(repeating: "b", count: 1_000))\r\n", count: 60)),
+            nil),
+        .init(
+            "a head of 64 KiB",
+            get(
+                "GET / HTTP/1.1",
+                "Host: x\r\n" + String(repeating: "A: \(String(repeating: "b", count: 1_100))\r\n", count: 63)),
             .headTooLong),
         .init("a target of 5,000 bytes", get("GET /\(String(repeating: "b", count: 5_000)) HTTP/1.1"), .targetTooLong),
         .init(

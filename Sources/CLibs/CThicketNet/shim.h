@@ -184,16 +184,20 @@ static inline int thicket_local_port(int fd) {
     return 0;
 }
 
-// The peer's address as text without the port. Returns its bytes, 0 for a peer without one.
-static inline int thicket_peer_address(int fd, char *text, int size) {
+// The address of the other end (peer != 0) or of ours. Writes 4 or 16 bytes and returns how many; 0: it has none.
+static inline int thicket_address_bytes(int fd, int peer, unsigned char *bytes) {
     struct sockaddr_storage address;
-    socklen_t length = sizeof address;
-    if (getpeername(fd, (struct sockaddr *)&address, &length) != 0) return 0;
-    const void *raw = NULL;
-    if (address.ss_family == AF_INET) raw = &((struct sockaddr_in *)&address)->sin_addr;
-    if (address.ss_family == AF_INET6) raw = &((struct sockaddr_in6 *)&address)->sin6_addr;
-    if (!raw || !inet_ntop(address.ss_family, raw, text, (socklen_t)size)) return 0;
-    return (int)strlen(text);
+    socklen_t size = sizeof address;
+    int result = peer ? getpeername(fd, (struct sockaddr *)&address, &size)
+        : getsockname(fd, (struct sockaddr *)&address, &size);
+    if (result != 0) return 0;
+    if (address.ss_family == AF_INET) {
+        memcpy(bytes, &((struct sockaddr_in *)&address)->sin_addr, 4);
+        return 4;
+    }
+    if (address.ss_family != AF_INET6) return 0;
+    memcpy(bytes, &((struct sockaddr_in6 *)&address)->sin6_addr, 16);
+    return 16;
 }
 
 static inline int thicket_unix_address(const char *path, struct sockaddr_un *address) {

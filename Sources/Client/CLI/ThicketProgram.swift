@@ -28,6 +28,7 @@ public enum ThicketProgram {
             completion: .file),
         .refused("token", "\(seen) Use --token-file FILE ('-' for standard input), or the variable THICKET_TOKEN."),
         .value("ca", "FILE", "trust these certificates instead of the system's, PEM (THICKET_CA)", completion: .file),
+        .value("pin", "PINS", "trust only servers with this public key: sha256//BASE64 (THICKET_PIN)"),
         .value("proxy", "URL", "go through this proxy: http://…, socks5://… (THICKET_PROXY)"),
         .value("timeout", "TIME", "longest wait for an answer of the server (THICKET_TIMEOUT)", defaultText: "30s"),
     ]

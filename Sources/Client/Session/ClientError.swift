@@ -38,6 +38,8 @@ public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let closed: Code = .init(rawValue: "closed")
         /// The connection could not be made or was lost: name, network, TLS, proxy.
         public static let network: Code = .init(rawValue: "network")
+        /// Something answered and could not prove that it is the server; nothing was sent to it. `detail` says what to do.
+        public static let untrusted: Code = .init(rawValue: "untrusted")
         /// The server said something that is not the protocol.
         public static let protocolViolation: Code = .init(rawValue: "protocol")
         /// A bound of the client was reached.

@@ -77,6 +77,9 @@ public enum StoreDurability: Sendable, Hashable {
 public struct SessionOptions: Sendable {
     /// A PEM file with the certificates to trust instead of the system's.
     public var certificateFile: String?
+    /// Pins of public keys, one of which the server's has to be, besides a good certificate: `sha256//` and the base64 of the
+    /// key's SHA-256, several with semicolons between, as `curl --pinnedpubkey` takes them.
+    public var pinnedKeys: String?
     /// A proxy (`http://host:port`, `socks5://host:port` ...); nil: as `https_proxy`, `http_proxy` and `no_proxy` say.
     public var proxy: String?
     /// Seconds until an attempt to connect is given up, 1...300.
@@ -101,6 +104,9 @@ public struct SessionOptions: Sendable {
         guard (1...300).contains(connectTimeoutSeconds), (1 << 20...1 << 30).contains(messageBytesMax),
             !userAgent.utf8.contains(where: { $0 < 0x20 || $0 >= 0x7F })
         else { throw ClientError(.invalidOptions, "a timeout, a size or the user agent is out of range") }
+        guard pinnedKeys.map(KeyPins.isGood) ?? true else {
+            throw ClientError(.invalidOptions, "a pin of a key is 'sha256//' and 44 characters of base64")
+        }
         var sync: SyncOptions = SyncOptions(app: appID, token: token)
         sync.version = Thicket.version
         sync.startsOnline = startsOnline
@@ -111,6 +117,7 @@ public struct SessionOptions: Sendable {
     var transportOptions: TransportOptions {
         var transport: TransportOptions = TransportOptions()
         transport.certificateFile = certificateFile
+        transport.pinnedKeys = pinnedKeys
         transport.proxy = proxy
         transport.connectTimeoutMilliseconds = connectTimeoutSeconds * 1_000
         transport.messageBytesMax = messageBytesMax

@@ -53,7 +53,10 @@ package struct LinkClosure: Sendable, Equatable {
     package var detail: String
     /// The upgrade or a proxy answered with this HTTP status.
     package var httpStatus: Int?
-    package init(code: UInt16? = nil, detail: String, httpStatus: Int? = nil) {
+    /// The server could not prove who it is.
+    package var isUntrusted: Bool
+    package init(code: UInt16? = nil, detail: String, httpStatus: Int? = nil, isUntrusted: Bool = false) {
+        self.isUntrusted = isUntrusted
         self.code = code
         self.detail = detail
         self.httpStatus = httpStatus

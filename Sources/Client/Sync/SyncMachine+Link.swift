@@ -51,7 +51,7 @@ extension SyncMachine {
         quietTurn(now) { machine throws(ClientError) in
             guard machine.link == .open || machine.isConnecting else { return }
             if closure.code == 1009 { try machine.refuseLargestFlight() }
-            machine.drop(.unreachable(closure.detail))
+            machine.drop(closure.isUntrusted ? .untrusted(closure.detail) : .unreachable(closure.detail))
         }
     }
 

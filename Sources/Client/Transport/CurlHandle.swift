@@ -28,7 +28,7 @@ final class CurlHandle {
         set(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMilliseconds)
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_USERAGENT, options.userAgent)
-        if let file: String = options.certificateFile { set(CURLOPT_CAINFO, file) }
+        secure(options)
         if let proxy: String = options.proxy {
             set(CURLOPT_PROXY, proxy)
             // What the user names counts, whatever `no_proxy` says of other programs.
@@ -69,6 +69,13 @@ final class CurlHandle {
     var status: Int {
         var value: Int = 0
         _ = thicket_curl_get_long(pointer, CURLINFO_RESPONSE_CODE, &value)
+        return value
+    }
+
+    /// OpenSSL's number for what is wrong with the server's certificate; 0: nothing.
+    var verification: Int {
+        var value: Int = 0
+        _ = thicket_curl_get_long(pointer, CURLINFO_SSL_VERIFYRESULT, &value)
         return value
     }
 

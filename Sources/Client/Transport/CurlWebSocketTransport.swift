@@ -55,6 +55,7 @@ package final class CurlWebSocketTransport: Transport {
         close()
         guard let multi, let made: CurlHandle = CurlHandle(options) else { return }
         made.set(CURLOPT_URL, endpoint.httpAddress + "/")
+        made.allow(isSecure: endpoint.isSecure)
         made.set(CURLOPT_CONNECT_ONLY, 1)
         // A proxy must give us the bare connection, also without TLS: it would not pass an upgrade on.
         made.set(CURLOPT_HTTPPROXYTUNNEL, 1)
@@ -123,7 +124,10 @@ package final class CurlWebSocketTransport: Transport {
             let result: CURLcode = thicket_curl_result(message)
             guard result == CURLE_OK, let socket: Int32 = handle.socket else {
                 let proxy: Int = handle.proxyStatus
-                guard proxy >= 300 else { return fail(handle.text(result), &events) }
+                guard proxy >= 300 else {
+                    let failure: (detail: String, isUntrusted: Bool) = handle.failure(result)
+                    return fail(failure.detail, isUntrusted: failure.isUntrusted, &events)
+                }
                 let why: String = proxy == 407 ? ": it wants a user name and password, or others" : ""
                 return fail("the proxy refused the connection with HTTP \(proxy)\(why)", status: proxy, &events)
             }
@@ -151,7 +155,9 @@ package final class CurlWebSocketTransport: Transport {
             return true
         } catch {
             let status: Int? = head.status == 101 ? nil : head.status
-            fail("the server did not open a WebSocket: \(error)", status: status, &events)
+            let isElsewhere: Bool = (300..<400).contains(head.status)
+            let hint: String = isElsewhere ? "; it names another address, and redirects are not followed" : ""
+            fail("the server did not open a WebSocket: \(error)\(hint)", status: status, &events)
             return false
         }
     }
@@ -241,10 +247,12 @@ package final class CurlWebSocketTransport: Transport {
     }
 
     private func fail(
-        _ detail: String, code: UInt16? = nil, status: Int? = nil, _ events: inout [TransportEvent]
+        _ detail: String, code: UInt16? = nil, status: Int? = nil, isUntrusted: Bool = false,
+        _ events: inout [TransportEvent]
     ) {
         dropHandle()
-        events.append(.closed(LinkClosure(code: code, detail: detail, httpStatus: status)))
+        events.append(
+            .closed(LinkClosure(code: code, detail: detail, httpStatus: status, isUntrusted: isUntrusted)))
     }
 
     private func dropHandle() {

@@ -35,7 +35,7 @@ package actor HTTPClient {
     ///   - fields: header lines such as `Content-Type: application/json`.
     ///   - body: sent with POST, or the method that is named.
     ///   - timeoutSeconds: for the whole request, 1 or more.
-    /// - Throws: `network` when there is no answer, `limit` when its body is too large, `invalidName` for a bad address.
+    /// - Throws: `network` when there is no answer, `untrusted` when the server could not prove who it is, `limit` when its body is too large, `invalidName` for a bad address.
     package func request(
         _ address: String, method: String? = nil, fields: [String] = [], body: [UInt8]? = nil, timeoutSeconds: Int = 30
     ) throws(ClientError) -> HTTPAnswer {
@@ -48,7 +48,7 @@ package actor HTTPClient {
         let gathered: Gathered = Gathered()
         handle.set(CURLOPT_URL, address)
         handle.set(CURLOPT_TIMEOUT_MS, max(1, timeoutSeconds) * 1_000)
-        handle.set(CURLOPT_PROTOCOLS_STR, "http,https")
+        handle.allow(isSecure: address.lowercased().hasPrefix("https:"))
         handle.set(CURLOPT_HTTPHEADER, lines: fields + ["Expect:"])
         handle.set(CURLOPT_WRITEDATA, pointer: Unmanaged.passUnretained(gathered).toOpaque())
         handle.set(CURLOPT_WRITEFUNCTION, callback: gatherBody)
@@ -71,7 +71,7 @@ package actor HTTPClient {
             }
         }
         if gathered.isTooLarge { throw ClientError(.limit, "the answer is larger than \(Self.bodyBytesMax) bytes") }
-        guard result == CURLE_OK else { throw ClientError(.network, handle.text(result)) }
+        guard result == CURLE_OK else { throw handle.error(result) }
         return HTTPAnswer(status: handle.status, fields: gathered.fields, body: gathered.bytes)
     }
 }

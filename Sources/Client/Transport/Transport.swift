@@ -71,6 +71,8 @@ package struct Endpoint: Sendable, Equatable {
 package struct TransportOptions: Sendable {
     /// A PEM file with the certificates to trust instead of the system's.
     package var certificateFile: String?
+    /// Pins of public keys, one of which the server's has to be (`KeyPins`); nil: any key with a good certificate.
+    package var pinnedKeys: String?
     /// A proxy's address; nil: as the usual environment variables say (`https_proxy`, `no_proxy` ...).
     package var proxy: String?
     package var userAgent: String = "thicket/0.1.0"

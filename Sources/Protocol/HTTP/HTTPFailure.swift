@@ -39,7 +39,9 @@ public struct HTTPFailure: Error, Equatable, CustomStringConvertible {
 /// Bounds of the HTTP parser. Everything is in bytes unless it says otherwise.
 public struct HTTPLimits: Sendable {
     /// Request line and fields together, with their line ends.
-    public var headBytesMax: Int = 8 << 10
+    public var headBytesMax: Int = 64 << 10
+    /// One field line. A token has 8 KiB at most; a browser's cookies for one host may stand in one line.
+    public var lineBytesMax: Int = 16 << 10
     /// The request target.
     public var targetBytesMax: Int = 4 << 10
     /// Number of field lines.

@@ -40,6 +40,9 @@ struct HTTPHeadReader {
             return false
         }
         guard byte >= 0x20 && byte != 0x7F || byte == 0x09 else { throw HTTPFailure(.controlByte) }
+        guard bytes.count - lineStart < limits.lineBytesMax else { throw HTTPFailure(.headTooLong) }
+        // The first line is none of the fields.
+        guard lineEnds.count <= limits.fieldsMax else { throw HTTPFailure(.tooManyFields) }
         guard bytes.count + 2 * (lineEnds.count + 2) < limits.headBytesMax else { throw HTTPFailure(.headTooLong) }
         guard !lineEnds.isEmpty || bytes.count < limits.targetBytesMax + Self.aroundTargetMax else {
             throw HTTPFailure(.targetTooLong)

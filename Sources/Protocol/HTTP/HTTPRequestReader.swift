@@ -20,6 +20,9 @@ public struct HTTPRequestReader {
     /// Whether a request has begun and is not complete: the peer owes us the rest.
     public var isInsideRequest: Bool { request != nil || head.isStarted }
 
+    /// Whether the head of a request is there and its body is not.
+    public var isInsideBody: Bool { request != nil }
+
     /// Bytes held of a request that is not complete.
     public var gatheredBytes: Int { head.bytes.count + (request?.body.count ?? 0) }
 

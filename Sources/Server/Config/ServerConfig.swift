@@ -24,6 +24,15 @@ public struct ServerConfig: Sendable, Equatable {
     /// on slow links.
     public var idleTimeout: Duration = .seconds(60)
 
+    /// Proxies whose word about their clients' addresses is taken: `none`, or networks with commas between.
+    public var trustProxy: String = "none"
+
+    /// Whether connections of those proxies begin with the PROXY protocol.
+    public var proxyProtocol: Bool = false
+
+    /// Bytes a second that bodies, messages and the reading of responses keep to on average, 0 (any)...1 GiB.
+    public var paceBytesPerSecond: Int = 1 << 10
+
     /// Longest wait for a complete HTTP request head, 1 s...5 min.
     public var requestTimeout: Duration = .seconds(10)
 

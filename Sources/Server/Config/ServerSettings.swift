@@ -10,7 +10,8 @@ public enum ServerSettings {
     private static let minute: Int64 = 60_000
 
     /// Every setting, in the order of the help.
-    public static let all: [Setting] = general + tls + access + connection + sockJS + user + bucket + queue + retention
+    public static let all: [Setting] =
+        general + tls + proxies + access + connection + sockJS + user + bucket + queue + retention
 
     /// Settings that SIGHUP does not change: what they govern is made at the start.
     public static let fixed: Set<String> = [
@@ -31,7 +32,11 @@ public enum ServerSettings {
             "Silence after which a connection is closed. Clients send a heartbeat after 20 s, so keep it above 40 s."),
         .duration(
             "request-timeout", \.requestTimeout, second...5 * minute,
-            "Longest wait for a complete HTTP request head."),
+            "Longest wait for a complete HTTP request head, and for a TLS handshake."),
+        .bytes(
+            "pace-bytes-per-second", \.paceBytesPerSecond, 0...gib,
+            "Bytes a second at which a body or message has to come, and a response be read, on average; 0B is any pace."
+        ),
         .duration(
             "drain-timeout", \.drainTimeout, 0...10 * minute,
             "Longest wait for open work after SIGTERM before the rest is cut off."),
@@ -49,6 +54,16 @@ public enum ServerSettings {
             "For how long browsers that came over TLS are told to come over TLS only; 0s is not at all."),
     ]
 
+    private static let proxies: [Setting] = [
+        .networks(
+            "trust-proxy", \.trustProxy,
+            "Addresses and networks of proxies, with commas between, whose X-Forwarded-For is believed; none is nobody's."
+        ),
+        .flag(
+            "proxy-protocol", \.proxyProtocol,
+            "Connections of those proxies begin with the PROXY protocol (1 or 2) and are refused without it."),
+    ]
+
     private static let access: [Setting] = [
         .text(
             "key-file", \.keyFile,
@@ -61,7 +76,7 @@ public enum ServerSettings {
             "Registrations a minute of one partner, and new accounts of one app. One more: 429."),
         .integer(
             "failed-logins-per-minute", \.failedLoginsPerMinute, 1...largest,
-            "Failed logins a minute from one address. Behind a proxy all users have its address. One more: 429."),
+            "Failed logins a minute from one address. For users behind a proxy see trust-proxy. One more: 429."),
         .duration(
             "token-lifetime", \.tokenLifetime, 0...3_650 * day,
             "How long the token of a login is good; 0 is until it is revoked."),

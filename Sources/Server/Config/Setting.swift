@@ -1,3 +1,5 @@
+import ThicketProtocol
+
 /// One thing that can be set: by flag, environment or file, under one name.
 public struct Setting: Sendable {
     /// What its values look like; the bounds are in the smallest unit (bytes, milliseconds, ones).
@@ -7,6 +9,8 @@ public struct Setting: Sendable {
         case address
         /// Web origins with commas between.
         case origins
+        /// Addresses and networks with commas between.
+        case networks
         case flag
         case choice([String])
         case integer(ClosedRange<Int64>)
@@ -39,6 +43,7 @@ public struct Setting: Sendable {
         case .file: "FILE"
         case .address: "HOST:PORT"
         case .origins: "ORIGINS"
+        case .networks: "NETWORKS"
         case .flag: "on|off"
         case .choice: "WORD"
         case .integer: "NUMBER"
@@ -50,7 +55,7 @@ public struct Setting: Sendable {
     /// The values that are taken: `1KiB…64MiB`, `debug, info`; empty when there is no bound.
     public var boundsText: String {
         switch kind {
-        case .text, .file, .address, .origins: ""
+        case .text, .file, .address, .origins, .networks: ""
         case .flag: "on, off"
         case .choice(let words): words.joined(separator: ", ")
         case .integer(let range): "\(range.lowerBound)…\(range.upperBound)"
@@ -78,6 +83,16 @@ extension Setting {
         } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
             guard !text.isEmpty else { throw ValueError("is empty") }
             guard !text.utf8.contains(0) else { throw ValueError("holds a zero byte") }
+            config[keyPath: path] = text
+        }
+    }
+
+    static func networks(_ name: String, _ path: Path<String>, _ summary: String) -> Setting {
+        Setting(name: name, kind: .networks, summary: summary, isSecret: false) {
+            (config: ServerConfig) in
+            config[keyPath: path]
+        } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
+            if case .failure(let problem) = TrustedProxies.parse(text) { throw ValueError(problem.text) }
             config[keyPath: path] = text
         }
     }

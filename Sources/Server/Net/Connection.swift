@@ -44,6 +44,8 @@ final class Connection {
     var reader: WebSocketReader
     /// Of a connection that speaks TLS, from its first byte on.
     var tls: TLSStream?
+    /// Where proxies are trusted.
+    var names: PeerNames?
     /// Present until what comes before the first request has come.
     var greeting: Greeting?
     /// Present until the connection becomes a WebSocket.

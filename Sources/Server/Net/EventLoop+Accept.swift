@@ -112,7 +112,7 @@ extension EventLoop {
             deadlines.append(contentsOf: repeatElement(.max, count: missing))
         }
         let connection: Connection = .init(id: id, listener: listener, group: strangers, settings: settings)
-        if listener.isSecure { connection.greeting = Greeting() }
+        name(connection)
         strangers.members += 1
         connections[Int(descriptor)] = connection
         if connectionCount == 0 { nextSweep = now + sweepInterval }

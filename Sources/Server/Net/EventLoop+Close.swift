@@ -50,13 +50,15 @@ extension EventLoop {
     /// Lets what is queued go out, then shuts our direction and waits a little for the peer to do so too.
     func drain(_ connection: Connection) {
         guard connection.phase != .dead && connection.phase != .draining else { return }
+        let isResponse: Bool = connection.phase == .http && !connection.outbox.isEmpty
         if connection.phase == .http { metrics.connectionsClosed.add(1, isStopping ? .shutdown : .done) }
         connection.phase = .draining
         connection.backlog = []
         forgetStream(connection)
         connection.exchange = nil
         forgetGathered(connection)
-        expire(connection, after: settings.lingerTimeout)
+        // A response that is long in being read is not cut off for that.
+        expire(connection, after: isResponse ? settings.keepAliveTimeout : settings.lingerTimeout)
         if connection.outbox.isEmpty { finishWriting(connection) }
         watch(connection)
     }
@@ -71,6 +73,7 @@ extension EventLoop {
             return
         }
         connection.isShut = true
+        expire(connection, after: settings.lingerTimeout)
         _ = thicket_shut_write(connection.id.slot)
     }
 
@@ -158,14 +161,21 @@ extension EventLoop {
                 metrics.tlsHandshakes.add(1, .timeout)
                 metrics.limitHits.add(1, .handshakeTime)
             }
-            let isInside: Bool = connection.exchange?.requests.isInsideRequest ?? false
-            guard isInside else { return drop(connection, .idle) }
+            guard let exchange: HTTPExchange = connection.exchange, exchange.requests.isInsideRequest else {
+                if !connection.outbox.isEmpty { metrics.limitHits.add(1, .readPace) }
+                return drop(connection, .idle)
+            }
+            metrics.limitHits.add(1, exchange.requests.isInsideBody ? .bodyPace : .headTime)
             metrics.httpErrors.add(1, .timeout)
             enqueue(connection, HTTPResponse(status: 408, closes: true).encoded(for: nil, date: date.text(now)))
             drain(connection)
         case .open:
             guard !connection.isPaused else { return touch(connection) }
+            if connection.gathered > 0 { metrics.limitHits.add(1, .messagePace) }
             close(connection, .goingAway, reason: "idle", .idle)
+        case .draining where !connection.outbox.isEmpty:
+            metrics.limitHits.add(1, .readPace)
+            drop(connection, .vanished)
         case .closing, .draining: drop(connection, .vanished)
         case .dead: break
         }

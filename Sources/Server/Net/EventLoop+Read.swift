@@ -30,19 +30,26 @@ extension EventLoop {
             return
         }
         sort(connection)
-        guard connection.greeting == nil || greet(connection) else { return }
+        if let greeting: Greeting = connection.greeting, !greet(connection, greeting) { return }
         if let stream: TLSStream = connection.tls { return receive(connection, stream) }
         let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)
         if count > 0 {
             metrics.receivedBytes.add(count)
             var input: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[..<count])
-            if connection.phase == .open { touch(connection) }
+            heard(connection, count)
             consume(connection, &input)
         } else if count == 0 {
             inputEnded(connection)
         } else if errno != EAGAIN && errno != EINTR {
             drop(connection, .vanished)
         }
+    }
+
+    /// Bytes came from a WebSocket's peer: a sign of life, but in the middle of a message only as far as they keep the pace.
+    func heard(_ connection: Connection, _ count: Int) {
+        guard connection.phase == .open else { return }
+        guard connection.gathered > 0 else { return touch(connection) }
+        keepPace(connection, count, patience: settings.idleTimeout)
     }
 
     /// Handles input as far as it may be handled now; the rest waits in the backlog.
@@ -161,16 +168,18 @@ extension EventLoop {
 
     private func consumeHTTP(_ connection: Connection, _ input: inout UnsafeMutableRawBufferPointer) {
         guard let exchange: HTTPExchange = connection.exchange else { return }
-        let wasInside: Bool = exchange.requests.isInsideRequest
+        let (wasInside, wasInBody): (Bool, Bool) = (exchange.requests.isInsideRequest, exchange.requests.isInsideBody)
         var unread: UnsafeRawBufferPointer = .init(input)
         do throws(HTTPFailure) {
             let request: HTTPRequest? = try exchange.requests.next(&unread)
-            input.removeFirst(input.count - unread.count)
+            let count: Int = input.count - unread.count
+            input.removeFirst(count)
             if let request {
+                name(request, connection)
                 messagesLeft -= Self.requestMessages
                 serve(request, connection, exchange)
             } else {
-                awaitRest(connection, exchange, wasInside: wasInside)
+                awaitRest(connection, exchange, wasInside: wasInside, wasInBody ? count : nil)
             }
         } catch {
             input = .init(rebasing: input[input.endIndex...])
@@ -179,9 +188,15 @@ extension EventLoop {
         throttleIfFull(connection)
     }
 
-    /// The clock of a request starts with its first byte, not with each.
-    private func awaitRest(_ connection: Connection, _ exchange: HTTPExchange, wasInside: Bool) {
-        if !wasInside && exchange.requests.isInsideRequest { expire(connection, after: settings.requestTimeout) }
+    /// The clock of a head starts with its first byte, not with each. That of a body starts with the head's end, and goes on
+    /// for those that keep the pace.
+    /// - Parameter count: bytes of a body whose head was there before; nil: none.
+    private func awaitRest(_ connection: Connection, _ exchange: HTTPExchange, wasInside: Bool, _ count: Int?) {
+        if let count: Int {
+            keepPace(connection, count, patience: settings.requestTimeout)
+        } else if !wasInside || exchange.requests.isInsideBody {
+            if exchange.requests.isInsideRequest { expire(connection, after: settings.requestTimeout) }
+        }
         if exchange.requests.takeContinue() { enqueue(connection, HTTPResponse(status: 100).encoded(for: nil)) }
     }
 

@@ -135,7 +135,12 @@ extension EventLoop {
         metrics.sentBytes.add(written)
         metrics.socketWrites.add()
         countPending(connection, -written)
-        if connection.phase == .open || connection.exchange?.stream != nil { touch(connection) }
+        if connection.phase == .open || connection.exchange?.stream != nil { return touch(connection) }
+        // A response is to be read at a pace too; when it is out, others decide how long to wait.
+        guard !connection.outbox.isEmpty, connection.phase != .closing, connection.exchange?.awaited == nil else {
+            return
+        }
+        keepPace(connection, written, patience: settings.keepAliveTimeout)
     }
 
     /// Tells epoll what we want to know of a connection, if that has changed.

@@ -159,14 +159,6 @@ public final class EventLoop {
     /// Takes a timer back; one that has run is ignored.
     public func cancel(_ timer: TimerID) { timers.cancel(timer) }
 
-    /// The peer's address without its port; empty for a Unix-domain socket or a connection that is gone.
-    public func peerAddress(_ id: ConnectionID) -> String {
-        guard let connection: Connection = lookup(id) else { return "" }
-        var text: [CChar] = .init(repeating: 0, count: 64)
-        let count: Int = Int(thicket_peer_address(connection.id.slot, &text, Int32(text.count)))
-        return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
     // MARK: Running
 
     /// Blocks SIGTERM, SIGINT and SIGHUP for this thread and every one it starts. Call it first of all in a synchronous

@@ -44,7 +44,14 @@ public struct NetSettings: Sendable {
     /// For how long browsers that came over TLS are told to come over TLS only; 0: they are not told.
     public var hstsSeconds: Int64 = 0
 
-    /// From accept, or from the first byte of a later request, to the end of the request.
+    /// Bytes a second that a body, a message or the reading of a response has to keep to on average; 0: any.
+    public var paceBytesPerSecond: Int = 1 << 10
+    /// Whose word about their clients' addresses is taken.
+    public var trustedProxies: TrustedProxies = .init()
+    /// Whether connections of trusted proxies begin with the PROXY protocol.
+    public var takesPrefaces: Bool = false
+
+    /// From accept, or from the first byte of a later request, to the end of its head; and the patience with its body.
     public var requestTimeout: Duration = .seconds(10)
     /// Between two requests of one connection.
     public var keepAliveTimeout: Duration = .seconds(60)
@@ -69,8 +76,16 @@ public struct NetSettings: Sendable {
         percentPerGroup = config.limits.threadPercentPerUser
         idleTimeout = config.idleTimeout
         requestTimeout = config.requestTimeout
+        paceBytesPerSecond = config.paceBytesPerSecond
+        trustedProxies = config.trustedProxies
+        takesPrefaces = config.proxyProtocol
         hstsSeconds = config.hsts.components.seconds
     }
+}
+
+extension ServerConfig {
+    /// `trustProxy`, read. The setting was checked when it was set.
+    var trustedProxies: TrustedProxies { (try? TrustedProxies.parse(trustProxy).get()) ?? .init() }
 }
 
 /// Why the network could not be set up.

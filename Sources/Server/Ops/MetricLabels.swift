@@ -13,6 +13,13 @@ extension Metrics {
         case plain
     }
 
+    /// What a trusted proxy's connection began with.
+    public enum Preface: String, MetricLabel {
+        case taken
+        /// Nothing of the kind, or broken.
+        case refused
+    }
+
     /// How it went to read certificate and key again.
     public enum Reload: String, MetricLabel {
         case done
@@ -233,6 +240,14 @@ extension Metrics {
         case attempts
         /// Too many HTTP requests wait for changes.
         case waiters
+        /// The head of a request was not there in time.
+        case headTime = "head_time"
+        /// A body came too slowly.
+        case bodyPace = "body_pace"
+        /// A WebSocket message came too slowly.
+        case messagePace = "message_pace"
+        /// A response was read too slowly.
+        case readPace = "read_pace"
         /// A TLS handshake was not done in time.
         case handshakeTime = "handshake_time"
         /// Too many requests about accounts wait.

@@ -53,6 +53,10 @@ public final class Metrics: Sendable {
         "thicket_tls_certificate_end_seconds",
         "When the certificate in use ends, in seconds since 1970; 0 without TLS.")
 
+    public let proxyPrefaces: CounterFamily<Preface> = .init(
+        "thicket_proxy_prefaces_total", by: "result",
+        "Connections of proxies that were to begin with the PROXY protocol, by whether they did.")
+
     // MARK: SockJS
 
     public let sockJSSessions: Gauge = .init("thicket_sockjs_sessions", "SockJS sessions that are remembered now.")

@@ -2,12 +2,6 @@ internal import CThicketNet
 import Glibc
 import ThicketProtocol
 
-/// What a connection has to say before its first request.
-final class Greeting {
-    /// A client that speaks TLS begins with this byte: a record of a handshake (RFC 8446, 5.1).
-    static let helloByte: UInt8 = 0x16
-}
-
 // TLS between the socket and everything else: the rest of the loop sees the plain bytes.
 extension EventLoop {
     /// From now on connections of secure listeners begin with this certificate. Those that are open keep theirs.
@@ -18,16 +12,14 @@ extension EventLoop {
         metrics.tlsCertificateEnd.set(Int(context.validity.upperBound))
     }
 
+    /// A client that speaks TLS begins with this byte: a record of a handshake (RFC 8446, 5.1).
+    private static let helloByte: UInt8 = 0x16
+
     /// Looks at the first byte of a connection: only one that speaks TLS gets memory for it.
     /// - Returns: whether to read on.
-    func greet(_ connection: Connection) -> Bool {
-        var first: UInt8 = 0
-        let count: Int = thicket_peek(connection.id.slot, &first, 1)
-        guard count > 0 else {
-            if count == 0 || (errno != EAGAIN && errno != EINTR) { drop(connection, .vanished) }
-            return false
-        }
-        guard first == Greeting.helloByte else {
+    func greetSecurely(_ connection: Connection) -> Bool {
+        guard look(connection, 1) != nil else { return false }
+        guard scratch[0] == Self.helloByte else {
             refusePlain(connection)
             return false
         }
@@ -57,7 +49,7 @@ extension EventLoop {
         if count > 0 {
             metrics.receivedBytes.add(count)
             var input: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[..<count])
-            if connection.phase == .open { touch(connection) }
+            heard(connection, count)
             consume(connection, &input)
         }
         guard connection.phase != .dead else { return }

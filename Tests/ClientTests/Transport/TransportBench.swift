@@ -29,7 +29,7 @@ final class TransportBench {
     static func reason(_ session: Session) async throws -> String {
         for await status: SyncStatus in await session.status {
             switch status {
-            case .offline(.unreachable(let text)): return text
+            case .offline(.unreachable(let text)), .offline(.untrusted(let text)): return text
             case .connecting: continue
             default: throw TransportFailure("it is connected: \(status)")
             }
@@ -90,7 +90,14 @@ final class TransportBench {
     func secured(by authority: String, for subject: String) throws -> (
         process: ChildProcess, port: Int
     ) {
-        let name: String = subject.filter { $0.isLetter || $0.isNumber }
+        let files: TLSFiles = try certificate(by: authority, for: subject)
+        return try Self.proxy(["tls", files.certificate, files.key, String(server.port)])
+    }
+
+    /// A certificate for `subject` by that authority.
+    /// - Parameter days: how long it is good; below 0: it was.
+    func certificate(by authority: String, for subject: String, days: Int = 2) throws -> TLSFiles {
+        let name: String = "\(subject.filter { $0.isLetter || $0.isNumber })\(days)"
         try openSSL([
             "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
             file("\(name).key"), "-out", file("\(name).csr"), "-subj", "/CN=thicket",
@@ -98,11 +105,21 @@ final class TransportBench {
         ])
         try openSSL([
             "x509", "-req", "-in", file("\(name).csr"), "-CA", file("\(authority).pem"), "-CAkey",
-            file("\(authority).key"), "-set_serial", "\(name.count)", "-days", "2", "-copy_extensions",
+            file("\(authority).key"), "-set_serial", "\(name.count)", "-days", "\(days)", "-copy_extensions",
             "copy", "-out",
             file("\(name).pem"),
         ])
-        return try Self.proxy(["tls", file("\(name).pem"), file("\(name).key"), String(server.port)])
+        return TLSFiles(certificate: file("\(name).pem"), key: file("\(name).key"))
+    }
+
+    /// The pin of a certificate's key, as an operator takes it.
+    func pin(_ files: TLSFiles) throws -> String {
+        let outcome: ChildProcess.Outcome = try ChildProcess.run([
+            "/bin/sh", "-c",
+            "openssl x509 -in '\(files.certificate)' -pubkey -noout | openssl pkey -pubin -outform der"
+                + " | openssl dgst -sha256 -binary | openssl base64",
+        ])
+        return "sha256//" + outcome.output.filter { !$0.isWhitespace }
     }
 
     private func file(_ name: String) -> String { folder.path + "/" + name }

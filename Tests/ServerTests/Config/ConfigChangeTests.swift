@@ -47,6 +47,7 @@ struct ConfigChangeTests {
         switch setting.kind {
         case .text, .file: "other"
         case .address: "127.0.0.1:9"
+        case .networks: "10.0.0.0/8"
         case .origins: "https://app.example.com"
         case .flag: setting.defaultText == "on" ? "off" : "on"
         case .choice(let words): words.first { $0 != setting.defaultText } ?? ""

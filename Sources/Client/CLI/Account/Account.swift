@@ -34,7 +34,7 @@ struct Account: Sendable {
         else { throw Account.missing(call, name) }
         var profile: Profile = Profile(
             server: server, app: app, token: token, certificates: call.setting("ca") ?? kept?.certificates,
-            proxy: call.setting("proxy") ?? kept?.proxy)
+            proxy: call.setting("proxy") ?? kept?.proxy, pins: call.setting("pin") ?? kept?.pins)
         if let kept, kept.agrees(with: profile) {
             (profile.kind, profile.login, profile.user) = (kept.kind, kept.login, kept.user)
         }
@@ -60,6 +60,7 @@ struct Account: Sendable {
     func sessionOptions(isOnline: Bool) -> SessionOptions {
         var options: SessionOptions = SessionOptions()
         options.certificateFile = profile.certificates
+        options.pinnedKeys = profile.pins
         options.proxy = profile.proxy
         options.startsOnline = isOnline
         options.userAgent = "thicket-cli/" + Thicket.version

@@ -88,7 +88,7 @@ struct LoginPlace: Sendable {
             server: server, app: app, token: token,
             certificates: try call.setting("ca").map { (path) throws(Failure) in try absolute(path) }
                 ?? old?.certificates,
-            proxy: call.setting("proxy") ?? old?.proxy)
+            proxy: call.setting("proxy") ?? old?.proxy, pins: call.setting("pin") ?? old?.pins)
     }
 
     private func absolute(_ path: String) throws(Failure) -> String {

@@ -249,6 +249,7 @@ final class StatusFollower: Sendable {
                 sending?.update(most)
             case .offline(.unreachable(let reason)):
                 if !wasConnected { return .failure(ClientError(.network, reason)) }
+            case .offline(.untrusted(let reason)): return .failure(ClientError(.untrusted, reason))
             case .offline(.storeFailed(let reason)): return .failure(ClientError(.store, reason))
             case .offline(.unauthorized(let reason)): return .failure(ClientError(.unauthorized, reason))
             case .offline(.wrongAccount(let user)):

@@ -40,11 +40,14 @@ struct Profile: Sendable, Equatable {
     /// PEM file with the certificates to trust.
     var certificates: String?
     var proxy: String?
+    /// Pins of the server's key.
+    var pins: String?
 
     init(
         server: String, app: String, token: String, user: String? = nil, certificates: String? = nil,
-        proxy: String? = nil
+        proxy: String? = nil, pins: String? = nil
     ) {
+        self.pins = pins
         self.user = user
         self.server = server
         self.app = app
@@ -60,7 +63,8 @@ struct Profile: Sendable, Equatable {
         else { return nil }
         self.init(
             server: server, app: app, token: token, user: value["user"]?.stringValue,
-            certificates: value["ca"]?.stringValue, proxy: value["proxy"]?.stringValue)
+            certificates: value["ca"]?.stringValue, proxy: value["proxy"]?.stringValue,
+            pins: value["pin"]?.stringValue)
         kind = value["kind"]?.stringValue.flatMap(Kind.init(rawValue:)) ?? .token
         guard kind != .token else { return }
         guard let apiKey: String = value["api_key"]?.stringValue, let userId: String = value["user_id"]?.stringValue,
@@ -82,6 +86,7 @@ struct Profile: Sendable, Equatable {
         }
         if let certificates { object["ca"] = .string(certificates) }
         if let proxy { object["proxy"] = .string(proxy) }
+        if let pins { object["pin"] = .string(pins) }
         return Pretty.bytes(.object(object))
     }
 

@@ -156,7 +156,8 @@ enum WatchCommand {
             case .connecting: text = "connecting"
             case .indexing: text = "reading the bucket"
             case .syncing, .upToDate: text = "connected"
-            case .offline(.unreachable(let reason)): text = "offline (\(reason)); trying again"
+            case .offline(.unreachable(let reason)), .offline(.untrusted(let reason)):
+                text = "offline (\(reason)); trying again"
             case .offline(.unauthorized(let reason)):
                 problem = Failure("the login has ended (\(reason)). Run 'thicket login'.", .unauthorized)
                 return false

@@ -1,12 +1,13 @@
 import Glibc
 import ThicketCommandLine
+import ThicketProtocol
 
 /// `thicketd health`: asks the running server over the network, as a load balancer would.
 enum HealthCommand {
     static func run(_ config: ServerConfig) throws(CommandFailure) {
         let address: ListenAddress = reachable(config.listen)
         let answer: (status: Int, body: String) = try get(
-            "/health/ready", address, isSecure: TLSFiles(config) != nil)
+            "/health/ready", address, config)
         Terminal.write(answer.body.hasSuffix("\n") ? answer.body : answer.body + "\n")
         if answer.status != 200 { throw CommandFailure("the server at \(address) is not ready") }
     }
@@ -21,12 +22,17 @@ enum HealthCommand {
     }
 
     private static func get(
-        _ path: String, _ address: ListenAddress, isSecure: Bool
+        _ path: String, _ address: ListenAddress, _ config: ServerConfig
     ) throws(CommandFailure) -> (status: Int, body: String) {
         let socket: Int32 = try connect(address)
         defer { close(socket) }
+        signal(SIGPIPE, SIG_IGN)
+        // As a proxy that speaks for itself, where the server takes this machine for one.
+        if config.proxyProtocol, let own: IPAddress = .init(ownOf: socket), config.trustedProxies.contains(own) {
+            _ = UnixAddress.sendAll(Array("PROXY UNKNOWN\r\n".utf8), to: socket)
+        }
         let request: String = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"
-        let bytes: [UInt8] = isSecure ? securely(request, socket) : plainly(request, socket)
+        let bytes: [UInt8] = TLSFiles(config) != nil ? securely(request, socket) : plainly(request, socket)
         let text: String = .init(decoding: bytes, as: UTF8.self)
         let words: [Substring] = text.prefix { $0 != "\r\n" }.split(separator: " ")
         guard words.count > 1, words[0].hasPrefix("HTTP/1."), let status: Int = Int(words[1]) else {
@@ -52,7 +58,6 @@ enum HealthCommand {
     /// Whose certificate it is does not matter: nothing secret is asked, and the certificate names the server as clients
     /// reach it, not as this machine does.
     private static func securely(_ request: String, _ socket: Int32) -> [UInt8] {
-        signal(SIGPIPE, SIG_IGN)
         guard let context: TLSClientSocket.Context = .init(), let tls: TLSClientSocket = .init(socket, context),
             Array(request.utf8).withUnsafeBytes(tls.write)
         else { return [] }

@@ -138,7 +138,8 @@ public enum ThicketdProgram {
             Asks over HTTP where 'listen' says, over TLS where 'tls-cert' is set, and prints what is the matter. Ends with 0 when a change would be taken,
             1 when not, 4 when nobody listens. For container health checks and scripts that wait for the start.
             """,
-        options: ServerSettings.options(["listen", "tls-cert", "tls-key"]) + placeOptions,
+        options: ServerSettings.options(["listen", "tls-cert", "tls-key", "trust-proxy", "proxy-protocol"])
+            + placeOptions,
         examples: [Example("thicketd health --listen 127.0.0.1:8000", "is it up?")])
 
     static let config: Command = .init(

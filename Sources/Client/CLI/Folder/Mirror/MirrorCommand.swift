@@ -163,7 +163,7 @@ final class MirrorInbox: Sendable {
         case .connecting, .indexing, .syncing, .upToDate:
             if case .connecting = status { return }
             text = "connected"
-        case .offline(.unreachable(let reason)):
+        case .offline(.unreachable(let reason)), .offline(.untrusted(let reason)):
             text = "offline (\(reason)): changes in the folder are kept and go out later"
         case .offline(.storeFailed(let reason)): text = "the mirror's copy cannot be written (\(reason)); trying again"
         case .offline(.unauthorized(let reason)):

@@ -1,0 +1,127 @@
+internal import CCurl
+
+/// Why a server was not believed, or could not be spoken to safely. Nothing was sent to it.
+///
+/// Linux only: the numbers are libcurl's and OpenSSL's; on Apple platforms: the same kinds from the system's trust errors.
+enum ServerTrust: Equatable {
+    /// The certificate comes from nobody who is trusted here.
+    case unknownAuthority
+    /// It is for another name.
+    case wrongHost
+    case expired
+    case notYetValid
+    /// The public key is none of those that were named.
+    case wrongPin
+    /// No version or cipher in common: an old server, or one that speaks no TLS on this port.
+    case noCommonTLS
+    /// The file of certificates to trust cannot be used.
+    case certificateFile
+    /// Anything else about the certificate.
+    case certificate
+
+    /// nil: the failure is about something else.
+    /// - Parameters:
+    ///   - verification: OpenSSL's number for what is wrong with the certificate (X509_V_ERR_…), 0 for nothing.
+    ///   - text: libcurl's words.
+    init?(_ code: CURLcode, verification: Int, text: String) {
+        switch code {
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: self = .wrongPin
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER: self = .noCommonTLS
+        case CURLE_SSL_CACERT_BADFILE: self = .certificateFile
+        case CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS: self = .certificate
+        case CURLE_PEER_FAILED_VERIFICATION: self = .init(verification, text)
+        default: return nil
+        }
+    }
+
+    private init(_ verification: Int, _ text: String) {
+        switch verification {
+        case 9: self = .notYetValid
+        case 10: self = .expired
+        case 18...21, 2: self = .unknownAuthority
+        case 62: self = .wrongHost
+        // libcurl compares names itself, before it takes over what OpenSSL found.
+        default: self = verification <= 1 && text.contains("subject name") ? .wrongHost : .certificate
+        }
+    }
+
+    /// What it means and what to do, for a person.
+    var advice: String {
+        switch self {
+        case .unknownAuthority:
+            "the server's certificate comes from an authority that is not trusted here; if it is yours, name its file (--ca)"
+        case .wrongHost:
+            "the server's certificate is for another host name; use the name that it was made for"
+        case .expired:
+            "the server's certificate is expired; its operator has to renew it, or this machine's clock is wrong"
+        case .notYetValid: "the server's certificate is not valid yet; perhaps this machine's clock is wrong"
+        case .wrongPin:
+            "the server's key is not the pinned one; if its operator says that it was changed, use the new pin (--pin),"
+                + " otherwise somebody stands between"
+        case .noCommonTLS:
+            "no TLS 1.2 or 1.3 with this server; it is too old, or speaks no TLS on this port (then the address begins with"
+                + " http://)"
+        case .certificateFile: "the file of certificates to trust cannot be used"
+        case .certificate: "the server's certificate is not good"
+        }
+    }
+}
+
+extension CurlHandle {
+    /// What went wrong, for a person, and whether it was that the server could not be believed.
+    func failure(_ code: CURLcode) -> (detail: String, isUntrusted: Bool) {
+        let text: String = text(code)
+        guard let trust: ServerTrust = .init(code, verification: verification, text: text) else { return (text, false) }
+        return ("\(trust.advice) (\(text))", true)
+    }
+
+    /// As an error of a request.
+    func error(_ code: CURLcode) -> ClientError {
+        let failure: (detail: String, isUntrusted: Bool) = failure(code)
+        return ClientError(failure.isUntrusted ? .untrusted : .network, failure.detail)
+    }
+
+    /// An address that begins with https is not left for one that does not, wherever a server sends us; and none is
+    /// followed at all.
+    func allow(isSecure: Bool) {
+        let schemes: String = isSecure ? "https" : "http,https"
+        set(CURLOPT_PROTOCOLS_STR, schemes)
+        set(CURLOPT_REDIR_PROTOCOLS_STR, schemes)
+        set(CURLOPT_FOLLOWLOCATION, 0)
+    }
+
+    /// What every connection over TLS keeps to.
+    func secure(_ options: TransportOptions) {
+        set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        set(CURLOPT_SSL_VERIFYPEER, 1)
+        set(CURLOPT_SSL_VERIFYHOST, 2)
+        if let file: String = options.certificateFile { set(CURLOPT_CAINFO, file) }
+        if let pins: String = options.pinnedKeys { set(CURLOPT_PINNEDPUBLICKEY, pins) }
+    }
+}
+
+/// Pins of public keys, as `curl --pinnedpubkey` takes them: `sha256//` and the base64 of the SHA-256 of the key
+/// (SubjectPublicKeyInfo), several with semicolons between.
+enum KeyPins {
+    /// Pins in one list at most.
+    private static let pinsMax: Int = 16
+
+    static func isGood(_ text: String) -> Bool {
+        let pins: [Substring] = text.split(separator: ";", omittingEmptySubsequences: false)
+        return pins.count <= pinsMax && pins.allSatisfy { isPin($0.utf8) }
+    }
+
+    /// 32 bytes in base64 are 43 characters and one sign that fills up.
+    private static func isPin(_ pin: Substring.UTF8View) -> Bool {
+        let prefix: String.UTF8View = "sha256//".utf8
+        guard pin.starts(with: prefix), pin.count == prefix.count + 44, pin.last == UInt8(ascii: "=") else {
+            return false
+        }
+        return pin.dropFirst(prefix.count).dropLast().allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "/"): true
+            default: false
+            }
+        }
+    }
+}

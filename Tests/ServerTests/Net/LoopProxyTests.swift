@@ -1,0 +1,139 @@
+import CThicketNet
+import Glibc
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Tells everybody whom the server takes them for.
+private final class NamingDelegate: LoopDelegate {
+    private unowned let loop: EventLoop
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    func answer(_ request: HTTPRequest, on connection: ConnectionID, via listener: Listener) -> HTTPDisposition {
+        request.path == "/ws" ? .upgrade : .respond(.text(200, loop.peerAddress(connection)))
+    }
+    func opened(_ connection: ConnectionID, _ request: HTTPRequest) {
+        loop.send(connection, text: Array(loop.peerAddress(connection).utf8))
+    }
+    func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {}
+    func closed(_ connection: ConnectionID, _ end: ConnectionEnd) {}
+}
+
+@Suite("Clients behind proxies", .serialized)
+struct LoopProxyTests {
+    private func serve(
+        _ trusted: String, prefaces: Bool = false, isSecure: Bool = false
+    ) throws -> LoopThread {
+        var settings: NetSettings = .init()
+        settings.trustedProxies = try TrustedProxies.parse(trusted).get()
+        settings.takesPrefaces = prefaces
+        settings.requestTimeout = .milliseconds(300)
+        let all: NetSettings = settings
+        return try SecureEdge.$isOn.withValue(isSecure) { try LoopThread(settings: all) { NamingDelegate($0) } }
+    }
+
+    private func get(_ fields: [String] = []) -> String {
+        "GET / HTTP/1.1\r\nHost: x\r\n" + fields.map { "X-Forwarded-For: \($0)\r\n" }.joined() + "\r\n"
+    }
+
+    private func body(_ peer: TestPeer) throws -> String {
+        let answer = try peer.readResponse()
+        return answer.status == 200 ? String(decoding: answer.body, as: UTF8.self) : "\(answer.status)"
+    }
+
+    @Test(
+        "each request of a trusted proxy's connection is its own client's, and a WebSocket is the one's that asked for it"
+    )
+    func forwarded() throws {
+        let server: LoopThread = try serve("127.0.0.0/8, 10.0.0.0/8")
+        let peer: TestPeer = try .init(port: server.port)
+        let table: [([String], String)] = [
+            (["203.0.113.5"], "203.0.113.5"), (["1.1.1.1, 203.0.113.6, 10.0.0.9"], "203.0.113.6"), ([], "127.0.0.1"),
+            (["2001:db8::7"], "2001:db8::7"), (["nonsense"], "127.0.0.1"),
+            (["203.0.113.8", "127.0.0.1"], "203.0.113.8"),
+        ]
+        try peer.send(table.map { get($0.0) }.joined())
+        for (_, client): ([String], String) in table { #expect(try body(peer) == client) }
+        let socket: TestPeer = try .init(port: server.port)
+        try socket.send(
+            WebSocketHandshake.request(
+                host: "x", target: "/ws", nonce: Array(0..<16), fields: [.init("x-forwarded-for", "203.0.113.9")]))
+        #expect(try socket.readResponse().status == 101)
+        #expect(try socket.readAnswer() == .text(Array("203.0.113.9".utf8)))
+        try server.stop()
+    }
+
+    @Test("a stranger's word counts for nothing: neither the field nor the preface")
+    func strangers() throws {
+        for (trusted, prefaces): (String, Bool) in [("none", false), ("10.0.0.0/8", false), ("10.0.0.0/8", true)] {
+            let server: LoopThread = try serve(trusted, prefaces: prefaces)
+            let peer: TestPeer = try .init(port: server.port)
+            try peer.send(get(["203.0.113.5"]))
+            #expect(try body(peer) == "127.0.0.1")
+            for preface: String in [
+                "PROXY TCP4 203.0.113.5 10.0.0.1 1 2\r\n", "\r\n\r\n\0\r\nQUIT\n\u{21}\u{11}\0\u{0C}",
+            ] {
+                let liar: TestPeer = try .init(port: server.port)
+                try liar.send(preface + get())
+                #expect(try body(liar) == "400")
+            }
+            try server.stop()
+        }
+    }
+
+    @Test(
+        "a preface names the client for the whole connection, with and without TLS behind it", arguments: [false, true])
+    func prefaces(isSecure: Bool) throws {
+        guard !isSecure || SecureEdge.hasOpenSSL else { return }
+        let server: LoopThread = try serve("127.0.0.1", prefaces: true, isSecure: isSecure)
+        let six: [UInt8] =
+            [0x20, 1, 0xD, 0xB8] + [UInt8](repeating: 0, count: 11) + [7] + [UInt8](repeating: 0, count: 20)
+        let signature: [UInt8] = Array("\r\n\r\n\0\r\nQUIT\n".utf8)
+        let table: [([UInt8], String)] = [
+            (Array("PROXY TCP4 203.0.113.5 10.0.0.1 1 2\r\n".utf8), "203.0.113.5"),
+            (signature + [0x21, 0x21, 0, 36] + six, "2001:db8::7"),
+            (signature + [0x20, 0, 0, 0], "127.0.0.1"),
+            (Array("PROXY UNKNOWN\r\n".utf8), "127.0.0.1"),
+        ]
+        for (bytes, client): ([UInt8], String) in table {
+            for cut: Int in [bytes.count, 1, 7] {
+                let peer: TestPeer = try .init(port: server.port, isPlain: true)
+                try peer.send(Array(bytes[..<cut]))
+                if cut < bytes.count { try peer.send(Array(bytes[cut...])) }
+                if isSecure { try peer.shakeHands() }
+                // The client is no proxy: what it says of itself is not believed. Nor where the proxy does not know it.
+                try peer.send(get(["8.8.8.8"]) + get())
+                #expect(try body(peer) == client)
+                #expect(try body(peer) == client)
+            }
+        }
+        #expect(server.metrics.proxyPrefaces.value(.taken) == 12)
+        try server.stop()
+    }
+
+    @Test("a proxy that is to begin with a preface and does not is refused, one that does not end it is given up")
+    func missing() throws {
+        let server: LoopThread = try serve("127.0.0.1", prefaces: true)
+        for text: String in [get(), "PROXY TCP4 nonsense\r\n" + get(), "PROXY " + String(repeating: "x", count: 200)] {
+            let peer: TestPeer = try .init(port: server.port)
+            try peer.send(text)
+            #expect(try body(peer) == "400")
+        }
+        #expect(server.metrics.proxyPrefaces.value(.refused) == 3)
+        let half: TestPeer = try .init(port: server.port)
+        try half.send("PROXY TCP4")
+        #expect(try half.readToEnd().isEmpty)
+        try server.stop()
+    }
+
+    @Test("a proxy behind a proxy: the preface names the second, whose field then counts")
+    func chained() throws {
+        let server: LoopThread = try serve("127.0.0.1, 10.0.0.0/8", prefaces: true)
+        let peer: TestPeer = try .init(port: server.port)
+        try peer.send("PROXY TCP4 10.0.0.5 10.0.0.1 1 2\r\n" + get(["6.6.6.6, 203.0.113.5"]))
+        #expect(try body(peer) == "203.0.113.5")
+        try server.stop()
+    }
+}

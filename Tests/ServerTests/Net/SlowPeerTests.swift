@@ -1,0 +1,118 @@
+import CThicketNet
+import Glibc
+import Testing
+import ThicketProtocol
+
+@testable import ThicketServer
+
+/// Peers that take their time, on purpose or not: who is waited for, and who is not.
+@Suite("Slow peers", .serialized)
+struct SlowPeerTests {
+    private func settings(_ milliseconds: Int = 80) -> NetSettings {
+        var settings: NetSettings = .init()
+        settings.requestTimeout = .milliseconds(milliseconds)
+        settings.keepAliveTimeout = .milliseconds(milliseconds)
+        settings.idleTimeout = .milliseconds(milliseconds)
+        settings.paceBytesPerSecond = 1 << 20
+        return settings
+    }
+
+    @Test("a body that drips in is answered 408 and counted, and one that keeps the pace is not, however long it takes")
+    func slowBody() throws {
+        let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
+        let head: String = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
+        let slow: TestPeer = try .init(port: server.port)
+        try slow.send(head + "100000\r\n\r\n")
+        waitFor { (try? slow.send("b")) == nil || server.metrics.limitHits.value(.bodyPace) == 1 ? true : nil }
+        #expect(try slow.readResponse().status == 408)
+        #expect(server.metrics.httpErrors.value(.timeout) == 1)
+        // Three times the patience, in steps of a quarter of it.
+        let steady: TestPeer = try .init(port: server.port)
+        let (steps, piece): (Int, Int) = (12, 60_000)
+        try steady.send(head + "\(steps * piece)\r\n\r\n")
+        for _: Int in 0..<steps {
+            let due: Int64 = thicket_monotonic_ns() + 20_000_000
+            waitFor { thicket_monotonic_ns() >= due ? true : nil }
+            try steady.send(String(repeating: "b", count: piece))
+        }
+        #expect(try steady.readResponse().body.count == steps * piece)
+        #expect(server.metrics.limitHits.value(.bodyPace) == 1)
+        try server.stop()
+    }
+
+    @Test("a head that drips in is counted as one")
+    func slowHead() throws {
+        let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
+        let peer: TestPeer = try .init(port: server.port)
+        try peer.send("GET / HTTP/1.1\r\nA: ")
+        waitFor { (try? peer.send("b")) == nil || server.metrics.limitHits.value(.headTime) == 1 ? true : nil }
+        waitFor { server.metrics.limitHits.value(.headTime) == 1 ? true : nil }
+        #expect(server.metrics.limitHits.value(.bodyPace) == 0)
+        try server.stop()
+    }
+
+    @Test("a message of a WebSocket that drips in ends its connection, although each byte is a sign of life")
+    func slowMessage() throws {
+        let diary: Diary = .init()
+        let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0, diary) }
+        let peer: TestPeer = try .init(port: server.port)
+        try peer.upgrade()
+        try peer.send([0x81, 0xFE, 0xFF, 0xFF, 0, 0, 0, 0])
+        waitFor { (try? peer.send([0x61])) == nil || !diary.ends.isEmpty ? true : nil }
+        #expect(waitFor { diary.ends.first } == .idle)
+        #expect(server.metrics.limitHits.value(.messagePace) == 1)
+        try server.stop()
+    }
+
+    @Test("a response that nobody reads is given up and its memory with it; a slow reader that keeps the pace gets all")
+    func slowReader() throws {
+        var settings: NetSettings = settings()
+        settings.pendingBytesMax = 64 << 20
+        settings.pendingBytesPause = 64 << 20
+        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
+        // More than the kernel takes, so that it waits here.
+        let text: String = String(repeating: "GET /big HTTP/1.1\r\nHost: x\r\n\r\n", count: 200)
+        let silent: TestPeer = try .init(port: server.port)
+        try silent.send(text)
+        waitFor { server.metrics.outboxBytes.value > 0 ? true : nil }
+        waitFor { server.metrics.limitHits.value(.readPace) == 1 ? true : nil }
+        waitFor { server.metrics.outboxBytes.value == 0 ? true : nil }
+        // The last response ends the connection: what is queued is still handed over.
+        let last: String = "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        let steady: TestPeer = try .init(port: server.port)
+        try steady.send(text + last)
+        for _: Int in 0...200 { #expect(try steady.readResponse().body.count == 100_000) }
+        #expect(try steady.readToEnd().isEmpty)
+        try server.stop()
+    }
+
+    @Test("connections that say nothing, before a request or between two, are closed")
+    func idle() throws {
+        let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
+        let silent: TestPeer = try .init(port: server.port)
+        #expect(try silent.readToEnd().isEmpty)
+        let kept: TestPeer = try .init(port: server.port)
+        try kept.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try kept.readResponse().status == 200)
+        #expect(try kept.readToEnd().isEmpty)
+        #expect(server.metrics.connectionsClosed.value(.idle) == 2)
+        #expect(server.metrics.limitHits.value(.readPace) == 0)
+        try server.stop()
+    }
+
+    @Test("many heads at once hold nobody else up, and all are given up")
+    func slowloris() throws {
+        let server: LoopThread = try .init(settings: settings(150)) { EchoDelegate($0) }
+        let port: Int = try server.port
+        let slow: [TestPeer] = try (0..<150).map { _ in try TestPeer(port: port) }
+        for peer: TestPeer in slow { try peer.send("GET / HTTP/1.1\r\nHost: x\r\nA: ") }
+        let other: TestPeer = try .init(port: port)
+        try other.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try other.readResponse().status == 200)
+        waitFor {
+            for peer: TestPeer in slow { try? peer.send("b") }
+            return server.metrics.limitHits.value(.headTime) == 150 ? true : nil
+        }
+        try server.stop()
+    }
+}
