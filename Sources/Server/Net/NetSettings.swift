@@ -85,7 +85,7 @@ public struct NetSettings: Sendable {
 
 extension ServerConfig {
     /// `trustProxy`, read. The setting was checked when it was set.
-    var trustedProxies: TrustedProxies { (try? TrustedProxies.parse(trustProxy).get()) ?? .init() }
+    var trustedProxies: TrustedProxies { (try? TrustedProxies.parse(self.trustProxy).get()) ?? .init() }
 }
 
 /// Why the network could not be set up.
