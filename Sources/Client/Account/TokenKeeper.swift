@@ -104,8 +104,10 @@ package actor TokenKeeper {
         case .good(let number): machine.worked(number)
         case .ended(let number):
             let current: TokenMachine.Token = machine.token
+            // The app went online all the same.
+            if let reason: SignOutReason = machine.signOut { return perform([.park(reason)]) }
             // It has learned of an older one only now.
-            if number < current.number, machine.signOut == nil { return adopt(current) }
+            if number < current.number { return adopt(current) }
             perform(machine.refused(number, now: clock.milliseconds()).1)
         }
     }

@@ -80,6 +80,8 @@ extension SyncMachine {
             case .open, .connecting: return
             case .waiting, .parked:
                 machine.backoff.reset()
+                // Who asks for it wants to be told again what is wrong.
+                machine.endedToken = nil
                 machine.adoptLink(.connecting(since: machine.now))
                 machine.actions.append(.connect)
             }

@@ -72,6 +72,14 @@ struct LoginCommandTests {
             ["signup"] + ann + ["--password-file", bench.path("password")])
         #expect(made.code == 0 && made.output.contains("made the account ann"), "\(made)")
         #expect(try bench.run(["signup"] + ann, home: "x", variables: ["THICKET_PASSWORD": "another"]).code == 4)
+        try bench.good(["put", "notes", "draft", "{}", "--offline"])
+        let bob: [String] = Array(ann.dropLast()) + ["bob"]
+        let early: ChildProcess.Outcome = try bench.run(["signup"] + bob, variables: ["THICKET_PASSWORD": "another"])
+        #expect(early.code == 1 && early.errors.contains("never sent"), "\(early)")
+        #expect(
+            try bench.run(["login"] + bob, home: "x", variables: ["THICKET_PASSWORD": "another"]).code == 6,
+            "no account was made that could not be kept")
+        #expect(try bench.run(["login", "--token-file", "-"] + ann).code == 2)
         let wrong: ChildProcess.Outcome = try bench.run(
             ["login"] + ann + ["--password-file", "-"], home: "x", input: "open season\n")
         #expect(wrong.code == 6 && wrong.errors.contains("the user name or the password is wrong"), "\(wrong)")

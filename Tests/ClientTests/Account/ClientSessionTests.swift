@@ -83,6 +83,8 @@ struct ClientSessionTests {
         let notes: [Bucket] = [try await sessions[0].bucket("notes"), try await sessions[1].bucket("notes")]
         try await notes[0].set("doc", to: ["t": ""])
         try await notes[0].waitUntilSynced(timeout: Self.patience)
+        // Its own change comes back behind the other's, which it has heard of then.
+        try await notes[1].set("begin", to: ["n": 1])
         try await notes[1].waitUntilSynced(timeout: Self.patience)
         let letters: [String] = ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
         for round: Int in 1...4 {
@@ -90,7 +92,9 @@ struct ClientSessionTests {
                 for (bucket, text): (Bucket, String) in zip(notes, letters) {
                     group.addTask {
                         for (number, letter): (Int, Character) in text.enumerated() {
-                            _ = try? await bucket.editText("doc", path: ["t"], at: 0, inserting: String(letter))
+                            await #expect(throws: Never.self) {
+                                try await bucket.editText("doc", path: ["t"], at: 0, inserting: String(letter))
+                            }
                             // Some go alone, some together, and some while there is no token.
                             if number % 5 == 0 { try? await bucket.waitUntilSynced(timeout: Self.patience) }
                         }
@@ -146,6 +150,12 @@ struct ClientSessionTests {
         let refused: ClientError? = await #expect(throws: ClientError.self) { try await session.devices() }
         #expect(refused?.code == .unauthorized && source.count == 1)
         #expect(try await notes.pendingCount == 1)
+        // Whoever goes online all the same is told again.
+        await session.sync.goOnline()
+        let again: ClientError? = await #expect(throws: ClientError.self) {
+            try await notes.waitUntilSynced(timeout: Self.patience)
+        }
+        #expect(again?.code == .unauthorized && source.count == 1)
         try await session.signIn(accessToken: bench.login(user, seconds: 60))
         try await notes.waitUntilSynced(timeout: Self.patience)
         #expect(try await notes.pendingCount == 0)

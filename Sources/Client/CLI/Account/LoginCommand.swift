@@ -15,9 +15,14 @@ enum LoginCommand {
 
     static func run(_ call: Call) async throws(Failure) {
         let place: LoginPlace = try LoginPlace(call)
-        let token: String? = try Secrets.token(call)
+        let namesAccount: Bool = call.value("user") != nil || call.value("api-key") != nil || call.flag("partner")
+        if namesAccount, call.value("token-file") != nil {
+            throw Failure("a token is a login already: leave out either --token-file or the account", .usage)
+        }
+        // What is said in words goes before a token that happens to be in the environment.
+        let token: String? = namesAccount ? nil : try Secrets.token(call)
         let isAccount: Bool =
-            call.setting("user") != nil || call.setting("api-key") != nil || call.flag("partner")
+            namesAccount || call.setting("user") != nil || call.setting("api-key") != nil
             || (place.old?.kind ?? .token) != .token
         if token == nil, isAccount { return try await PasswordLogin.run(call, place, isNew: false) }
         let shown: String
@@ -109,7 +114,13 @@ struct LoginPlace: Sendable {
 
     /// Another account under the same name: its copies go, unless something in them was never sent.
     private func replace(_ old: Profile) async throws(Failure) {
-        if !call.flag("discard") {
+        try await expectNothingUnsent()
+        try home.remove(name)
+    }
+
+    /// - Throws: when edits would be lost with the profile that is there.
+    func expectNothingUnsent() async throws(Failure) {
+        if let old, !call.flag("discard") {
             let unsent: [String] = try await LogoutCommand.unsent(old, name, home, call)
             guard unsent.isEmpty else {
                 throw Failure(
@@ -118,7 +129,16 @@ struct LoginPlace: Sendable {
                         + "edits up.")
             }
         }
-        try home.remove(name)
+    }
+
+    /// Says so when everybody on the way could read what is sent.
+    func warnIfReadable() {
+        let address: String = server.lowercased()
+        guard address.hasPrefix("http://") || address.hasPrefix("ws://") else { return }
+        let host: Substring = address.drop { $0 != "/" }.dropFirst(2)
+        guard !["127.", "localhost", "[::1]"].contains(where: { host.hasPrefix($0) }) else { return }
+        Terminal.writeError(
+            "warning: \(server) is not https: everybody on the way can read the password, and everything else\n")
     }
 }
 

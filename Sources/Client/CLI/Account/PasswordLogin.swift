@@ -23,6 +23,9 @@ enum PasswordLogin {
         profile.kind = isPartner ? .partner : .account
         let device: String = (isSame ? old?.device : nil) ?? DeviceID.make()
         profile.login = Profile.Login(apiKey: apiKey, userId: "", device: device)
+        // Before an account is made that could not be kept.
+        if isNew { try await place.expectNothingUnsent() }
+        place.warnIfReadable()
         let password: String = try await Secrets.password(call, isNew: isNew)
         let account: Account = try Account(call, trying: profile)
         let session: ClientSession = try await proved(profile, isNew) { () throws(ClientError) in
