@@ -121,9 +121,12 @@ final class HostileSocket {
                 case .text(let text):
                     heard += 1
                     listener?(text)
+                case .gatheredText(let text):
+                    heard += 1
+                    text.withUnsafeBytes { listener?($0) }
                 case .pong: heard += 1
                 case .close: return false
-                case .ping, .binary: break
+                case .ping, .binary, .gatheredBinary: break
                 }
             }
         } catch {

@@ -92,7 +92,7 @@ private final class LargeShard {
         let message: [UInt8] = Array("0:c:\(change),\"ccid\":\"\(ccid)\"}".utf8)
         let begun: UInt64 = nanoseconds()
         guard case .channel(_, let request) = try UnreadMessage(parsing: message[...]),
-            case .one(let change) = request.readChanges()
+            case .one(let change) = request.readChangesWithDiffs()
         else { throw BenchError("the message of \(ccid) is no change") }
         let read: UInt64 = nanoseconds()
         core.receive(
@@ -103,7 +103,9 @@ private final class LargeShard {
         let decided: UInt64 = nanoseconds()
         let outcome: CommitOutcome = core.commit()
         let end: UInt64 = nanoseconds()
-        guard outcome.appliedCount == (mayFail ? 0 : 1) else { throw BenchError("\(ccid): \(outcome)".prefix(300).description) }
+        guard outcome.appliedCount == (mayFail ? 0 : 1) else {
+            throw BenchError("\(ccid): \(outcome)".prefix(300).description)
+        }
         func milliseconds(_ from: UInt64, _ to: UInt64) -> Double { Double(to - from) / 1e6 }
         return Times(
             read: milliseconds(begun, read), decided: milliseconds(read, decided), written: milliseconds(decided, end))

@@ -79,11 +79,12 @@ final class LoadSocket {
             while let event: WebSocketEvent = try reader.next(&input) {
                 switch event {
                 case .text(let bytes): take(bytes)
+                case .gatheredText(let bytes): bytes.withUnsafeBytes(take)
                 case .ping(let payload):
                     waiting += WebSocketWriter.frame(.pong, payload, mask: 1)
                     flush()
                 case .close: return false
-                case .binary, .pong: break
+                case .binary, .gatheredBinary, .pong: break
                 }
             }
             if count < scratch.count { return true }

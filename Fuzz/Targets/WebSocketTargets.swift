@@ -60,6 +60,8 @@ private func seenFrame(_ event: WebSocketEvent) -> SeenFrame {
     switch event {
     case .text(let bytes): .text(Array(bytes))
     case .binary(let bytes): .binary(Array(bytes))
+    case .gatheredText(let bytes): .text(bytes)
+    case .gatheredBinary(let bytes): .binary(bytes)
     case .ping(let bytes): .ping(Array(bytes))
     case .pong(let bytes): .pong(Array(bytes))
     case .close(let code, let reason): .close(code?.rawValue, Array(reason))

@@ -142,6 +142,11 @@ final class ServerLoop: LoopDelegate {
         perform()
     }
 
+    func received(_ connection: ConnectionID, gathered text: [UInt8]) {
+        guard !text.withUnsafeBytes({ sockjs.received(connection, $0) }) else { return }
+        sessionReceived(connection, text)
+    }
+
     func closed(_ connection: ConnectionID, _ end: ConnectionEnd) {
         switch end {
         case .refused(let failure) where failure.problem == .messageTooBig: hub.metrics.limitHits.add(1, .frameBytes)

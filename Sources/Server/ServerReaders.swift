@@ -93,6 +93,8 @@ private final class ReaderRunner {
     }
 
     private func answer(_ request: ReadRequest) -> ReadAnswer {
+        // Needs no store, and must not wait for one.
+        if case .message(let message) = request.question { return .message(message.read()) }
         do throws(StoreError) {
             if executor == nil { executor = try open() }
             executor?.limits = limits.current

@@ -113,11 +113,12 @@ public final class WireSocket {
             while let event: WebSocketEvent = try reader.next(&input) {
                 switch event {
                 case .text(let bytes): arrived.append(Array(bytes))
+                case .gatheredText(let bytes): arrived.append(bytes)
                 case .ping(let payload): waiting += WebSocketWriter.frame(.pong, payload, mask: 1)
                 case .close(let code, _):
                     closeCode = code
                     isClosed = true
-                case .binary, .pong: break
+                case .binary, .gatheredBinary, .pong: break
                 }
             }
         } catch {

@@ -205,7 +205,8 @@ package final class CurlWebSocketTransport: Transport {
             while case .open = state, let event: WebSocketEvent = try reader.next(&input) {
                 switch event {
                 case .text(let bytes): events.append(.text(Array(bytes)))
-                case .binary, .pong: break
+                case .gatheredText(let bytes): events.append(.text(bytes))
+                case .binary, .gatheredBinary, .pong: break
                 case .ping(let bytes): out.append(WebSocketWriter.frame(.pong, bytes, mask: freshMask()))
                 case .close(let code, let reason):
                     let text: String = String(decoding: reason.prefix(123), as: UTF8.self)

@@ -9,23 +9,35 @@ final class WebSocketGathering {
     private var payloadCount: Int = 0
     /// What the open message is; nil outside one.
     private(set) var messageOpcode: WebSocketOpcode?
-    private(set) var message: ByteBuffer = .init()
-    private var control: ByteBuffer = .init()
+    private(set) var message: [UInt8] = []
+    /// Lives until the reader is called again.
+    private var control: UnsafeMutableRawBufferPointer?
     private var utf8: UTF8Validator = .init()
-    private var deliveredMessage: Bool = false
 
-    /// Bytes reserved for a message of which only the header is there; then twice as much as has come, and from
-    /// `ByteBuffer.wholeFrom` on all of it.
+    /// Bytes reserved for a message of which only the header is there; then twice as much as has come.
     static let reservedMax: Int = 64 << 10
+    /// Bytes from which all the rest of a frame is reserved at once: the kernel gives pages as they are written, and to
+    /// copy megabytes to a larger place would keep the caller for milliseconds.
+    static let wholeFrom: Int = 1 << 20
 
-    /// Frees what was handed out by the last event.
+    /// What a frame was.
+    enum Frame {
+        /// The payload is valid until the next call.
+        case control(WebSocketOpcode, UnsafeRawBufferPointer)
+        case message(WebSocketOpcode, [UInt8])
+        /// Not the last of its message.
+        case fragment
+    }
+
+    deinit { control?.deallocate() }
+
+    /// Frees the control frame that was handed out by the last event.
     ///
     /// - Returns: whether nothing is held any more.
-    func forgetDelivered() -> Bool {
-        if header == nil { control.free() }
-        if deliveredMessage {
-            (deliveredMessage, messageOpcode, utf8) = (false, nil, .init())
-            message.free()
+    func forgetControl() -> Bool {
+        if header == nil {
+            control?.deallocate()
+            control = nil
         }
         return header == nil && headerCount == 0 && messageOpcode == nil
     }
@@ -55,10 +67,14 @@ final class WebSocketGathering {
     func begin(_ header: WebSocketFrameHeader) {
         self.header = header
         payloadCount = 0
-        guard !header.opcode.isControl else { return control.reserve(header.length) }
+        guard !header.opcode.isControl else {
+            // 125 bytes at most.
+            control = .allocate(byteCount: header.length, alignment: 1)
+            return
+        }
         if header.opcode != .continuation { messageOpcode = header.opcode }
         // A header is only a promise: what it announces is reserved as it comes.
-        if header.isFinal && message.isEmpty { message.reserve(min(header.length, Self.reservedMax)) }
+        if header.isFinal && message.isEmpty { message.reserveCapacity(min(header.length, Self.reservedMax)) }
     }
 
     /// Adds input to the payload.
@@ -74,71 +90,39 @@ final class WebSocketGathering {
         payloadCount += taken
         let bytes: UnsafeRawBufferPointer = .init(piece)
         if header.opcode.isControl {
-            control.append(bytes)
+            control.map {
+                UnsafeMutableRawBufferPointer(rebasing: $0[(payloadCount - taken)...]).copyMemory(from: bytes)
+            }
         } else {
             if messageOpcode == .text && utf8.firstInvalid(in: bytes) != nil { throw WebSocketFailure(.invalidUTF8) }
             // Never more than a message of one frame needs. Fragments grow the buffer freely, or many small ones would
             // cost the square of the message's length.
             let missing: Int = header.length - payloadCount
-            message.append(bytes, upTo: header.isFinal ? message.count + bytes.count + missing : .max)
+            append(bytes, upTo: header.isFinal ? message.count + bytes.count + missing : .max)
         }
         return payloadCount == header.length
     }
 
-    /// Ends the frame.
-    ///
-    /// - Returns: what it completed: a control frame or a message; nil for a fragment that is not the last.
-    func finishFrame() throws(WebSocketFailure) -> (WebSocketOpcode, UnsafeRawBufferPointer)? {
+    /// - Parameter total: bytes that the message will have in the end, when that is known.
+    private func append(_ more: UnsafeRawBufferPointer, upTo total: Int) {
+        let (needed, room): (Int, Int) = (message.count + more.count, message.capacity)
+        if needed > room {
+            let isRestReserved: Bool = room >= Self.wholeFrom && total != .max
+            message.reserveCapacity(max(needed, isRestReserved ? total : min(max(room * 2, 64), total)))
+        }
+        message.append(contentsOf: more)
+    }
+
+    /// Ends the frame; nil outside one.
+    func finishFrame() throws(WebSocketFailure) -> Frame? {
         guard let header else { return nil }
         self.header = nil
-        if header.opcode.isControl { return (header.opcode, control.bytes) }
-        guard header.isFinal, let messageOpcode else { return nil }
+        if header.opcode.isControl {
+            return .control(header.opcode, UnsafeRawBufferPointer(control ?? .init(start: nil, count: 0)))
+        }
+        guard header.isFinal, let messageOpcode else { return .fragment }
         if messageOpcode == .text && !utf8.isComplete { throw WebSocketFailure(.invalidUTF8) }
-        deliveredMessage = true
-        return (messageOpcode, message.bytes)
-    }
-}
-
-/// Bytes that grow at the end and whose address stays until the next change; freed as a whole.
-struct ByteBuffer: ~Copyable {
-    /// Bytes from which all the rest is reserved at once, if it is known: the kernel gives pages as they are written, and
-    /// to copy megabytes to a larger place would keep the caller for milliseconds.
-    static let wholeFrom: Int = 1 << 20
-
-    private var base: UnsafeMutableRawPointer?
-    private(set) var capacity: Int = 0
-    private(set) var count: Int = 0
-
-    var isEmpty: Bool { count == 0 }
-    var bytes: UnsafeRawBufferPointer { .init(start: base, count: count) }
-
-    deinit { base?.deallocate() }
-
-    /// Makes room for exactly `size` bytes in all.
-    mutating func reserve(_ size: Int) {
-        guard size > capacity else { return }
-        let larger: UnsafeMutableRawPointer = .allocate(byteCount: size, alignment: 16)
-        if let base {
-            larger.copyMemory(from: base, byteCount: count)
-            base.deallocate()
-        }
-        base = larger
-        capacity = size
-    }
-
-    /// - Parameter total: bytes that it will hold in the end, when that is known.
-    mutating func append(_ more: UnsafeRawBufferPointer, upTo total: Int = .max) {
-        guard let source: UnsafeRawPointer = more.baseAddress, more.count > 0 else { return }
-        if count + more.count > capacity {
-            let next: Int = capacity >= Self.wholeFrom && total != .max ? total : min(max(capacity * 2, 64), total)
-            reserve(max(count + more.count, next))
-        }
-        base?.advanced(by: count).copyMemory(from: source, byteCount: more.count)
-        count += more.count
-    }
-
-    mutating func free() {
-        base?.deallocate()
-        (base, capacity, count) = (nil, 0, 0)
+        defer { (message, self.messageOpcode, utf8) = ([], nil, .init()) }
+        return .message(messageOpcode, message)
     }
 }

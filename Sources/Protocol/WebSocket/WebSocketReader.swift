@@ -1,8 +1,11 @@
-/// What a peer said, with the bytes in place: a payload is valid until the reader is called again.
+/// What a peer said. Bytes behind a pointer are in place, and valid until the reader is called again.
 public enum WebSocketEvent {
     /// A whole text message; its UTF-8 was checked.
     case text(UnsafeRawBufferPointer)
     case binary(UnsafeRawBufferPointer)
+    /// A whole message that came in pieces, in memory of its own: whoever takes it need not copy it.
+    case gatheredText([UInt8])
+    case gatheredBinary([UInt8])
     /// To be answered by a pong with the same payload, 125 bytes at most.
     case ping(UnsafeRawBufferPointer)
     case pong(UnsafeRawBufferPointer)
@@ -72,7 +75,7 @@ public struct WebSocketReader: ~Copyable {
     private mutating func nextEvent(
         _ input: inout UnsafeMutableRawBufferPointer
     ) throws(WebSocketFailure) -> WebSocketEvent? {
-        if let gathering, gathering.forgetDelivered() { self.gathering = nil }
+        if let gathering, gathering.forgetControl() { self.gathering = nil }
         while !input.isEmpty {
             if gathering?.header == nil {
                 guard let header: WebSocketFrameHeader = try readHeader(&input) else { return nil }
@@ -132,11 +135,17 @@ public struct WebSocketReader: ~Copyable {
     private mutating func readPayload(
         _ input: inout UnsafeMutableRawBufferPointer
     ) throws(WebSocketFailure) -> WebSocketEvent? {
-        guard let gathering, try gathering.takePayload(&input) else { return nil }
-        guard let (opcode, payload): (WebSocketOpcode, UnsafeRawBufferPointer) = try gathering.finishFrame() else {
+        guard let gathering, try gathering.takePayload(&input), let frame = try gathering.finishFrame() else {
             return nil
         }
-        return try event(opcode, payload)
+        switch frame {
+        case .control(let opcode, let payload): return try event(opcode, payload)
+        case .message(let opcode, let bytes):
+            // Nothing is held on for a message that belongs to somebody else now.
+            self.gathering = nil
+            return opcode == .binary ? .gatheredBinary(bytes) : .gatheredText(bytes)
+        case .fragment: return nil
+        }
     }
 
     private mutating func event(

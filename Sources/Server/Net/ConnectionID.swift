@@ -80,6 +80,8 @@ public protocol LoopDelegate: AnyObject {
     func opened(_ connection: ConnectionID, _ request: HTTPRequest)
     /// A whole text message, valid UTF-8; the bytes are gone when the call returns.
     func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer)
+    /// The same for a message that came in pieces and belongs to the delegate now.
+    func received(_ connection: ConnectionID, gathered text: [UInt8])
     /// A whole binary message; only with `NetSettings.takesBinary`.
     func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer)
     /// A WebSocket ended; exactly once for each `opened`, and the last call about it. Or a connection did whose request
@@ -96,6 +98,9 @@ public protocol LoopDelegate: AnyObject {
 }
 
 extension LoopDelegate {
+    public func received(_ connection: ConnectionID, gathered text: [UInt8]) {
+        text.withUnsafeBytes { received(connection, text: $0) }
+    }
     public func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer) {}
     public func signaled(_ signal: LoopSignal) {}
     public func turnEnded() {}

@@ -134,6 +134,8 @@ extension EventLoop {
         switch event {
         case .text(let bytes): delegate?.received(connection.id, text: bytes)
         case .binary(let bytes): delegate?.received(connection.id, binary: bytes)
+        case .gatheredText(let bytes): delegate?.received(connection.id, gathered: bytes)
+        case .gatheredBinary(let bytes): bytes.withUnsafeBytes { delegate?.received(connection.id, binary: $0) }
         case .ping(let bytes): enqueue(connection, WebSocketWriter.frame(.pong, bytes))
         case .pong: break
         case .close(let code, _):

@@ -106,7 +106,7 @@ extension Hub {
     ) -> Bool {
         let session: Session = channel.session
         switch found {
-        case .grant, .opened, .changes: return false
+        case .grant, .opened, .changes, .message: return false
         case .object(let version, let body): answer(session, object(exchange, version, body))
         case .buckets(let names): answer(session, RESTAnswer.buckets(names))
         case .all(let page): foundAll(exchange, page, on: channel, now: now)

@@ -52,7 +52,7 @@ final class Channel {
 
     /// Nanoseconds a walk may rest before the changes held back are sent after all.
     static let walkRest: Int64 = 60_000_000_000
-    /// Messages kept while the `init` is under way; one more is answered `N:?`.
+    /// Messages kept while the `init` is under way or a large change is read; one more is answered `N:?`.
     static let queuedMax: Int = 64
     /// `cv` requests kept while one is being answered; one more is answered `cv:?`.
     static let queuedCatchUpsMax: Int = 16
@@ -67,7 +67,9 @@ final class Channel {
     /// Never used twice. Changes are answered to it.
     let life: UInt64
     /// What is read is answered to it; another one when the channel has lapsed, so that nothing read before is sent.
-    var readLife: UInt64
+    var readLife: UInt64 { didSet { isReading = false } }
+    /// A reader has a change of it to read; what comes meanwhile is kept.
+    var isReading: Bool = false
     let clientID: ClientID
     let library: AuthorLibrary
     /// Before API 1.1 a refusal is preceded by `auth:expired`.
@@ -96,7 +98,7 @@ final class Channel {
     var place: Int = 0
     /// `name` of the `init`; nil for a request that is about no bucket.
     let bucketName: BucketName?
-    /// `cmd` of the `init`, and what came behind it, with the bytes of each message.
+    /// `cmd` of the `init`, and what came behind it or behind a large change, with the bytes of each message.
     private(set) var queued: [(request: UnreadRequest, bytes: Int)] = []
     private var queuedBytes: Int = 0
 
@@ -129,7 +131,7 @@ final class Channel {
 
     var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: readLife) }
 
-    /// Keeps a command until the `init` is over.
+    /// Keeps a command until the `init` is over, or a large change before it has been read.
     /// - Returns: false when there is no room.
     func keep(_ request: UnreadRequest, bytes: Int) -> Bool {
         guard queued.count < Self.queuedMax, queuedBytes + bytes <= Self.queuedBytesMax else { return false }

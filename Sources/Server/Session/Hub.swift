@@ -33,6 +33,8 @@ public final class Hub {
     var heldByQueue: [ConnectionID] = []
     var readsOutstanding: Int = 0
     var inFlight: InFlight = .init()
+    /// Of large changes that readers have.
+    var bytesBeingRead: Int = 0
     var tailBytes: Int = 0
     var asks: [Ask] = []
     var signedOut: SignedOut = .init()
@@ -170,7 +172,7 @@ public final class Hub {
             report(json, from: session)
         case .channel(let number, let request):
             metrics.messagesReceived.add(1, request.command.label)
-            guard !isRefused else { return refuse(request, on: number, of: session) }
+            guard !isRefused else { return refuse(request, on: number, of: session, bytes: text.count) }
             if request.command == .initialize, case .initialize(let request) = request.read() {
                 initialize(number, of: session, with: request, now: now)
             } else {
@@ -197,7 +199,12 @@ public final class Hub {
 
     /// Runs a command of an authorized channel; its argument is read only here, and not at all if nobody asked for it.
     func run(_ request: UnreadRequest, on channel: Channel, bytes: Int, now: HubInstant) {
+        guard !channel.isReading else {
+            if !channel.keep(request, bytes: bytes) { send(Reply.notUnderstood(channel.number), to: channel.session) }
+            return
+        }
         guard request.command != .indexState || awaitsState(of: channel) else { return }
+        guard !readElsewhere(request, on: channel, bytes: bytes) else { return }
         if request.command == .change {
             switch request.readChanges() {
             case .one(let change): submit(change, on: channel, bytes: bytes, now: now)

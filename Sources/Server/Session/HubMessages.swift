@@ -73,6 +73,8 @@ public enum ReadQuestion: Sendable {
     case buckets(AppID, UserID)
     /// Changes that all users of an app have made in buckets of one name.
     case all(AllQuestion)
+    /// No question: a large `c` is read on a reader's thread, so that nobody else waits meanwhile.
+    case message(LargeChange)
     /// Changes above `after` and up to `upTo`, oldest first, as a whole message.
     case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID)
 }
@@ -81,10 +83,21 @@ extension ReadQuestion {
     /// Whether the answer goes to the client and may be of the size of an object or more.
     var hasLargeAnswer: Bool {
         switch self {
-        case .grant, .adminGrant, .open, .buckets: false
+        case .grant, .adminGrant, .open, .buckets, .message: false
         case .index, .entity, .object, .changes, .all: true
         }
     }
+}
+
+/// A `c` that takes long to read.
+public struct LargeChange: Sendable {
+    let request: UnreadRequest
+    /// Of the message.
+    let bytes: Int
+    /// It came faster than its sender may send, and is answered 503.
+    let isRefused: Bool
+
+    func read() -> ChangeRequest.Sent { request.readChangesWithDiffs() }
 }
 
 /// What a reader found.
@@ -102,6 +115,8 @@ public enum ReadAnswer: Sendable {
     /// nil: there is no such object, or not at that version.
     case object(Version, [UInt8]?)
     case buckets([BucketName])
+    /// What stood in a large `c`.
+    case message(ChangeRequest.Sent)
     /// All changes up to `through`; more follow while that is below what was asked for. `removals`: keys of the newest
     /// removals among them, at most `RemovalHints.countMax`.
     case changes(SharedFrame, count: Int, through: GlobalID, removals: [EntityKey])

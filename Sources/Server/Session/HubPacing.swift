@@ -45,11 +45,12 @@ extension Hub {
     }
 
     /// Answers a message that came faster than the connection may send.
-    func refuse(_ request: UnreadRequest, on number: ChannelNumber, of session: Session) {
+    func refuse(_ request: UnreadRequest, on number: ChannelNumber, of session: Session, bytes: Int) {
         guard request.command == .change, let channel: Channel = session.channel(number), case .ready = channel.phase
         else {
             return send(Reply.notUnderstood(number), to: session)
         }
+        guard !readElsewhere(request, on: channel, bytes: bytes, isRefused: true) else { return }
         switch request.read() {
         case .change(let change): refuse([(change, .unavailable)], on: channel)
         case .changes(let changes): refuse(changes.map { ($0, .unavailable) }, on: channel)

@@ -226,6 +226,9 @@ extension Hub {
             }
             return
         }
+        if case .message(let large) = request.question {
+            return hasRead(large, of: request.origin, answer, now: now)
+        }
         guard let session: Session = session(request.origin.connection), !session.isClosing,
             let channel: Channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
         else { return }
@@ -236,7 +239,7 @@ extension Hub {
         }
         switch answer {
         case .grant(let grant): granted(grant, of: request.question, to: channel, now: now)
-        case .opened, .object, .buckets, .all: break
+        case .opened, .object, .buckets, .all, .message: break
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)

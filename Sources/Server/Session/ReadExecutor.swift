@@ -55,6 +55,8 @@ public final class ReadExecutor {
         case .object(let key, let version, let bucket, let upTo):
             return try object(key, version, in: bucket, upTo: upTo)
         case .all(let question): return .all(try all(question))
+        case .message(let message):
+            return .message(message.read())
         case .buckets(let app, let user):
             return .buckets(try reader.buckets(of: app, user: user).map(\.id.name).sorted())
         }

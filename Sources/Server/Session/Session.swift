@@ -13,6 +13,8 @@ final class Session {
         static let queue: Pauses = .init(rawValue: 4)
         /// Its user has too much under way, on all connections together.
         static let user: Pauses = .init(rawValue: 8)
+        /// A large change of it is being read.
+        static let large: Pauses = .init(rawValue: 16)
     }
 
     let id: ConnectionID

@@ -27,6 +27,8 @@ final class EchoCodec {
     private func answer(_ event: WebSocketEvent) {
         switch event {
         case .text(let bytes): answers.append(.text(Array(bytes)))
+        case .gatheredText(let bytes): answers.append(.text(bytes))
+        case .gatheredBinary(let bytes): answers.append(.binary(bytes))
         case .binary(let bytes): answers.append(.binary(Array(bytes)))
         case .ping(let bytes): answers.append(.pong(Array(bytes)))
         case .pong: break

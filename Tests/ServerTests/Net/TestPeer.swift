@@ -165,6 +165,8 @@ final class TestPeer {
                 switch event {
                 case .text(let payload): .text(Array(payload))
                 case .binary(let payload): .binary(Array(payload))
+                case .gatheredText(let payload): .text(payload)
+                case .gatheredBinary(let payload): .binary(payload)
                 case .ping(let payload): .ping(Array(payload))
                 case .pong(let payload): .pong(Array(payload))
                 case .close(let code, _): .close(code?.rawValue)

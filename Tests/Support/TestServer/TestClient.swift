@@ -160,13 +160,14 @@ public final class TestClient {
     private func handle(_ event: WebSocketEvent) throws {
         switch event {
         case .text(let bytes): arrived.append(String(decoding: bytes, as: UTF8.self))
+        case .gatheredText(let bytes): arrived.append(String(decoding: bytes, as: UTF8.self))
         case .ping(let payload): try write(WebSocketWriter.frame(.pong, payload, mask: 1))
         case .close(let code, _):
             closeCode = code
             isOver = true
             try? write(WebSocketWriter.close(code, mask: 1))
             shutdown(line.descriptor, Int32(SHUT_WR))
-        case .binary, .pong: break
+        case .binary, .gatheredBinary, .pong: break
         }
     }
 }
