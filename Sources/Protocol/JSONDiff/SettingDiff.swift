@@ -39,7 +39,7 @@ public struct SettingDiff: Sendable, Equatable {
         guard JSONTape.kind(tape[root]) == JSONTape.Kind.object else { return nil }
         let (count, end): (Int, Int) = (JSONTape.count(tape[root + 1]), JSONTape.end(tape[root + 1]))
         guard count > 0 else { return nil }
-        var (size, text, containers): (Int, Int, Int) = (count + 1, count + 1, 0)
+        var (size, text, levels): (Int, Int, Int) = (count + 1, count + 1, 0)
         var key: Int = root + 2
         while key < end {
             let value: Int = key + 6
@@ -49,10 +49,32 @@ public struct SettingDiff: Sendable, Equatable {
             let pair: Int = JSONTape.length(tape[key]) + 1 + JSONTape.length(tape[value])
             size += pair
             text += pair + frameBytes
-            containers = max(containers, inside)
+            levels = max(levels, inside <= levelsCounted ? inside : depth(tape, value))
             key = JSONTape.next(tape, value)
         }
-        return text == JSONTape.length(tape[root]) ? (size, containers + 1) : nil
+        return text == JSONTape.length(tape[root]) ? (size, levels + 1) : nil
+    }
+
+    /// Containers in a value up to which their number stands for its depth.
+    private static let levelsCounted: Int = 64
+
+    /// How deep a value is nested, itself counting one if it is a container.
+    private static func depth(_ tape: UnsafePointer<UInt64>, _ value: Int) -> Int {
+        let end: Int = JSONTape.next(tape, value)
+        // Where the containers end that we are inside of; no more than the parser's limit.
+        var (ends, deepest): ([Int], Int) = ([], 0)
+        var at: Int = value
+        while at < end {
+            while let inner: Int = ends.last, at >= inner { ends.removeLast() }
+            guard JSONTape.kind(tape[at]) >= JSONTape.Kind.array else {
+                at += 1
+                continue
+            }
+            ends.append(JSONTape.next(tape, at))
+            deepest = max(deepest, ends.count)
+            at += 2
+        }
+        return deepest
     }
 
     /// Whether the value at `operation` is `{"o":"+","v":…}`, or `r` in place of `+`.

@@ -31,6 +31,17 @@ import ThicketTestSupport
     }
 
     @Test(
+        "many small containers do not count as deep; those inside of each other do, wherever they stand",
+        arguments: [1, 3, 40, 100, 240])
+    func depth(_ levels: Int) throws {
+        let deep: String = .init(repeating: "[", count: levels) + .init(repeating: "]", count: levels)
+        let flat: String = .init(repeating: "[0],{\"k\":[]},", count: 500)
+        let text: String = "{\"f\":{\"o\":\"+\",\"v\":[\(flat)\(deep),1]},\"g\":{\"o\":\"+\",\"v\":[]}}"
+        let diff: SettingDiff = try #require(SettingDiff(node(text)))
+        #expect(diff.depthMax == max(levels, 2) + 2)
+    }
+
+    @Test(
         "other diffs, and those that the writer would write otherwise, are not taken",
         arguments: [
             "{}", "[]", #"{"s":{"o":"-"}}"#, #"{"s":{"o":"I","v":1}}"#, #"{"s":{"o":"+"}}"#, #"{"s":{"v":1,"o":"+"}}"#,
