@@ -30,7 +30,7 @@ struct Bench {
             try changes(seconds: 5, sockets: 64)
         },
         Scenario("ping", 2, "one durable change outstanding, beside the disk's sync") { try ping() },
-        Scenario("large", 5, "what one large change takes of each thread that it passes") { try largeChanges() },
+        Scenario("large", 5, "what one large change takes of each thread it passes") { try largeChanges() },
         Scenario("rest", 5, "the data API over 16 connections that stay: objects, index pages, durable changes") {
             try rest()
         },

@@ -16,11 +16,15 @@ struct FairRow<Work> {
         var count: Int { work.count - start }
     }
 
+    /// What a piece counts of a turn's weight: about how long it takes, in pieces of the usual kind.
+    private let weigh: (Work) -> Int
     private var lanes: [Lane: Waiting] = [:]
     /// Lanes with work, in the order of their turns.
     private var turns: [Lane] = []
     private var next: Int = 0
     private(set) var count: Int = 0
+
+    init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
 
     mutating func append(_ work: Work, of lane: Lane) {
         count += 1
@@ -30,8 +34,10 @@ struct FairRow<Work> {
 
     /// Gives each lane in turn up to `share` pieces, `most` in all.
     ///
-    /// - Parameter rests: false when nobody rests any more: everything is finished at the end.
-    mutating func take(most: Int, share: Int, now: Int64, rests: Bool = true) -> [Work] {
+    /// - Parameters:
+    ///   - weightMax: what those of one lane may weigh together, the last one left out.
+    ///   - rests: false when nobody rests any more: everything is finished at the end.
+    mutating func take(most: Int, share: Int, weightMax: Int = .max, now: Int64, rests: Bool = true) -> [Work] {
         var taken: [Work] = []
         for _ in 0..<turns.count {
             guard taken.count < most else { break }
@@ -40,7 +46,7 @@ struct FairRow<Work> {
             if rests, lanes[lane]?.restsUntil ?? .min > now {
                 next += 1
             } else {
-                take(min(share, most - taken.count), of: lane, &taken)
+                take(min(share, most - taken.count), weightMax, of: lane, &taken)
             }
         }
         return taken
@@ -53,7 +59,7 @@ struct FairRow<Work> {
             let lane: Lane = turns[next]
             if lanes[lane]?.atWork ?? 0 < atOnce {
                 var taken: [Work] = []
-                take(1, of: lane, &taken)
+                take(1, .max, of: lane, &taken)
                 lanes[lane, default: Waiting()].atWork += 1
                 return taken.first.map { (lane, $0) }
             }
@@ -85,9 +91,17 @@ struct FairRow<Work> {
     func hasWork(_ now: Int64) -> Bool { turns.contains { lanes[$0]?.restsUntil ?? .min <= now } }
 
     /// Takes some of a lane and passes the turn on.
-    private mutating func take(_ wanted: Int, of lane: Lane, _ taken: inout [Work]) {
+    private mutating func take(_ wanted: Int, _ weightMax: Int, of lane: Lane, _ taken: inout [Work]) {
         guard var waiting: Waiting = lanes.removeValue(forKey: lane) else { return }
-        let end: Int = waiting.start + min(wanted, waiting.count)
+        var end: Int = waiting.start + min(wanted, waiting.count)
+        if weightMax < .max {
+            var (stop, weight): (Int, Int) = (waiting.start, 0)
+            while stop < end, weight < weightMax {
+                weight += weigh(waiting.work[stop])
+                stop += 1
+            }
+            end = stop
+        }
         taken.append(contentsOf: waiting.work[waiting.start..<end])
         count -= end - waiting.start
         waiting.start = end
@@ -130,7 +144,7 @@ struct FairRow<Work> {
 final class FairQueue<Work: Sendable>: @unchecked Sendable {
     // All mutable state is touched only inside `monitor`.
     private let monitor: Monitor = .init()
-    private var row: FairRow<Work> = .init()
+    private var row: FairRow<Work>
     private var isClosed: Bool = false
     private var restCount: Int = 0
     /// Somebody sleeps in `take`.
@@ -140,6 +154,9 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
     private var isHeldBack: Bool = false
     /// `take` is to come back, with nothing if need be.
     private var isRoused: Bool = false
+
+    /// - Parameter weigh: see `FairRow`; called inside of the monitor.
+    init(weigh: @escaping @Sendable (Work) -> Int = { _ in 1 }) { row = FairRow(weigh: weigh) }
 
     /// Adds work; after `close` it is dropped.
     func push(_ work: [(lane: UInt32, work: Work)]) {
@@ -158,7 +175,7 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
 
     /// What is next, a share of each lane, waiting for the first; nil when closed and empty.
     /// - Parameter seconds: longest wait; 0 does not wait. An empty array comes back when it is over.
-    func take(most: Int, share: Int, waitingSeconds seconds: Double) -> [Work]? {
+    func take(most: Int, share: Int, weightMax: Int = .max, waitingSeconds seconds: Double) -> [Work]? {
         monitor.locked {
             var now: Int64 = SystemClock.monotonic()
             let end: Int64 = now + Int64(seconds * 1e9)
@@ -170,7 +187,8 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
                 now = SystemClock.monotonic()
             }
             isRoused = false
-            let taken: [Work] = row.take(most: most, share: share, now: now, rests: !isClosed)
+            let taken: [Work] = row.take(
+                most: most, share: share, weightMax: weightMax, now: now, rests: !isClosed)
             return taken.isEmpty && isClosed ? nil : taken
         }
     }

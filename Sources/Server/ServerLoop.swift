@@ -138,7 +138,7 @@ final class ServerLoop: LoopDelegate {
         guard !sockjs.received(connection, text) else { return }
         meter.start()
         hub.received(connection, text, now: now())
-        if let rest: Int64 = meter.lap() { hub.rest(connection, until: rest) }
+        if let rest: Int64 = meter.lap(), isShared(connection) { hub.rest(connection, until: rest) }
         perform()
     }
 
@@ -424,7 +424,7 @@ extension ServerLoop: SockJSHost {
     func sessionReceived(_ session: ConnectionID, _ text: [UInt8]) {
         meter.start()
         hub.received(session, text, now: now())
-        if let rest: Int64 = meter.lap() { hub.rest(session, until: rest) }
+        if let rest: Int64 = meter.lap(), isShared(session) { hub.rest(session, until: rest) }
         perform()
     }
 
@@ -432,6 +432,9 @@ extension ServerLoop: SockJSHost {
         hub.closed(session)
         perform()
     }
+
+    /// A session that no socket is tied to is one of many.
+    private func isShared(_ session: ConnectionID) -> Bool { !session.isSocket || loop.isShared(session) }
 
     func lane(of session: ConnectionID) -> UInt32 { hub.lane(of: session) }
 

@@ -13,6 +13,15 @@ final class ServerShard: Sendable {
         indirect case maintain(MaintenanceBatch, done: @Sendable (Bool) -> Void)
         /// Other bounds from here on.
         indirect case settings(ShardSettings, ServerLimits)
+
+        /// Bytes of changes that take about as long as one small change.
+        private static let bytesOfOne: Int = 4_096
+
+        /// In small changes.
+        var weight: Int {
+            if case .request(.change(let change)) = self { return 1 + change.ticket.bytes / Self.bytesOfOne }
+            return 1
+        }
     }
 
     /// What comes back to the loop.
@@ -20,7 +29,7 @@ final class ServerShard: Sendable {
         let outcome: CommitOutcome
     }
 
-    private let queue: FairQueue<Work> = .init()
+    private let queue: FairQueue<Work> = .init { $0.weight }
     private let runner: ShardRunner
     /// Gets one word when the store was opened, or could not be, for the first time.
     private let opened: WaitingRow<Bool> = .init(bound: 1)
@@ -132,7 +141,11 @@ private final class ShardRunner: @unchecked Sendable {
     func run(_ queue: FairQueue<ServerShard.Work>, opened: (Bool) -> Void) {
         opened(openCore() != nil)
         while true {
-            guard let batch = queue.take(most: Self.takenAtOnce, share: share, waitingSeconds: patience) else { break }
+            let (share, weightMax): (Int, Int) = share
+            guard
+                let batch = queue.take(
+                    most: Self.takenAtOnce, share: share, weightMax: weightMax, waitingSeconds: patience)
+            else { break }
             take(batch, queue)
         }
         while let core: ShardCore, core.hasBacklog, commit(core) {}
@@ -162,11 +175,15 @@ private final class ShardRunner: @unchecked Sendable {
     /// Whether the thread has to look after something that nobody hands it: a store to try again.
     var hasWorkLeft: Bool { core?.hasBacklog == true || !health.isReady }
 
-    /// Changes of one user in a group. Where the disk takes long, so many that deciding them takes no longer.
-    private var share: Int {
-        let isShared: Bool = shares.isShared(now: SystemClock.monotonic())
-        let most: Int = isShared ? min(limits.changesPerUserTurn, LaneShares.shareOfGroup) : limits.changesPerUserTurn
-        return max(most, Int(commitNanoseconds / Self.decisionNanoseconds))
+    /// Changes of one user in a group, and what they may weigh. Where the disk takes long, so many that deciding them takes
+    /// no longer.
+    private var share: (count: Int, weightMax: Int) {
+        let worthIt: Int = .init(commitNanoseconds / Self.decisionNanoseconds)
+        guard shares.isShared(now: SystemClock.monotonic()) else {
+            return (max(limits.changesPerUserTurn, worthIt), .max)
+        }
+        let most: Int = max(min(limits.changesPerUserTurn, LaneShares.shareOfGroup), worthIt)
+        return (most, most)
     }
 
     private func take(_ batch: [ServerShard.Work], _ queue: FairQueue<ServerShard.Work>) {
@@ -187,7 +204,9 @@ private final class ShardRunner: @unchecked Sendable {
                 core.receive(request)
                 requests += 1
                 shares.count(request.lane)
-                if let rest: Int64 = meter.lap() {
+                if let rest: Int64 = meter.lap(),
+                    shares.hasOther(than: request.lane, now: SystemClock.monotonic())
+                {
                     metrics.limitHits.add(1, .costlyChanges)
                     queue.rest(request.lane, until: rest)
                 }

@@ -79,6 +79,11 @@ struct LaneShares {
         total += 1
     }
 
+    /// Whether anybody but this user is in the group at hand, or was there of late.
+    func hasOther(than lane: UInt32, now: Int64) -> Bool {
+        counts.count > 1 || counts.count == 1 && counts[lane] == nil || recent.hasOther(than: lane, now: now)
+    }
+
     /// Whether more than one user was there of late.
     func isShared(now: Int64) -> Bool { recent.isShared(now: now) }
 

@@ -22,6 +22,16 @@ struct FairRowTests {
         #expect(row.take(most: 100, share: 2, now: 0).isEmpty)
     }
 
+    @Test("a turn ends with the piece that makes it heavy, and gives one piece at least")
+    func weights() {
+        var row: FairRow<Int> = .init { $0 }
+        for piece: Int in [1, 1, 100, 1, 100, 100] { row.append(piece, of: 1) }
+        row.append(2, of: 2)
+        #expect(row.take(most: 100, share: 64, weightMax: 16, now: 0) == [1, 1, 100, 2])
+        #expect(row.take(most: 100, share: 64, weightMax: 16, now: 0) == [1, 100])
+        #expect(row.take(most: 100, share: 64, weightMax: 16, now: 0) == [100])
+    }
+
     @Test("who rests is passed over until its time, and at the end nobody rests")
     func rests() {
         var row: FairRow<Int> = Self.row([(1, 10), (2, 20)])

@@ -8,6 +8,12 @@ public final class ReadDiff: Sendable {
     /// The diff, or why it is none.
     public let diff: Result<ObjectDiff, DiffError>
 
+    /// Bytes that it holds, roughly: the text, its index, and the values made of it.
+    public var memory: Int { node.rawBytes.count + node.words * Self.bytesOfWord }
+
+    /// A word of the index, and what is made of the value that it stands for.
+    private static let bytesOfWord: Int = 48
+
     public init(_ node: JSONNode) {
         self.node = node
         setting = SettingDiff(node)

@@ -123,6 +123,12 @@ extension EventLoop {
         return connection.group.pending > settings.pendingBytesPerGroupMax / 2
     }
 
+    /// Whether anybody but the connection's user has wanted the loop of late.
+    func isShared(_ id: ConnectionID) -> Bool {
+        guard let connection: Connection = lookup(id) else { return true }
+        return recentGroups.hasOther(than: connection.group.number, now: now)
+    }
+
     /// Asks the delegate whose connection it is, until it knows.
     func sort(_ connection: Connection) {
         guard connection.group.number == 0, connection.phase == .open || connection.exchange?.stream != nil else {
