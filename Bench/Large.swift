@@ -92,7 +92,7 @@ private final class LargeShard {
         let message: [UInt8] = Array("0:c:\(change),\"ccid\":\"\(ccid)\"}".utf8)
         let begun: UInt64 = nanoseconds()
         guard case .channel(_, let request) = try UnreadMessage(parsing: message[...]),
-            case .one(let change) = request.readChangesWithDiffs()
+            case .one(let change) = request.readChanges()
         else { throw BenchError("the message of \(ccid) is no change") }
         let read: UInt64 = nanoseconds()
         core.receive(

@@ -74,9 +74,9 @@ struct FairRow<Work> {
         forgetIfIdle(lane)
     }
 
-    /// Nothing of the lane is taken before that time.
+    /// Nothing of the lane is taken before that time, or before the end of a longer rest.
     mutating func rest(_ lane: Lane, until time: Int64) {
-        lanes[lane, default: Waiting()].restsUntil = time
+        lanes[lane, default: Waiting()].restsUntil = max(time, lanes[lane]?.restsUntil ?? .min)
     }
 
     /// Whether the lane must wait at that time.

@@ -22,6 +22,16 @@ struct FairRowTests {
         #expect(row.take(most: 100, share: 2, now: 0).isEmpty)
     }
 
+    @Test("a shorter rest does not end a longer one")
+    func longestRest() {
+        var row: FairRow<Int> = Self.row([(1, 10)])
+        row.rest(1, until: 500)
+        row.rest(1, until: 50)
+        #expect(row.take(most: 10, share: 10, now: 499).isEmpty)
+        #expect(row.wakes(after: 50) == 500)
+        #expect(row.take(most: 10, share: 10, now: 500) == [10])
+    }
+
     @Test("a turn ends with the piece that makes it heavy, and gives one piece at least")
     func weights() {
         var row: FairRow<Int> = .init { $0 }

@@ -7,9 +7,6 @@ public struct JSONNode: Sendable {
 
     @inline(__always) var word: UInt64 { storage.tape[index] }
 
-    /// Words of the index for this value and all inside of it.
-    var words: Int { JSONTape.next(storage.tape, index) - index }
-
     /// What this value is.
     public var kind: Kind {
         switch JSONTape.kind(word) {

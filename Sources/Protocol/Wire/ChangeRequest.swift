@@ -102,20 +102,6 @@ extension ChangeRequest {
         case many([ChangeRequest])
     }
 
-    /// The same with each `v` read as a diff.
-    public static func parseWithDiffs(_ json: ArraySlice<UInt8>) -> Sent {
-        switch parse(json) {
-        case .one(let change): .one(change.withReadDiff)
-        case .many(let changes): .many(changes.map(\.withReadDiff))
-        }
-    }
-
-    private var withReadDiff: ChangeRequest {
-        var change: ChangeRequest = self
-        change.diff = diff?.readAsDiff
-        return change
-    }
-
     /// Reads the argument of `c`, or the body of a `changes` request: one change object, or an array of them.
     ///
     /// JSON that does not parse still gives a request, with the names that could be found. An array of more than

@@ -6,15 +6,12 @@ public enum JSONFragment: Sendable {
     case value(JSONValue)
     /// Text that is known to be valid JSON, such as what the store keeps.
     case bytes([UInt8])
-    /// A change's `v` that was read as a diff already.
-    case diff(ReadDiff)
 
     /// As a tree. Bytes that are no JSON, against the promise, are null.
     public var value: JSONValue {
         switch self {
         case .node(let node): node.value
         case .value(let value): value
-        case .diff(let diff): diff.node.value
         case .bytes(let bytes): (try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling)) ?? .null
         }
     }
@@ -24,7 +21,6 @@ public enum JSONFragment: Sendable {
         switch self {
         case .node(let node): node.kind == .object
         case .value(let value): if case .object = value { true } else { false }
-        case .diff(let diff): diff.node.kind == .object
         case .bytes(let bytes): bytes.first { $0 > 0x20 } == UInt8(ascii: "{")
         }
     }
@@ -37,7 +33,6 @@ public enum JSONFragment: Sendable {
         switch self {
         case .node(let node): writer.write(node)
         case .value(let value): writer.write(value)
-        case .diff(let diff): writer.write(diff.node)
         case .bytes(let bytes): writer.raw(line: bytes[...])
         }
     }

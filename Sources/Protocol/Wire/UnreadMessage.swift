@@ -68,9 +68,6 @@ public struct UnreadRequest: Sendable {
     /// Reads the argument of a `c`, as `read` does.
     public func readChanges() -> ChangeRequest.Sent { ChangeRequest.parse(argument) }
 
-    /// The same with everything read that can be before it is decided: for large ones.
-    public func readChangesWithDiffs() -> ChangeRequest.Sent { ChangeRequest.parseWithDiffs(argument) }
-
     /// Reads the argument. Never fails: whatever is wrong is in the request.
     public func read() -> ChannelRequest {
         switch command {

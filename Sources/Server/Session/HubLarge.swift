@@ -6,9 +6,6 @@ extension Hub {
     /// would take from 0.1 ms on, and 6 ms a megabyte if it is made of many small values.
     static let largeFrom: Int = 64 << 10
 
-    /// Bytes of a message up to which its diffs are read beforehand: what is larger is likely to be refused.
-    private static let diffsReadMax: Int = 2 << 20
-
     /// Hands a large change to the readers. Its connection is read no further until it is back, and what its channel has
     /// been sent meanwhile waits behind it, so that changes keep their order.
     ///
@@ -20,29 +17,18 @@ extension Hub {
             metrics.limitHits.add(1, .queue)
             return false
         }
-        let large: LargeChange = .init(
-            request: request, bytes: bytes, isRefused: isRefused, tenant: lane(of: channel.session.id),
-            readsDiffs: !isRefused && bytes <= Self.diffsReadMax && mayReadDiffs(channel.session.tenant))
+        let large: LargeChange = .init(request: request, bytes: bytes, isRefused: isRefused)
         // If not, the connection is ending: nothing more is done for it.
         guard read(.message(large), for: channel) else { return true }
         bytesBeingRead += bytes
-        if large.readsDiffs { channel.session.tenant?.diffsBeingRead += 1 }
         channel.isReading = true
         pause(channel.session, .large)
         return true
     }
 
-    /// Values take up to sixteen times as much memory as their text: the diffs of one change of a user at most are read
-    /// before their time, and only while nothing else of that user waits.
-    private func mayReadDiffs(_ tenant: Tenant?) -> Bool {
-        guard let tenant: Tenant else { return false }
-        return tenant.changeBytes == 0 && tenant.diffsBeingRead == 0
-    }
-
     /// A large change has been read.
     func hasRead(_ large: LargeChange, of origin: ReadOrigin, _ answer: ReadAnswer, now: HubInstant) {
         bytesBeingRead -= large.bytes
-        if large.readsDiffs { tenantsByNumber[large.tenant]?.diffsBeingRead -= 1 }
         guard let session: Session = session(origin.connection), !session.isClosing else { return }
         guard let channel: Channel = session.channel(origin.channel), channel.readLife == origin.life,
             channel.isReady, case .message(let sent) = answer
@@ -52,10 +38,8 @@ extension Hub {
         }
         channel.isReading = false
         switch (sent, large.isRefused) {
-        case (.one(let change), false): submit(change, on: channel, bytes: large.bytes + change.diffMemory, now: now)
-        case (.many(let changes), false):
-            let diffs: Int = changes.reduce(0) { $0 + $1.diffMemory }
-            submit(changes, on: channel, bytes: large.bytes + diffs, now: now)
+        case (.one(let change), false): submit(change, on: channel, bytes: large.bytes, now: now)
+        case (.many(let changes), false): submit(changes, on: channel, bytes: large.bytes, now: now)
         case (.one(let change), true): refuse([(change, .unavailable)], on: channel)
         case (.many(let changes), true): refuse(changes.map { ($0, .unavailable) }, on: channel)
         }
@@ -63,9 +47,4 @@ extension Hub {
         // May bring the next large one.
         runQueued(channel, now: now)
     }
-}
-
-extension ChangeRequest {
-    /// What a diff that was read beforehand holds: many times as much as its text where values are small.
-    fileprivate var diffMemory: Int { if case .diff(let read)? = diff { read.memory } else { 0 } }
 }

@@ -96,12 +96,8 @@ public struct LargeChange: Sendable {
     let bytes: Int
     /// It came faster than its sender may send, and is answered 503.
     let isRefused: Bool
-    /// Whose it is: `Tenant.number`.
-    let tenant: UInt32
-    /// Its diffs are read too, which leaves whoever decides it less to do and takes memory until then.
-    let readsDiffs: Bool
 
-    func read() -> ChangeRequest.Sent { readsDiffs ? request.readChangesWithDiffs() : request.readChanges() }
+    func read() -> ChangeRequest.Sent { request.readChanges() }
 }
 
 /// What a reader found.

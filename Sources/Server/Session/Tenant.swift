@@ -20,8 +20,6 @@ final class Tenant {
     /// Changes that await their outcome, and their bytes.
     var changes: Int = 0
     var changeBytes: Int = 0
-    /// Large changes whose diffs readers are reading.
-    var diffsBeingRead: Int = 0
     /// Connections that are not read because of the numbers above.
     var held: [ConnectionID] = []
     /// Nothing is read from it before that time (nanoseconds), because it cost too much.

@@ -102,7 +102,7 @@ struct ChangeEngine: Sendable {
 
     /// The usual creation, decided from its text; nil for any other, and for one that must be refused.
     private func creation(_ sent: ChangeRequest.Diff?, after state: ObjectState?) -> Decision? {
-        guard let (diff, node): (SettingDiff, JSONNode) = sent?.setting, diff.objectSize <= documentBytesMax,
+        guard case .node(let node)? = sent, let diff = SettingDiff(node), diff.objectSize <= documentBytesMax,
             diff.depthMax <= documentDepthMax
         else { return nil }
         let text: [UInt8] = Array(node.rawBytes)
@@ -197,7 +197,7 @@ struct ChangeEngine: Sendable {
             let changes: Bool = edit.operations.contains { key, _ in state.value[key] != after.value[key] }
             guard changes else { throw ChangeRejection(.emptyChange, "nothing changes") }
             var decision = Decision(isRemoval: false, source: state.version, edit: .value(edit), state: after)
-            if let (_, node): (SettingDiff, JSONNode) = sent?.setting { decision.sent = Array(node.rawBytes) }
+            if case .node(let node)? = sent, SettingDiff(node) != nil { decision.sent = Array(node.rawBytes) }
             return decision
         }
     }

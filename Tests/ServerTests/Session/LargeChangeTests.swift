@@ -121,29 +121,6 @@ struct LargeChangeTests {
         #expect(Self.ccids(peer.ask(edit("a", "new", to: "x"))) == ["new"])
     }
 
-    @Test("diffs are read beforehand for one change of a user, and only while nothing else of it waits")
-    func diffsBeforehand() throws {
-        let harness: HubHarness = try HubHarness()
-        let peers: [Peer] = ["ann-token", "ann-token", "bob-token"].enumerated().map {
-            harness.client("c\($0.offset)", token: $0.element)
-        }
-        (harness.holdsReads, harness.holdsCommits) = (true, true)
-        func readsDiffs(_ read: ReadRequest) -> Bool {
-            if case .message(let large) = read.question { large.readsDiffs } else { false }
-        }
-        for (number, peer): (Int, Peer) in peers.enumerated() {
-            peer.send(edit("k\(number)", "x\(number)", to: Self.text))
-        }
-        #expect(harness.reads.map(readsDiffs) == [true, false, true])
-        for _ in peers { harness.answerRead() }
-        peers[0].send(edit("k3", "x3", to: Self.text))
-        #expect(harness.reads.map(readsDiffs) == [false], "another one waits to be decided")
-        harness.answerRead()
-        harness.commit()
-        peers[0].send(edit("k4", "x4", to: Self.text))
-        #expect(harness.reads.map(readsDiffs) == [true])
-    }
-
     @Test("with too many bytes being read, a large change is read where it is")
     func bound() throws {
         var limits: ServerLimits = .init()
@@ -158,7 +135,7 @@ struct LargeChangeTests {
         #expect(harness.metrics.limitHits.value(.queue) == 1)
     }
 
-    @Test("a diff read beforehand is decided as one that was not", arguments: 0..<8)
+    @Test("a large change is decided as a small one that says the same", arguments: 0..<8)
     func sameDecision(number: Int) throws {
         let first: String = #"{"t":{"o":"+","v":{"a":[1,2,{"b":"c"}],"e":"text"}},"n":{"o":"+","v":1}}"#
         let diffs: [String] = [
