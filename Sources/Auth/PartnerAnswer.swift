@@ -11,6 +11,10 @@ public enum PartnerAnswer {
     public static let unavailable: HTTPResponse = failure(
         503, "Server", "5", "The server cannot look it up now; send the same again later.")
 
+    /// The user has other public keys already.
+    public static let keysTaken: HTTPResponse = failure(
+        409, "Conflict", "7", "The user has other keys already; they stay.")
+
     /// It was done, and there is nothing to say about it.
     public static let done: HTTPResponse = .init(status: 204)
 

@@ -74,6 +74,9 @@ public protocol PartnerDirectory: PartnerUsers {
     func register(
         partner: String, partnerEntity: String, email: String, newID: String, now: Double
     ) throws(DirectoryError) -> Entity
+    /// Keeps the public keys that a device of the user has uploaded, where there are none; on disk when the call returns.
+    /// - Returns: whether the user has these keys now; false when it has others.
+    func setKeys(public: [UInt8], sign: [UInt8], of entity: String) throws(DirectoryError) -> Bool
     /// Remembers that the user was let in on this device.
     func saw(device: String, of entity: String, now: Double) throws(DirectoryError)
     /// The user's devices, the one seen last first; bounded.

@@ -30,10 +30,16 @@ extension PartnerService {
         }
     }
 
-    /// The only method that a route takes.
-    public static func method(of route: Route) -> String {
+    /// Whether a route takes the method.
+    public static func takes(_ method: String, _ route: Route) -> Bool {
+        methods(of: route).split(separator: ", ").contains { $0.utf8.elementsEqual(method.utf8) }
+    }
+
+    /// The methods that a route takes, as the field `allow` lists them.
+    public static func methods(of route: Route) -> String {
         switch route {
-        case .publicKey, .devices, .credentials(.ping): "GET"
+        case .publicKey: "GET, PUT"
+        case .devices, .credentials(.ping): "GET"
         case .register, .logout, .registerGuest, .loginGuest, .credentials: "POST"
         }
     }

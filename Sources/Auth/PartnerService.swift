@@ -100,7 +100,11 @@ public struct PartnerService {
             switch route {
             case .register: return Outcome(try register(request, apiKey, now))
             case .publicKey(let partner, let entity):
-                return Outcome(try publicKey(request, apiKey, partner, entity, now))
+                let isUpload: Bool = request.method.utf8.elementsEqual("PUT".utf8)
+                return Outcome(
+                    isUpload
+                        ? try uploadKeys(request, apiKey, partner, entity, now)
+                        : try publicKey(request, apiKey, partner, entity, now))
             case .devices(let partner, let entity): return Outcome(try devices(request, apiKey, partner, entity, now))
             case .logout: return try logout(request, apiKey, now)
             case .registerGuest: return try registerGuest(request, apiKey, now)
@@ -165,9 +169,7 @@ public struct PartnerService {
         let entity: Entity = try login(request, apiKey, now) { claims, partner in
             same(pathPartner, partner.id) && same(pathEntity, claims.entity)
         }.entity
-        return PartnerAnswer.success([
-            "public_key": Self.base64(entity.publicKey), "sign_key": Self.base64(entity.signKey),
-        ])
+        return Self.keys(entity.publicKey, entity.signKey)
     }
 
     /// The devices on which the user was let in, the one seen last first.
@@ -268,5 +270,8 @@ public struct PartnerService {
         return (claims, partner)
     }
 
-    private static func base64(_ bytes: [UInt8]?) -> JSONValue { bytes.map { .string(Base64.encode($0)) } ?? .null }
+    static func keys(_ publicKey: [UInt8]?, _ signKey: [UInt8]?) -> HTTPResponse {
+        let text: ([UInt8]?) -> JSONValue = { bytes in bytes.map { .string(Base64.encode($0)) } ?? .null }
+        return PartnerAnswer.success(["public_key": text(publicKey), "sign_key": text(signKey)])
+    }
 }

@@ -97,8 +97,9 @@ final class ServerLoop: LoopDelegate {
             return routes.answer(request)
         }
         hub.metrics.httpRequests.add(1, .partner)
-        let method: String = PartnerService.method(of: route)
-        guard request.method == method else { return .respond(ServerRoutes.methodNotAllowed(but: method)) }
+        guard PartnerService.takes(request.method, route) else {
+            return .respond(ServerRoutes.methodNotAllowed(but: PartnerService.methods(of: route)))
+        }
         let asked: ServerAccess.Asked = .init(
             connection: connection, route: route, request: request, address: address(of: connection))
         guard access.push(asked) else {

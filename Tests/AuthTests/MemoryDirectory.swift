@@ -56,6 +56,18 @@ final class MemoryDirectory: PartnerDirectory {
 
     func isDenied(_ hash: [UInt8]) throws(DirectoryError) -> Bool { denied.contains(hash) }
 
+    func setKeys(public: [UInt8], sign: [UInt8], of entity: String) throws(DirectoryError) -> Bool {
+        try check()
+        guard let known: Entity = entities[entity] else { return false }
+        if known.publicKey == nil, known.signKey == nil {
+            entities[entity] = Entity(
+                id: known.id, partner: known.partner, partnerEntity: known.partnerEntity, publicKey: `public`,
+                signKey: sign)
+            return true
+        }
+        return known.publicKey == `public` && known.signKey == sign
+    }
+
     func saw(device: String, of entity: String, now: Double) throws(DirectoryError) {
         devices[entity, default: []].insert(device)
     }

@@ -9,7 +9,17 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = ROOT / "Sources/Server/REST/OpenAPIDocument"
-PARTS = [("Paths", "paths:\n"), ("Components", "components:\n"), ("Schemas", "  schemas:\n")]
+PARTS = [
+    ("Paths", "paths:\n"),
+    ("Buckets", "  /1/{app}/{bucket}/index:\n"),
+    ("Accounts", "  # Accounts whose passwords are sent.\n"),
+    ("Keys", "  # Accounts whose passwords stay with the client.\n"),
+    ("Partners", "  # Users of partners.\n"),
+    ("Components", "components:\n"),
+    ("Answers", "    # Of built-in accounts.\n"),
+    ("Schemas", "  schemas:\n"),
+    ("Shapes", "    WideChange:\n"),
+]
 
 
 def main():

@@ -2,8 +2,8 @@ import Glibc
 import Testing
 import ThicketProcesses
 
-/// The data API against its own description: requests made by a program that knows nothing but `/openapi.yaml`.
-@Suite("Data API and its description")
+/// All requests against their own description: made by a program that knows nothing but `/openapi.yaml`.
+@Suite("Requests and their description")
 struct ContractTests {
     private static let root: String = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     /// Made by `./dev setup --tests`.
@@ -27,29 +27,89 @@ struct ContractTests {
             "schemathesis is missing: ./dev setup --tests installs it where PyPI can be reached"))
     func contract() throws {
         let token: String = try Daemon.token(folder.path, app: "contract", user: "ann@example.com")
-        let server: Daemon = try .init(folder: folder.path, ["--changes-wait", "0s"])
+        let key: String = try command("app", "key", "add", "contract")
+        let admin: String = try command("app", "key", "add", "contract", "--admin")
+        let partner: [Substring] = try command("partner", "create").split { " \n".contains($0) }
+        let partnerKey: Substring = try #require(partner.dropFirst(4).first)
+        _ = try command("partner", "passwords", "1000")
+        let server: Daemon = try .init(
+            folder: folder.path,
+            [
+                "--changes-wait", "0s", "--failed-logins-per-minute", "1000000", "--registrations-per-minute",
+                "1000000",
+            ])
+        let (login, entity): (String, String) = try user(server.port, partnerKey)
+        let shown: [String] = [
+            "X-Simperium-API-Key: \(key)", "x-rezolve-partner-apikey: \(partnerKey)", "authorization: \(login)",
+        ]
+        try configure(entity)
+        let all: Substring = try run(
+            server, shown + ["X-Simperium-Token: \(token)"], ["--max-examples", "30"],
+            phases: "examples,coverage,fuzzing,stateful")
+        let administration: Substring = try run(
+            server, ["X-Simperium-Token: \(admin)"],
+            ["--max-examples", "20", "--include-operation-id", "readAllChanges"], phases: "examples,coverage,fuzzing")
+        let requests: [Substring: Int] = try Self.counts("thicket_http_requests_total", port: server.port)
+        let answers: [Substring: Int] = try Self.counts("thicket_rest_answers_total", port: server.port)
+        #expect(requests.values.reduce(0, +) >= Self.requestsMin, "\(requests)")
+        for route: Substring in ["rest", "account", "partner"] { #expect(requests[route] ?? 0 >= 300, "\(requests)") }
+        #expect(answers.filter { $0.key.hasPrefix("5") && $0.value > 0 }.isEmpty, "\(answers)")
+        #expect(try server.terminate().code == 0)
+        print(
+            "contract: \(all);\(administration); requests \(requests.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" });"
+                + " answers of the data API \(answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
+    }
+
+    private func command(_ words: String...) throws -> String {
+        let outcome: ChildProcess.Outcome = try Daemon.command(folder.path, words, succeeding: true)
+        return outcome.output.hasSuffix("\n") ? String(outcome.output.dropLast()) : outcome.output
+    }
+
+    /// A user of the partner: a good token, with its scheme, and the user's id.
+    private func user(_ port: UInt16, _ key: Substring) throws -> (login: String, entity: String) {
+        let fields: [String] = ["x-rezolve-partner-apikey: \(key)"]
+        let made: String = try PlainHTTP.post(
+            port, "/v2/credentials/register", #"{"username":"eve@example.com","password":"correct horse"}"#,
+            fields: fields)
+        let entity: Substring = try #require(made.split(separator: "\"sdkEntity\":\"").last?.prefix { $0 != "\"" })
+        let answer: String = try PlainHTTP.post(
+            port, "/v2/credentials/login",
+            #"{"username":"eve@example.com","password":"correct horse","deviceId":"contract"}"#, fields: fields)
+        let line: Substring = try #require(
+            answer.split(separator: "\r\n").first { $0.hasPrefix("authorization: ") }, "\(answer)")
+        return (String(line.dropFirst("authorization: ".count)), String(entity))
+    }
+
+    /// What the tester cannot guess: the app, and a user that there is.
+    private func configure(_ entity: String) throws {
+        let text: String =
+            "[parameters]\n\"path.app\" = \"contract\"\n\"path.partner\" = \"1000\"\n\"path.entity\" = \"\(entity)\"\n"
+            + "\"header.x-rezolve-device-id\" = \"contract\"\n"
+        let file: Int32 = open(folder.path + "/schemathesis.toml", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        try #require(file >= 0 && write(file, Array(text.utf8), text.utf8.count) == text.utf8.count)
+        close(file)
+    }
+
+    /// Runs the tester.
+    /// - Returns: the last line of its summary.
+    private func run(_ server: Daemon, _ fields: [String], _ words: [String], phases: String) throws -> Substring {
         let base: String = "http://127.0.0.1:\(server.port)"
         let outcome: ChildProcess.Outcome = try ChildProcess.run(
             [
-                Self.tester, "run", base + "/openapi.yaml", "--url", base + "/1/contract", "-H",
-                "X-Simperium-Token: \(token)", "--phases", "examples,coverage,fuzzing,stateful", "--max-examples",
-                "120", "--checks", Self.checks, "--continue-on-failure", "--no-shrink", "--warnings", "off", "--seed",
-                "1",
-            ], variables: ["HOME": folder.path, "NO_COLOR": "1"], seconds: 300)
+                Self.tester, "--config-file", folder.path + "/schemathesis.toml", "run", base + "/openapi.yaml",
+                "--url",
+                base, "--phases", phases, "--checks", Self.checks, "--continue-on-failure", "--no-shrink", "--warnings",
+                "off", "--seed", "1",
+            ] + words + fields.flatMap { ["-H", $0] }, variables: ["HOME": folder.path, "NO_COLOR": "1"], seconds: 300)
         #expect(outcome.code == 0, "\(outcome.output)\(outcome.errors)")
-        let answers: [Substring: Int] = try Self.answers(port: server.port)
-        #expect(answers.values.reduce(0, +) >= Self.requestsMin, "\(answers)")
-        #expect(answers.filter { $0.key.hasPrefix("5") && $0.value > 0 }.isEmpty, "\(answers)")
-        #expect(try server.terminate().code == 0)
-        let summary: Substring = outcome.output.split(separator: "\n").last { $0.contains("generated") } ?? ""
-        print("contract:\(summary); answers \(answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
+        return outcome.output.split(separator: "\n").last { $0.contains("generated") } ?? ""
     }
 
-    /// How many answers of each status the server has counted.
-    private static func answers(port: UInt16) throws -> [Substring: Int] {
+    /// The samples of a metric with one label, by its value.
+    private static func counts(_ name: String, port: UInt16) throws -> [Substring: Int] {
         var counts: [Substring: Int] = [:]
         for line: Substring in try PlainHTTP.get("/metrics", port: port).split(whereSeparator: { $0.isNewline })
-        where line.hasPrefix("thicket_rest_answers_total{") {
+        where line.hasPrefix(name + "{") {
             let parts: [Substring] = line.split { "\" ".contains($0) }
             if parts.count == 4 { counts[parts[1]] = Int(parts[3]) }
         }

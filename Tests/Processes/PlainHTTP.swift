@@ -9,8 +9,12 @@ public enum PlainHTTP {
     }
 
     /// The same with a body.
-    public static func post(_ port: UInt16, _ path: String, _ body: String) throws(ProcessError) -> String {
-        let head: String = "POST \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+    /// - Parameter fields: lines such as `Name: value`.
+    public static func post(
+        _ port: UInt16, _ path: String, _ body: String, fields: [String] = []
+    ) throws(ProcessError) -> String {
+        let lines: String = fields.map { $0 + "\r\n" }.joined()
+        let head: String = "POST \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" + lines
         return try exchange(head + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)", port)
     }
 

@@ -14,8 +14,9 @@ public enum PartnerAdminError: Error, Hashable, Sendable, CustomStringConvertibl
 
     public var description: String {
         switch self {
-        case .unknownPartner(let id): "there is no partner \(id)"
-        case .partnerTaken(let id): "there is a partner \(id) already"
+        case .unknownPartner(let id): "there is no partner \(id); 'thicketd partner list' shows them"
+        case .partnerTaken(let id):
+            "there is a partner \(id) already; 'thicketd partner rotate \(id)' gives it another auth key"
         case .apiKeyTaken: "the API key belongs to another partner"
         case .badID: "a partner id is 1 to 9 digits without leading zeros"
         case .badAPIKey: "an API key is 8 to 64 letters, digits and dashes"

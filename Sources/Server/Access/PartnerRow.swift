@@ -16,13 +16,15 @@ struct PartnerRow {
 
     static func all(_ database: Database) throws(SQLiteError) -> [PartnerRow] {
         var rows: [PartnerRow] = []
-        try database.statement("SELECT id, name, api_key, enabled, created, passwords FROM partner ORDER BY id")
-            .forEach { (row: Statement) throws(SQLiteError) in
-                rows.append(
-                    PartnerRow(
-                        id: row.text(0), name: row.bytes(1), sealedAPIKey: row.bytes(2),
-                        isEnabled: row.integer(3) != 0, keepsPasswords: row.integer(5) != 0, created: row.integer(4)))
-            }
+        try database.statement(
+            "SELECT id, name, api_key, enabled, created, passwords FROM partner ORDER BY CAST(id AS INTEGER)"
+        )
+        .forEach { (row: Statement) throws(SQLiteError) in
+            rows.append(
+                PartnerRow(
+                    id: row.text(0), name: row.bytes(1), sealedAPIKey: row.bytes(2),
+                    isEnabled: row.integer(3) != 0, keepsPasswords: row.integer(5) != 0, created: row.integer(4)))
+        }
         for place: Int in rows.indices {
             try database.statement("SELECT sealed FROM partner_key WHERE partner = ?1 ORDER BY id DESC")
                 .bind(1, rows[place].id).forEach { (row: Statement) throws(SQLiteError) in

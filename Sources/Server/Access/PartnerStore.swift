@@ -77,6 +77,22 @@ public final class PartnerStore: PartnerDirectory {
         ).bind(1, id).bind(2, partner).bind(3, partnerEntity).bind(4, email).bind(5, Self.milliseconds(now)).run()
     }
 
+    public func setKeys(
+        public publicKey: [UInt8], sign signKey: [UInt8], of entity: String
+    ) throws(DirectoryError) -> Bool {
+        try asking { () throws(SQLiteError) in
+            try database.statement(
+                """
+                UPDATE entity SET public_key = ?2, sign_key = ?3
+                WHERE id = ?1 AND public_key IS NULL AND sign_key IS NULL
+                """
+            ).bind(1, entity).bind(2, publicKey).bind(3, signKey).run()
+            if database.changedRows == 1 { return true }
+            return try database.statement("SELECT 1 FROM entity WHERE id = ?1 AND public_key = ?2 AND sign_key = ?3")
+                .bind(1, entity).bind(2, publicKey).bind(3, signKey).first { _ in true } ?? false
+        }
+    }
+
     public func saw(device: String, of entity: String, now: Double) throws(DirectoryError) {
         let time: Int64 = Self.milliseconds(now)
         try asking { () throws(SQLiteError) in

@@ -2,8 +2,8 @@ import Glibc
 public import ThicketAuth
 import ThicketCrypto
 
-/// The key under which secrets stand in the database, partners' auth keys, and by which keys of accounts are checked. It lies in a file of its own, so that neither
-/// the database nor a backup of it lets anybody act as a partner.
+/// The key under which secrets stand in the database, partners' auth keys, and by which keys of accounts are checked. It lies in a
+/// file of its own, so that neither the database nor a backup of it lets anybody act as a partner.
 public struct ServerKey: Sendable {
     /// Bytes of the file.
     static let bytesCount: Int = 32
@@ -79,6 +79,9 @@ public struct ServerKey: Sendable {
 
     /// What an API key is looked up by: says nothing of the key, and comparing it says nothing either.
     func name(of apiKey: String) -> [UInt8] { Hash.hmacSHA256(key: naming, Array(apiKey.utf8)) }
+
+    /// Tells this key from others, and nothing of it.
+    var mark: [UInt8] { Array(Hash.hmacSHA256(key: naming, Array("mark".utf8)).prefix(16)) }
 
     /// What built-in accounts are checked with.
     public var accountSecrets: AccountSecrets {

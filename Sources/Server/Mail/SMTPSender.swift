@@ -84,6 +84,8 @@ private final class SMTPHandle {
         set(CURLOPT_PROTOCOLS_STR, "smtp,smtps")
         set(CURLOPT_PROXY, "")
         set(CURLOPT_NOSIGNAL, 1)
+        // Do not wait for a name server when the server stops.
+        set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_CONNECTTIMEOUT_MS, SMTPSender.connectMilliseconds)
         set(CURLOPT_TIMEOUT_MS, SMTPSender.messageMilliseconds)
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))

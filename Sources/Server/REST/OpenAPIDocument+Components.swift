@@ -11,7 +11,48 @@ extension OpenAPIDocument {
               description: |
                 A user's token; or an admin key of the app, with the user that it acts for in X-Simperium-User.
 
+            apiKey:
+              type: apiKey
+              in: header
+              name: X-Simperium-API-Key
+              description: A key of the app. It may stand in the body, too, as `client_id`.
+            partnerKey:
+              type: apiKey
+              in: header
+              name: x-rezolve-partner-apikey
+              description: Names the partner.
+            bearer:
+              type: http
+              scheme: bearer
+              bearerFormat: JWT
+              description: Registration or login token, HS512, signed with the partner's auth key.
+
           parameters:
+            app:
+              name: app
+              in: path
+              required: true
+              description: 1 to 64 letters, digits or any of . _ - in any case.
+              schema: { type: string, minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9._-]+$' }
+              example: notes
+            partner:
+              name: partner
+              in: path
+              required: true
+              schema: { type: string, pattern: '^[1-9][0-9]{0,8}$' }
+              example: '1000'
+            entity:
+              name: entity
+              in: path
+              required: true
+              schema: { type: string, pattern: '^[0-9a-f-]{36}$' }
+              example: 6d0f5d0e-8a0c-4a53-9d0b-0a4b1c1f5b0e
+            device:
+              name: x-rezolve-device-id
+              in: header
+              required: true
+              schema: { type: string, minLength: 1, pattern: '^[!-~]+$' }
+              example: wlkCDA2Hy/CfMqVAShslBAR
             bucket:
               name: bucket
               in: path
@@ -80,6 +121,10 @@ extension OpenAPIDocument {
               description: The object's version as an entity tag.
               required: true
               schema: { type: string }
+            Authorization:
+              description: The word Bearer and the token.
+              required: true
+              schema: { type: string }
             RetryAfter:
               description: Seconds.
               required: true
@@ -132,7 +177,7 @@ extension OpenAPIDocument {
                 application/json:
                   schema: { $ref: '#/components/schemas/Error' }
             Forbidden:
-              description: The user has as many buckets as there may be.
+              description: The user has as many buckets as there may be, or only administrators may do that; `code` tells which.
               content:
                 application/json:
                   schema: { $ref: '#/components/schemas/Error' }

@@ -4,22 +4,19 @@ extension OpenAPIDocument {
     static let head: String = #"""
         openapi: 3.1.0
         info:
-          title: Thicket data API
+          title: Thicket
           version: 0.1.0
-          summary: Objects, versions and changes of a user's buckets over HTTP.
+          summary: Buckets over HTTP, built-in accounts, and users of partners.
           description: |
             The same buckets that sockets sync. A change made here is decided, stored and told to sockets like one of
-            theirs, and the reverse. Decisions and reasons stand in docs/PROTOCOL.md, section "Over HTTP".
+            theirs, and the reverse. Decisions and reasons stand in docs/PROTOCOL.md, section "Over HTTP"; who lets users in,
+            and what is counted and answered 429, in docs/AUTH.md.
           license:
             name: Apache 2.0
             identifier: Apache-2.0
         servers:
-          - url: http://127.0.0.1:8000/1/{app}
-            description: A server on this machine. Paths below stand behind the app's name.
-            variables:
-              app:
-                default: notes
-                description: 1 to 64 letters, digits or any of . _ - in any case.
+          - url: http://127.0.0.1:8000
+            description: A server on this machine.
         security:
           - token: []
         tags:
@@ -29,6 +26,18 @@ extension OpenAPIDocument {
             description: What a bucket holds, and what happens in it.
           - name: user
             description: Whose token that is.
+          - name: administration
+            description: For programs of the app's operator.
+          - name: passwords
+            description: Built-in accounts whose passwords are sent, as Simperium's clients do.
+          - name: keys
+            description: Built-in accounts whose passwords stay with the client.
+          - name: tokens
+            description: Tokens of built-in accounts.
+          - name: partners
+            description: Users whom partners vouch for by signed tokens.
+          - name: credentials
+            description: Users of partners whose passwords are kept here.
 
         """#
 }

@@ -1,8 +1,10 @@
 import ThicketProtocol
 
-/// The description of the data API (OpenAPI 3.1) that `/openapi.yaml` gives out: `docs/openapi.yaml`, byte for byte.
+/// The description of all requests (OpenAPI 3.1) that `/openapi.yaml` gives out: `docs/openapi.yaml`, byte for byte.
 enum OpenAPIDocument {
-    static let text: String = [head, paths, components, schemas].map { $0 + "\n" }.joined()
+    static let text: String = [
+        head, paths, buckets, accounts, keys, partners, components, answers, schemas, shapes,
+    ].map { $0 + "\n" }.joined()
 
     static let response: HTTPResponse = .init(
         status: 200,

@@ -1,3 +1,4 @@
+import Glibc
 import ThicketAuth
 import ThicketCommandLine
 import ThicketProtocol
@@ -39,13 +40,27 @@ enum AdminCommands {
 
     /// The key of the secrets in the database, made at its first use.
     static func serverKey(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) -> ServerKey {
+        let path: String = folder.place(of: config.keyFile)
+        if access(path, F_OK) != 0, errno == ENOENT, folder.hasDatabase, ServerKeyMark.isSet(path: folder.databasePath)
+        {
+            throw CommandFailure(
+                """
+                \(path) is gone, and keys in the database are sealed by it: put back the file that was there (key-file names \
+                another place).
+                If it is lost for good, make another one with 'head -c 32 /dev/urandom > \(path); chmod 600 \(path)': partners \
+                must be added again then, and accounts with keys let nobody in any more.
+                """)
+        }
         do throws(ServerKeyError) {
-            let isPath: Bool = config.keyFile.utf8.contains(UInt8(ascii: "/"))
-            return try ServerKey.load(isPath ? config.keyFile : folder.path + "/" + config.keyFile)
+            return try ServerKey.load(path)
         } catch {
             throw CommandFailure(error.description)
         }
     }
+
+    /// What is said of a key file that is not the one by which the database was sealed.
+    static let foreignKey: String =
+        "the key file is not the one that was there before: partners that were made with that let nobody in, nor do accounts with keys; put it back"
 
     static func admin(_ folder: DataFolder) throws(CommandFailure) -> StoreAdmin {
         do throws(StoreError) {
@@ -83,6 +98,10 @@ enum AdminCommands {
             let tie: String = partner.map { ", tied to partner \($0)" } ?? ""
             guard isNew else {
                 Terminal.write("the app \(app) is there already\(tie)\n")
+                if call.value("passwords") != nil {
+                    Terminal.writeError(
+                        "It stays as it is: 'thicketd app passwords \(app)' changes which ones it takes.\n")
+                }
                 return
             }
             try admin.setPasswords(passwords, of: app)

@@ -38,7 +38,7 @@ enum PartnerCommands {
                 let state: String = each.isEnabled ? "enabled" : "disabled"
                 let apps: String = each.apps.isEmpty ? "no app" : each.apps.joined(separator: " ")
                 Terminal.write(
-                    "\(each.id)\t\(state)\(each.keepsPasswords ? ", keeps passwords" : "")\tapi key \(each.apiKey)\t\(each.authKeys) auth keys\t\(each.users) users\t\(apps)\n"
+                    "\(each.id)\t\(state)\(each.keepsPasswords ? ", keeps passwords" : "")\tapi key \(each.apiKey)\t\(each.authKeys) auth key\(each.authKeys == 1 ? "" : "s")\t\(each.users) user\(each.users == 1 ? "" : "s")\t\(apps)\n"
                 )
             }
         }
@@ -60,11 +60,20 @@ enum PartnerCommands {
                         : "partner \(id): only the newest auth key is good from now on\n")
                 return
             }
+            let before: Int = try admin.list().first { $0.id.utf8.elementsEqual(id.utf8) }?.authKeys ?? 0
             let made: String = try admin.rotate(id: id, authKey: given, now: UnixTime.now().milliseconds)
-            if given == nil { Terminal.write("auth key \(made)\n") }
+            if given == nil {
+                Terminal.write("auth key \(made)\n")
+                Terminal.writeError("It is shown this once: give it to the partner's server, and to nobody else.\n")
+            }
+            guard before > 0 else {
+                Terminal.writeError("Partner \(id) lets its users in from now on.\n")
+                return
+            }
+            let oldest: String = before > 1 ? " The older one is good no more." : ""
             Terminal.writeError(
-                "The auth key before it stays good. When the partner signs with the new one: 'thicketd partner rotate "
-                    + "\(id) --finish'.\n")
+                "The auth key before it stays good.\(oldest) When the partner signs with the new one: 'thicketd partner "
+                    + "rotate \(id) --finish'.\n")
         }
     }
 
@@ -113,6 +122,9 @@ enum PartnerCommands {
         let admin: PartnerAdmin
         do throws(StoreError) {
             admin = try PartnerAdmin(path: folder.databasePath, key: key)
+            if try !ServerKeyMark.check(key, path: folder.databasePath) {
+                Terminal.writeError("thicketd: \(AdminCommands.foreignKey)\n")
+            }
         } catch {
             throw AdminCommands.failure(folder.databasePath, error)
         }

@@ -56,6 +56,9 @@ enum ServeCommand {
             case nil: break
             }
             store = try SQLiteStore(path: folder.databasePath, settings: .init(config.limits))
+            if try !ServerKeyMark.check(key, path: folder.databasePath) {
+                log.error("key_file.foreign", ["advice": .text(AdminCommands.foreignKey)])
+            }
         } catch {
             throw AdminCommands.failure(folder.databasePath, error)
         }

@@ -12,6 +12,9 @@ enum Meta {
     /// Counts changes of partners, so that a running server sees them.
     static let partners: String = "partners"
 
+    /// Tells the server's key file from others (`ServerKeyMark`).
+    static let serverKey: String = "server_key"
+
     /// The newest change that was erased with its user.
     static let erased: String = "erased"
 

@@ -1,0 +1,35 @@
+import ThicketCrypto
+import ThicketProtocol
+
+// Public keys: made by the user's own devices, never here.
+extension PartnerService {
+    /// Bytes of an X25519 and of an Ed25519 public key (RFC 7748, RFC 8032).
+    static let keyBytes: Int = 32
+
+    /// `PUT …/publickey`, by a login token of the user: keeps the keys where there are none. Sent again they are answered as the
+    /// first time; others are refused, since whoever has a token for half an hour is not to read what is sealed for the user
+    /// from then on.
+    func uploadKeys(
+        _ request: HTTPRequest, _ apiKey: String, _ pathPartner: String, _ pathEntity: String, _ now: Double
+    ) throws -> HTTPResponse {
+        let entity: Entity = try login(request, apiKey, now) { claims, partner in
+            same(pathPartner, partner.id) && same(pathEntity, claims.entity)
+        }.entity
+        let document: JSONDocument? = try? JSONDocument(parsing: request.body[...], maxDepth: TokenRules.jsonDepthMax)
+        guard let body: JSONNode = document?.root, body.kind == .object else { throw BadBody("body") }
+        let publicKey: [UInt8] = try Self.key("public_key", body)
+        let signKey: [UInt8] = try Self.key("sign_key", body)
+        guard try directory.setKeys(public: publicKey, sign: signKey, of: entity.id) else {
+            return PartnerAnswer.keysTaken
+        }
+        return Self.keys(publicKey, signKey)
+    }
+
+    private static func key(_ name: String, _ body: JSONNode) throws(BadBody) -> [UInt8] {
+        guard let text: String = body[name]?.string, text.utf8.count == 44,
+            let key: [UInt8] = Base64.decode(Array(text.utf8)[...]), key.count == keyBytes,
+            key.contains(where: { $0 != 0 })
+        else { throw BadBody(name) }
+        return key
+    }
+}

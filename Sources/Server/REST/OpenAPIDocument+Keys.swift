@@ -1,0 +1,353 @@
+// Made from docs/openapi.yaml by Tests/Contract/embed.py; a test compares them.
+
+extension OpenAPIDocument {
+    static let keys: String = #"""
+          # Accounts whose passwords stay with the client.
+          /1/{app}/auth/prelogin:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: prelogin
+              summary: How a password is to be stretched; of users that there are not always the same is said.
+              tags: [keys]
+              security:
+                - apiKey: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [u]
+                      properties:
+                        u: { type: string }
+              responses:
+                '200': { $ref: '#/components/responses/Stretch' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/signup:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: signUp
+              summary: A new account. The first writer of a name wins.
+              tags: [keys]
+              security:
+                - apiKey: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [u, a, salt, access, bundle, recover]
+                      properties:
+                        u: { type: string }
+                        a: { $ref: '#/components/schemas/Key' }
+                        kdf: { const: 1 }
+                        n: { const: 17 }
+                        r: { const: 8 }
+                        p: { const: 1 }
+                        salt: { $ref: '#/components/schemas/Salt' }
+                        access: { $ref: '#/components/schemas/Sealed' }
+                        bundle: { $ref: '#/components/schemas/Sealed' }
+                        recover: { $ref: '#/components/schemas/Key' }
+                        device: { type: string }
+              responses:
+                '200': { $ref: '#/components/responses/SignedUp' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '409': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/login:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: logIn
+              summary: A token, and the keys as they were sealed.
+              tags: [keys]
+              security:
+                - apiKey: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [u, a]
+                      properties:
+                        u: { type: string }
+                        a: { $ref: '#/components/schemas/Key' }
+                        device: { type: string }
+              responses:
+                '200': { $ref: '#/components/responses/LoggedIn' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/password:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: changePassword
+              summary: Another password. All tokens end but the one in the answer.
+              tags: [keys]
+              security:
+                - token: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [a_old, a, salt, access]
+                      properties:
+                        a_old: { $ref: '#/components/schemas/Key' }
+                        a: { $ref: '#/components/schemas/Key' }
+                        kdf: { const: 1 }
+                        salt: { $ref: '#/components/schemas/Salt' }
+                        access: { $ref: '#/components/schemas/Sealed' }
+                        device: { type: string }
+              responses:
+                '200': { $ref: '#/components/responses/NewToken' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '409': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/recover:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: recoverAccount
+              summary: Another password, by the recovery words.
+              tags: [keys]
+              security:
+                - apiKey: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [u, r, a, salt, access]
+                      properties:
+                        u: { type: string }
+                        r: { $ref: '#/components/schemas/Key' }
+                        a: { $ref: '#/components/schemas/Key' }
+                        kdf: { const: 1 }
+                        salt: { $ref: '#/components/schemas/Salt' }
+                        access: { $ref: '#/components/schemas/Sealed' }
+                        device: { type: string }
+              responses:
+                '200': { $ref: '#/components/responses/LoggedIn' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '409': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/forgot:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: forgotKey
+              summary: Sends a code to a user whose name is an e-mail address; the answer is the same for everybody.
+              tags: [keys]
+              security:
+                - apiKey: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [u]
+                      properties:
+                        u: { type: string }
+              responses:
+                '200': { $ref: '#/components/responses/Done' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/verify:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: verifyKey
+              summary: Another password, for who has the code. The account is locked until its keys are sealed anew.
+              tags: [keys]
+              security:
+                - apiKey: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [u, code, a, salt]
+                      properties:
+                        u: { type: string }
+                        code: { type: string }
+                        a: { $ref: '#/components/schemas/Key' }
+                        kdf: { const: 1 }
+                        salt: { $ref: '#/components/schemas/Salt' }
+              responses:
+                '200': { $ref: '#/components/responses/Locked' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '409': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/bundle:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            get:
+              operationId: readBundle
+              summary: The sealed keys of the user's data.
+              tags: [keys]
+              security:
+                - token: []
+              responses:
+                '200': { $ref: '#/components/responses/Bundle' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+            put:
+              operationId: writeBundle
+              summary: Writes the bundle in the place of the version that it names, 0 for the first.
+              tags: [keys]
+              security:
+                - token: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [version, bundle]
+                      properties:
+                        version: { type: integer, format: int64, minimum: 0 }
+                        bundle: { $ref: '#/components/schemas/Sealed' }
+              responses:
+                '200': { $ref: '#/components/responses/BundleVersion' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '403': { $ref: '#/components/responses/AccountError' }
+                '409': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/delete:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: deleteKeyAccount
+              summary: Ends the account and erases its data.
+              tags: [keys]
+              security:
+                - token: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [a]
+                      properties:
+                        a: { $ref: '#/components/schemas/Key' }
+              responses:
+                '200': { $ref: '#/components/responses/Ended' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/tokens:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            get:
+              operationId: listTokens
+              summary: The user's tokens, the newest first.
+              tags: [tokens]
+              security:
+                - token: []
+              responses:
+                '200': { $ref: '#/components/responses/Tokens' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/tokens/{id}:
+            parameters:
+              - $ref: '#/components/parameters/app'
+              - name: id
+                in: path
+                required: true
+                schema: { type: string, minLength: 1, pattern: '^[0-9a-f]+$' }
+                example: 90ab34cd56ef7812
+            delete:
+              operationId: endToken
+              summary: Ends one token, and closes what it has opened.
+              tags: [tokens]
+              security:
+                - token: []
+              responses:
+                '204': { $ref: '#/components/responses/Nothing' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/logout:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: logOut
+              summary: Ends the token that is shown.
+              tags: [tokens]
+              security:
+                - token: []
+              responses:
+                '204': { $ref: '#/components/responses/Nothing' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+        """#
+}
