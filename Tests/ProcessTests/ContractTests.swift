@@ -43,14 +43,23 @@ struct ContractTests {
             "X-Simperium-API-Key: \(key)", "x-rezolve-partner-apikey: \(partnerKey)", "authorization: \(login)",
         ]
         try configure(entity)
-        let all: Substring = try run(
-            server, shown + ["X-Simperium-Token: \(token)"], ["--max-examples", "30"],
-            phases: "examples,coverage,fuzzing,stateful")
+        // First: afterwards the address has shown too many bad tokens.
         let account: String = try self.account(server.port, key)
         let sealed: Substring = try run(
             server, ["X-Simperium-Token: \(account)"],
             ["--max-examples", "20", "--include-path-regex", "auth/(tokens|bundle)$"],
             phases: "examples,coverage,fuzzing")
+        let all: Substring = try run(
+            server, shown + ["X-Simperium-Token: \(token)"],
+            ["--max-examples", "30", "--exclude-tag", "partners", "--exclude-tag", "credentials"],
+            phases: "examples,coverage,fuzzing,stateful")
+        // Partners' apps are answered 403 for want of a token, which the tester takes for a fault.
+        let partners: Substring = try run(
+            server, shown,
+            [
+                "--max-examples", "30", "--include-tag", "partners", "--include-tag", "credentials", "--exclude-checks",
+                "missing_required_header",
+            ], phases: "examples,coverage,fuzzing,stateful")
         let administration: Substring = try run(
             server, ["X-Simperium-Token: \(admin)"],
             ["--max-examples", "20", "--include-operation-id", "readAllChanges"], phases: "examples,coverage,fuzzing")
@@ -61,7 +70,7 @@ struct ContractTests {
         #expect(answers.filter { $0.key.hasPrefix("5") && $0.value > 0 }.isEmpty, "\(answers)")
         #expect(try server.terminate().code == 0)
         print(
-            "contract: \(all);\(sealed);\(administration); requests \(requests.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" });"
+            "contract: \(all);\(partners);\(sealed);\(administration); requests \(requests.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" });"
                 + " answers of the data API \(answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
     }
 
@@ -103,11 +112,8 @@ struct ContractTests {
         let text: String =
             "[parameters]\n\"path.app\" = \"contract\"\n\"path.partner\" = \"1000\"\n\"path.entity\" = \"\(entity)\"\n"
             + "\"header.x-rezolve-device-id\" = \"contract\"\n"
-            // 429 comes before anybody looks for a token, and partners' apps are answered 403 for want of one.
+            // 429 comes before anybody looks for a token.
             + "[checks.missing_required_header]\nexpected-statuses = [400, 401, 403, 429]\n"
-            + ["partners", "credentials"].map { tag in
-                "[[operations]]\ninclude-tag = \"\(tag)\"\nchecks.missing_required_header.enabled = false\n"
-            }.joined()
         let file: Int32 = open(folder.path + "/schemathesis.toml", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         try #require(file >= 0 && write(file, Array(text.utf8), text.utf8.count) == text.utf8.count)
         close(file)
