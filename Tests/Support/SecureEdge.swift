@@ -47,12 +47,14 @@ public enum SecureEdge {
     }
 
     /// Runs openssl to its end, silently.
+    /// - Parameter input: a file that it reads as its standard input.
     @discardableResult
-    public static func run(_ words: [String]) -> Int32 {
+    public static func run(_ words: [String], input: String = "/dev/null") -> Int32 {
         var actions: posix_spawn_file_actions_t = .init()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        for descriptor: Int32 in 0...2 {
+        posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
+        for descriptor: Int32 in 1...2 {
             posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
         }
         var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]

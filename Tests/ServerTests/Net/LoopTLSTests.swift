@@ -154,8 +154,16 @@ struct LoopTLSTests {
         #expect(SecureEdge.run(base + ["-tls1_2"]) == 0)
         #expect(SecureEdge.run(base + ["-tls1_3"]) == 0)
         #expect(SecureEdge.run(base + ["-alpn", "h2,http/1.1"]) == 0)
+        // A line with R has it ask for another handshake on the same connection.
+        let letter: String = "/tmp/thicket-renegotiate-\(getpid())"
+        let file: Int32 = creat(letter, 0o600)
+        _ = write(file, "R\n", 2)
+        close(file)
+        defer { unlink(letter) }
+        let plain: [String] = base.filter { $0 != "-brief" }
+        #expect(SecureEdge.run(plain + ["-tls1_2"], input: letter) != 0)
         let good: Int = server.metrics.tlsHandshakes.value(.full)
-        #expect(good == 3)
+        #expect(good == 4)
         for words: [String] in [
             ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"], ["-alpn", "h2"],
             ["-tls1_2", "-cipher", "AES128-SHA:AES256-GCM-SHA384"], ["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA"],

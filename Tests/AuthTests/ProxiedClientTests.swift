@@ -1,0 +1,51 @@
+import Testing
+import ThicketAuth
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+/// Limits of one address, where all requests come through one proxy.
+@Suite("Lockouts behind a proxy")
+struct ProxiedClientTests {
+    private static func withServer(trust: String, _ body: (HTTPPeer) throws -> Void) throws {
+        let bench: AccountBench = try .init()
+        let key: ServerKey = try .load(bench.folder + "/server.key")
+        let path: String = bench.path
+        let server: TestServer = try .init(
+            store: try SQLiteStore(path: path),
+            accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path) }
+        ) { $0.trustProxy = trust }
+        defer { server.stop() }
+        try body(try HTTPPeer(port: server.port))
+    }
+
+    /// A request with an API key that nobody has, by way of `forwarded`.
+    private static func guess(_ proxy: HTTPPeer, _ forwarded: String) throws -> Int {
+        try proxy.ask(
+            "POST", "/1/notes/authorize/", ["X-Simperium-API-Key": "none", "X-Forwarded-For": forwarded],
+            body: #"{"username":"ann","password":"x"}"#
+        ).status
+    }
+
+    private static let tries: Int = AccountService.failedKeysPerMinute
+
+    @Test("who guesses is locked out alone, and neither by another's name nor by names in front of its own gets out")
+    func trusted() throws {
+        try Self.withServer(trust: "127.0.0.1, 10.0.0.0/8") { proxy in
+            for _: Int in 0..<Self.tries { #expect(try Self.guess(proxy, "203.0.113.5") == 401) }
+            #expect(try Self.guess(proxy, "203.0.113.5") == 429)
+            #expect(try Self.guess(proxy, "203.0.113.6, 203.0.113.5") == 429)
+            #expect(try Self.guess(proxy, "10.0.0.7, 203.0.113.5, 10.0.0.8") == 429)
+            #expect(try Self.guess(proxy, "203.0.113.6") == 401)
+            #expect(try Self.guess(proxy, "203.0.113.5, 203.0.113.7") == 401)
+        }
+    }
+
+    @Test("a stranger who writes another address into each request is locked out all the same")
+    func untrusted() throws {
+        try Self.withServer(trust: "10.0.0.0/8") { stranger in
+            for number: Int in 0..<Self.tries { #expect(try Self.guess(stranger, "203.0.113.\(number)") == 401) }
+            #expect(try Self.guess(stranger, "203.0.113.250") == 429)
+        }
+    }
+}
