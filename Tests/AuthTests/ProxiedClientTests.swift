@@ -31,7 +31,7 @@ struct ProxiedClientTests {
 
     @Test("who guesses is locked out alone, and neither by another's name nor by names in front of its own gets out")
     func trusted() throws {
-        try Self.withServer(trust: "127.0.0.1, 10.0.0.0/8") { proxy in
+        try Self.withServer(trust: "127.0.0.1, 10.0.0.0/8") { (proxy: HTTPPeer) throws in
             for _: Int in 0..<Self.tries { #expect(try Self.guess(proxy, "203.0.113.5") == 401) }
             #expect(try Self.guess(proxy, "203.0.113.5") == 429)
             #expect(try Self.guess(proxy, "203.0.113.6, 203.0.113.5") == 429)
@@ -43,7 +43,7 @@ struct ProxiedClientTests {
 
     @Test("a stranger who writes another address into each request is locked out all the same")
     func untrusted() throws {
-        try Self.withServer(trust: "10.0.0.0/8") { stranger in
+        try Self.withServer(trust: "10.0.0.0/8") { (stranger: HTTPPeer) throws in
             for number: Int in 0..<Self.tries { #expect(try Self.guess(stranger, "203.0.113.\(number)") == 401) }
             #expect(try Self.guess(stranger, "203.0.113.250") == 429)
         }
