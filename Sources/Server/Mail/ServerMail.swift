@@ -90,16 +90,16 @@ public final class ServerMail: Sendable {
         /// - Returns: seconds until there is something to do again; nil: when something new comes.
         func turn() -> Double? {
             defer { sender.hangUp() }
+            do throws(DirectoryError) {
+                courier.found(try spool.names())
+                isBlind = false
+            } catch {
+                if !isBlind { log.error("mail.unreadable", ["error": .text(error.description)]) }
+                isBlind = true
+                return nil
+            }
+            metrics.mailsWaiting.set(courier.count)
             for _ in 0..<ServerMail.perConnectionMax where !isStopping() {
-                do throws(DirectoryError) {
-                    courier.found(try spool.names())
-                    isBlind = false
-                } catch {
-                    if !isBlind { log.error("mail.unreadable", ["error": .text(error.description)]) }
-                    isBlind = true
-                    return nil
-                }
-                metrics.mailsWaiting.set(courier.count)
                 switch courier.next(now: seconds) {
                 case .wait(let until): return until.map { $0 - seconds }
                 case .send(let name): send(name)

@@ -82,7 +82,15 @@ extension ReadExecutor {
         }
         if question.query.isMostRecent { changes = Self.newest(changes) }
         var elements: [[UInt8]] = []
-        for wide: WideChange in changes { elements.append(try element(wide, question)) }
+        var bytes: Int = 0
+        for (place, wide): (Int, WideChange) in changes.enumerated() {
+            // Objects make an answer much larger than the changes of it: what does not go in is for the next one.
+            guard bytes < limits.catchUpPageBytes else {
+                return AllPage(elements: elements, through: changes[place - 1].change.gid, isAtEnd: false)
+            }
+            elements.append(try element(wide, question))
+            bytes += elements[place].count
+        }
         return AllPage(elements: elements, through: page.through, isAtEnd: page.isAtEnd)
     }
 

@@ -29,7 +29,8 @@ extension Hub {
             return answer(channel.session, RESTAnswer.busy("Too many requests wait for changes."))
         }
         exchange.isWaiting = true
-        exchange.deadline = now.monotonic + limits.changesWait.nanoseconds
+        // Who has looked again in between waits no longer for that.
+        if exchange.deadline == .max { exchange.deadline = now.monotonic + limits.changesWait.nanoseconds }
         waiting[channel.session.id] = exchange.deadline
         metrics.restWaiters.set(waiting.count)
     }

@@ -92,6 +92,33 @@ struct AllTests {
         }
     }
 
+    @Test("objects do not make an answer larger than its bound: what does not go in comes with the next one")
+    func pages() throws {
+        let store: TestStore = try .init(.sqlite)
+        let key: String = try store.addAdminKey()
+        let server: TestServer = try .init(store: store.store) { $0.limits.catchUpPageBytes = 64 << 10 }
+        defer { server.stop() }
+        let (ann, admin): (TestHTTP, TestHTTP) = (try server.http(), try server.http(token: key))
+        let text: String = "{\"t\":\"" + String(repeating: "x", count: 30_000) + "\"}"
+        try admin.send("GET", "notes/all")
+        #expect(waitUntil { server.metrics.restWaiters.value == 1 })
+        for place in 0..<8 {
+            #expect(try ann.ask("POST", "notes/i/k\(place)?ccid=c\(place)", body: text).status == 200)
+        }
+        let first: [JSONObject] = try changes(try admin.receive())
+        var cv: String = try #require(first.last?["cv"]?.stringValue)
+        var seen: [String] = first.compactMap { $0["ccids"]?.arrayValue?.first?.stringValue }
+        while seen.count < 8 {
+            let answer: TestHTTP.Answer = try admin.ask("GET", "notes/all?data=1&cv=\(cv)")
+            #expect(answer.body.utf8.count < 200_000)
+            let page: [JSONObject] = try changes(answer)
+            try #require(!page.isEmpty)
+            seen += page.compactMap { $0["ccids"]?.arrayValue?.first?.stringValue }
+            cv = try #require(page.last?["cv"]?.stringValue)
+        }
+        #expect(seen == (0..<8).map { "c\($0)" })
+    }
+
     @Test("changes that are all left out do not end the wait, and one that is not does")
     func skippedWait() throws {
         try withServer(.memory) { server, admin in
