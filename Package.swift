@@ -72,8 +72,8 @@ let package = Package(
         program(
             "thicket-bench", "Bench",
             [
-                "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
-                "CThicketNet",
+                "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto",
+                "ThicketSQLite", "CThicketNet",
             ]),
 
         // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.
@@ -131,6 +131,7 @@ let package = Package(
         library(
             "ThicketThreats", "Tests/Threats",
             ["ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+        program("thicket-threats", "Tests/ThreatRun", ["ThicketThreats", "ThicketProcesses", "ThicketCommandLine"]),
         tests(
             "ThreatTests",
             [

@@ -21,6 +21,7 @@ struct Bench {
     static let scenarios: [Scenario] = [
         Scenario("json", 3, "reading and writing JSON beside other libraries") { try jsonSpeed() },
         Scenario("diff", 2, "text differences, and what the step budget comes to") { try diffs() },
+        Scenario("jwt", 1, "tokens of partners verified, beside the bare HMAC") { try tokens() },
         Scenario("store", 5, "the store's writer beside a bare loop over the same SQL") { try storeRates() },
         Scenario("schema", 5, "the store's writer beside normalised tables, small objects and large") { try schemas() },
         Scenario("reads", 5, "one reader and the writer beside each other") { try readsBeside() },

@@ -7,14 +7,24 @@ public struct Partner: Sendable, Hashable {
     /// The bytes of the texts of its live auth keys, the newest first; two while one replaces the other, none when the
     /// partner may not let anybody in.
     public let authKeys: [[UInt8]]
+    /// The same keys, ready to check signatures with.
+    let signers: [MessageKey512]
     public let isEnabled: Bool
     /// Whether its users may have passwords here, for want of an auth server of its own.
     public let keepsPasswords: Bool
 
     public init(id: String, authKeys: [[UInt8]], isEnabled: Bool = true, keepsPasswords: Bool = false) {
-        (self.id, self.authKeys) = (id, authKeys)
+        (self.id, self.authKeys, signers) = (id, authKeys, authKeys.map(MessageKey512.init))
         (self.isEnabled, self.keepsPasswords) = (isEnabled, keepsPasswords)
     }
+
+    /// By what was said of it; what is made from that says nothing more.
+    public static func == (left: Partner, right: Partner) -> Bool {
+        left.id == right.id && left.authKeys == right.authKeys && left.isEnabled == right.isEnabled
+            && left.keepsPasswords == right.keepsPasswords
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(id) }
 
     /// Live auth keys at most.
     public static let authKeysMax: Int = 2

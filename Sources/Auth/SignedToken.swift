@@ -50,11 +50,11 @@ public struct SignedToken: Sendable {
     }
 
     /// Whether one of the keys has signed it. Every key is tried, whichever fits.
-    /// - Parameter keys: the partner's live auth keys; the bytes of their texts.
-    func isSigned(by keys: [[UInt8]]) -> Bool {
+    /// - Parameter keys: the partner's live auth keys.
+    func isSigned(by keys: [MessageKey512]) -> Bool {
         var isGood: Bool = false
-        for key: [UInt8] in keys {
-            if ConstantTime.equal(Hash.hmacSHA512(key: key, signed), signature) { isGood = true }
+        for key: MessageKey512 in keys {
+            if key.isCode(signature, of: signed) { isGood = true }
         }
         return isGood
     }

@@ -29,35 +29,68 @@ public struct TokenClaims: Sendable, Hashable {
     /// - Throws: `denied` for whatever is wrong. Whether the time is over is not looked at here: that is the last check
     ///   of all.
     init(_ token: SignedToken, rules: TokenRules, now: Double) throws(TokenRefusal) {
-        let header: JSONNode = try Self.object(token.header, .header)
-        let payload: JSONNode = try Self.object(token.payload, .claims)
-        guard Self.text(header["alg"]) == Array("HS512".utf8) else { throw .denied(.header) }
-        guard let type: [UInt8] = Self.text(header["typ"]), type.map(Self.upperCased) == Array("JWT".utf8),
-            !Self.refusedMembers.contains(where: { header[$0] != nil })
-        else { throw .denied(.header) }
-        isLogin = Self.text(header["auth"]) == Array("v2".utf8)
-        guard let entity: String = Self.identity(payload["rezolve_entity_id"], takesInteger: false),
-            let partnerEntity: String = Self.identity(payload["partner_entity_id"], takesInteger: true)
+        isLogin = try Self.isLogin(try Self.object(token.header, .header))
+        var found: Members = .init()
+        for (key, value): (JSONNode, JSONNode) in try Self.object(token.payload, .claims).members {
+            try found.note(key, value, latest: now + rules.notBeforeSkew)
+        }
+        guard let entity: String = found.entity, let partnerEntity: String = found.partnerEntity,
+            let expiry: Double = found.expiry
         else { throw .denied(.claims) }
-        (self.entity, self.partnerEntity) = (entity, partnerEntity)
-        if let node: JSONNode = payload["device_id"] {
-            guard let device: String = Self.identity(node, takesInteger: false) else { throw .denied(.claims) }
-            self.device = device
-        } else {
-            device = nil
+        (self.entity, self.partnerEntity, self.expiry) = (entity, partnerEntity, expiry)
+        (device, session) = (found.device, found.session)
+        guard !found.isEarly, expiry <= now + rules.lifetimeMax + rules.lifetimeTolerance else {
+            throw .denied(.lifetime)
         }
-        if let node: JSONNode = payload[Self.sessionMember] {
-            guard let session: String = Self.identity(node, takesInteger: false) else { throw .denied(.claims) }
-            self.session = session
-        } else {
-            session = nil
+    }
+
+    /// What stands in a payload, each member looked at once.
+    private struct Members {
+        var entity: String?
+        var partnerEntity: String?
+        var device: String?
+        var session: String?
+        var expiry: Double?
+        /// `nbf` or `iat` lies too far ahead.
+        var isEarly: Bool = false
+
+        mutating func note(_ key: JSONNode, _ value: JSONNode, latest: Double) throws(TokenRefusal) {
+            if key.isText("exp") {
+                expiry = try TokenClaims.time(value)
+            } else if key.isText("rezolve_entity_id") {
+                entity = try TokenClaims.identity(value, takesInteger: false)
+            } else if key.isText("partner_entity_id") {
+                partnerEntity = try TokenClaims.identity(value, takesInteger: true)
+            } else if key.isText("device_id") {
+                device = try TokenClaims.identity(value, takesInteger: false)
+            } else if key.isText("nbf") || key.isText("iat") {
+                if try TokenClaims.time(value) > latest { isEarly = true }
+            } else if key.isText(TokenClaims.sessionMember) {
+                session = try TokenClaims.identity(value, takesInteger: false)
+            }
         }
-        expiry = try Self.time(payload["exp"])
-        for name: String in ["nbf", "iat"] {
-            guard let node: JSONNode = payload[name] else { continue }
-            guard try Self.time(node) <= now + rules.notBeforeSkew else { throw .denied(.lifetime) }
+    }
+
+    /// Whether the header is that of a login token.
+    /// - Throws: `denied(.header)` for one that is not to be taken at all.
+    private static func isLogin(_ header: JSONNode) throws(TokenRefusal) -> Bool {
+        var (hasAlgorithm, hasType, isLogin): (Bool, Bool, Bool) = (false, false, false)
+        for (key, value): (JSONNode, JSONNode) in header.members {
+            if key.isText("alg") {
+                guard value.isText("HS512") else { throw .denied(.header) }
+                hasAlgorithm = true
+            } else if key.isText("typ") {
+                guard value.isText("JWT") || value.string.map({ $0.utf8.map(upperCased) == Array("JWT".utf8) }) == true
+                else { throw .denied(.header) }
+                hasType = true
+            } else if key.isText("auth") {
+                isLogin = value.isText("v2")
+            } else if refusedMembers.contains(where: key.isText) {
+                throw .denied(.header)
+            }
         }
-        guard expiry <= now + rules.lifetimeMax + rules.lifetimeTolerance else { throw .denied(.lifetime) }
+        guard hasAlgorithm, hasType else { throw .denied(.header) }
+        return isLogin
     }
 
     private static func object(
@@ -70,24 +103,21 @@ public struct TokenClaims: Sendable, Hashable {
         return document.root
     }
 
-    private static func text(_ node: JSONNode?) -> [UInt8]? { node?.string.map { Array($0.utf8) } }
-
     private static func upperCased(_ byte: UInt8) -> UInt8 { (0x61...0x7A).contains(byte) ? byte & 0xDF : byte }
 
     /// A name of 1 to 256 bytes without control characters.
-    private static func identity(_ node: JSONNode?, takesInteger: Bool) -> String? {
-        guard let node: JSONNode else { return nil }
-        if takesInteger, node.kind == .number { return node.int64.map(String.init) }
+    private static func identity(_ node: JSONNode, takesInteger: Bool) throws(TokenRefusal) -> String {
+        if takesInteger, node.kind == .number, let number: Int64 = node.int64 { return String(number) }
         guard let text: String = node.string, (1...Limits.userIDBytesMax).contains(text.utf8.count),
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
-        else { return nil }
+        else { throw .denied(.claims) }
         return text
     }
 
     /// A NumericDate (RFC 7519, 2): seconds, with a fraction if need be. Huge numbers stay doubles, so that none of them
     /// traps a conversion.
-    private static func time(_ node: JSONNode?) throws(TokenRefusal) -> Double {
-        guard let value: Double = node?.number?.double, value.isFinite else { throw .denied(.claims) }
+    private static func time(_ node: JSONNode) throws(TokenRefusal) -> Double {
+        guard let value: Double = node.number?.double, value.isFinite else { throw .denied(.claims) }
         return value
     }
 }

@@ -24,7 +24,7 @@ public struct TokenVerifier: Sendable {
     ) throws(TokenRefusal) -> TokenClaims {
         let signed: SignedToken = try .init(token)
         let known: Partner = partner.flatMap { $0.authKeys.isEmpty ? nil : $0 } ?? .nobody
-        let isSigned: Bool = signed.isSigned(by: known.authKeys)
+        let isSigned: Bool = signed.isSigned(by: known.signers)
         guard known.isEnabled else { throw .denied(.partner) }
         guard isSigned else { throw .denied(.signature) }
         let claims: TokenClaims = try .init(signed, rules: rules, now: now)

@@ -60,18 +60,43 @@ public enum Base64 {
 
     private static func bytes(of text: ArraySlice<UInt8>, _ values: [UInt8]) -> [UInt8]? {
         guard text.count % 4 != 1 else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count / 4 * 3 + 2)
-        var (bits, count): (UInt32, Int) = (0, 0)
-        for letter: UInt8 in text {
-            let value: UInt8 = values[Int(letter)]
-            guard value != none else { return nil }
-            (bits, count) = (bits << 6 | UInt32(value), count + 6)
-            guard count >= 8 else { continue }
-            count -= 8
-            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-            bits &= (1 << UInt32(count)) - 1
+        var isRead: Bool = false
+        let bytes: [UInt8] = .init(unsafeUninitializedCapacity: text.count / 4 * 3 + 3) { room, count in
+            isRead = text.withUnsafeBufferPointer { (text: UnsafeBufferPointer<UInt8>) in
+                values.withUnsafeBufferPointer { read(text, $0, to: room, &count) }
+            }
         }
-        return bits == 0 ? bytes : nil
+        return isRead ? bytes : nil
+    }
+
+    /// - Returns: false for what is no base64; then nothing in `room` counts.
+    private static func read(
+        _ text: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>,
+        to room: UnsafeMutableBufferPointer<UInt8>, _ count: inout Int
+    ) -> Bool {
+        // A letter's value has six bits, "no letter" all eight: one look at the end tells whether there was any.
+        var seen: UInt8 = 0
+        var place: Int = 0
+        while place + 4 <= text.count {
+            let (a, b): (UInt8, UInt8) = (values[Int(text[place])], values[Int(text[place + 1])])
+            let (c, d): (UInt8, UInt8) = (values[Int(text[place + 2])], values[Int(text[place + 3])])
+            seen |= a | b | c | d
+            room[count] = a << 2 | b >> 4
+            room[count + 1] = b << 4 | c >> 2
+            room[count + 2] = c << 6 | d
+            (place, count) = (place + 4, count + 3)
+        }
+        var (bits, width): (UInt32, Int) = (0, 0)
+        for letter: UInt8 in text[place...] {
+            let value: UInt8 = values[Int(letter)]
+            seen |= value
+            (bits, width) = (bits << 6 | UInt32(value), width + 6)
+            guard width >= 8 else { continue }
+            width -= 8
+            room[count] = UInt8(truncatingIfNeeded: bits >> UInt32(width))
+            count += 1
+            bits &= (1 << UInt32(width)) - 1
+        }
+        return seen < 64 && bits == 0
     }
 }

@@ -11,6 +11,10 @@ private let program: Program = .init(
             details: """
                 Without --seed: fresh seeds on all cores. With --seed alone: that one seed. Ends with 1 when a seed fails, and
                 prints the command that plays it again. docs/SIMULATION.md tells of the faults and the checks.
+
+                Other programs behind the same verb, each with a --help of its own: ./dev soak --mixed (hours of load on a
+                real server), --crash N and --crash-sweep (ends of processes and disks), --hostile (100,000 mutated requests,
+                tokens and frames against a live server), --timing (whether the time of an answer tells what was wrong).
                 """,
             options: [
                 .value("minutes", "N", "play for N minutes; with --seed: from that seed on", defaultText: "10"),

@@ -1,7 +1,8 @@
 import Testing
 
-/// docs/THREATS.md: which test stands against which threat.
-@Suite("Threats and their tests")
+/// Documents that name tests: docs/THREATS.md says which stands against which threat, docs/SOCKJS.md which does what a
+/// published test of SockJS does.
+@Suite("Tables of tests")
 struct ThreatTableTests {
     /// The numbers of the threats that this part of the house has to do with.
     private static let wanted: Set<String> = [
@@ -34,6 +35,20 @@ struct ThreatTableTests {
                 #expect(rows[number]?.contains(name) == true, "docs/THREATS.md does not name '\(name)' for \(number)")
             }
         }
+    }
+
+    @Test("every published test of SockJS has one of ours that exists")
+    func published() throws {
+        let names: Set<String> = Set(SwiftText.paths("Tests").flatMap(Self.names))
+        var count: Int = 0
+        for line: Substring in Repository.lines("docs/SOCKJS.md") where line.contains("\"") {
+            let quoted: [Substring] = line.split(separator: "\"", omittingEmptySubsequences: false)
+            for place: Int in quoted.indices where place % 2 == 1 {
+                #expect(names.contains(String(quoted[place])), "docs/SOCKJS.md: there is no test '\(quoted[place])'")
+                count += 1
+            }
+        }
+        #expect(count > 30)
     }
 
     /// What `@Test` and `@Suite` call themselves in a file.

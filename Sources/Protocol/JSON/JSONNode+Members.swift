@@ -28,6 +28,9 @@ extension JSONNode {
         }
     }
 
+    /// Whether this is a string of exactly these bytes; canonically equal ones are others.
+    public func isText(_ text: String) -> Bool { text.withBytes { isString($0) } }
+
     /// True for a string with exactly these bytes.
     private func isString(_ wanted: UnsafeBufferPointer<UInt8>) -> Bool {
         if JSONTape.kind(word) == JSONTape.Kind.string {

@@ -8,7 +8,7 @@ public struct ServerKey: Sendable {
     /// Bytes of the file.
     static let bytesCount: Int = 32
     private let sealing: [UInt8]
-    private let naming: [UInt8]
+    private let naming: MessageKey256
     private let pepper: [UInt8]
     private let pretending: [UInt8]
 
@@ -16,7 +16,7 @@ public struct ServerKey: Sendable {
         precondition(secret.count == Self.bytesCount, "a server key has 32 bytes")
         // One secret, one key for each use.
         sealing = Hash.hmacSHA256(key: secret, Array("thicket/server/seal/1".utf8))
-        naming = Hash.hmacSHA256(key: secret, Array("thicket/server/name/1".utf8))
+        naming = MessageKey256(Hash.hmacSHA256(key: secret, Array("thicket/server/name/1".utf8)))
         pepper = Hash.hmacSHA256(key: secret, Array("thicket/server/pepper/1".utf8))
         pretending = Hash.hmacSHA256(key: secret, Array("thicket/server/pretence/1".utf8))
     }
@@ -74,11 +74,11 @@ public struct ServerKey: Sendable {
 
     /// What is kept of a code that was sent to somebody.
     func code(_ code: String, of entity: String) -> [UInt8] {
-        Hash.hmacSHA256(key: naming, Array("code \(entity) \(code)".utf8))
+        naming.code(of: Array("code \(entity) \(code)".utf8))
     }
 
     /// What an API key is looked up by: says nothing of the key, and comparing it says nothing either.
-    func name(of apiKey: String) -> [UInt8] { Hash.hmacSHA256(key: naming, Array(apiKey.utf8)) }
+    func name(of apiKey: String) -> [UInt8] { naming.code(of: Array(apiKey.utf8)) }
 
     /// Tells this key from others, and nothing of it.
     var mark: [UInt8] { Array(Hash.hmacSHA256(key: naming, Array("mark".utf8)).prefix(16)) }

@@ -139,6 +139,15 @@ extension EventLoop {
         sort(connection, into: number)
     }
 
+    /// Counts a connection to a user: a request that came on it shows whose it is.
+    /// - Parameter group: as the delegate numbers users; 0 for nobody.
+    public func count(_ id: ConnectionID, to group: UInt32) {
+        checkThread()
+        guard let connection: Connection = lookup(id), connection.phase == .http else { return }
+        if group != 0 { return sort(connection, into: group) }
+        if connection.group !== strangers { move(connection, to: strangers) }
+    }
+
     /// Counts a connection to a group.
     func sort(_ connection: Connection, into number: UInt32) {
         guard connection.group.number != number else { return }

@@ -26,7 +26,6 @@ extension EventLoop {
         guard connection.phase == .http else { return }
         metrics.httpStreams.subtract()
         (exchange.awaited, exchange.stream, exchange.isWatched) = (nil, nil, false)
-        move(connection, to: strangers)
         if closes || !stream.isChunked || !request.keepsAlive || connection.sawEnd || isStopping {
             drain(connection)
         } else {

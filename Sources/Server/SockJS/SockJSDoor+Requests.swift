@@ -69,6 +69,7 @@ extension SockJSDoor {
         guard let entry: Entry = byKey[key] ?? newEntry(key, transport) else {
             return .respond(Self.unavailable(request))
         }
+        loop.count(connection, to: host.lane(of: entry.id))
         var head: HTTPResponse = replies.head(transport, request)
         switch entry.session.attach(receiver, now: loop.now) {
         case .admitted:
@@ -130,6 +131,8 @@ extension SockJSDoor {
         guard let entry: Entry = byKey[key], entry.session.isOpen else {
             return .respond(SockJSReplies.notFound(request))
         }
+        // What it takes from here on is its user's, not the strangers'.
+        loop.count(connection, to: host.lane(of: entry.id))
         // One body waits, no more: clients send the next when the last was answered.
         guard entry.held == nil, entry.inbound.isEmpty else {
             metrics.limitHits.add(1, .sockJSSends)

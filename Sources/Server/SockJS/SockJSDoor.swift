@@ -309,7 +309,7 @@ final class SockJSDoor {
         case .poll:
             if var answer: HTTPResponse = entry.answer {
                 answer.closes = isStopping
-                loop.respond(socket, answer)
+                loop.respond(socket, answer, group: host.lane(of: entry.id))
             }
             part(entry)
         case .stream:
@@ -325,14 +325,10 @@ final class SockJSDoor {
 
     /// Keeps the sums of what waits, and within their bounds.
     private func account(_ entry: Entry) {
-        let bytes: Int = entry.isForgotten ? 0 : entry.session.queueBytes
-        guard bytes != entry.countedBytes else { return }
-        let lane: UInt32 = entry.isForgotten ? entry.countedLane : host.lane(of: entry.id)
-        add(-entry.countedBytes, to: entry.countedLane)
-        add(bytes, to: lane)
-        (entry.countedBytes, entry.countedLane) = (bytes, lane)
-        guard bytes > settings.queueBytesFree else { return }
-        if (queuedByLane[lane] ?? 0) > settings.queueBytesPerUserMax {
+        let before: Int = entry.countedBytes
+        recount(entry)
+        guard entry.countedBytes != before, entry.countedBytes > settings.queueBytesFree else { return }
+        if (queuedByLane[entry.countedLane] ?? 0) > settings.queueBytesPerUserMax {
             metrics.limitHits.add(1, .userPendingBytes)
         } else if queuedTotal > settings.queueBytesTotalMax {
             metrics.limitHits.add(1, .pendingBytes)
@@ -340,6 +336,17 @@ final class SockJSDoor {
             return
         }
         giveUp(entry)
+        // What it had waiting is gone at once, or it would count against the user's others.
+        recount(entry)
+    }
+
+    private func recount(_ entry: Entry) {
+        let bytes: Int = entry.isForgotten ? 0 : entry.session.queueBytes
+        guard bytes != entry.countedBytes else { return }
+        let lane: UInt32 = entry.isForgotten ? entry.countedLane : host.lane(of: entry.id)
+        add(-entry.countedBytes, to: entry.countedLane)
+        add(bytes, to: lane)
+        (entry.countedBytes, entry.countedLane) = (bytes, lane)
     }
 
     private func add(_ bytes: Int, to lane: UInt32) {

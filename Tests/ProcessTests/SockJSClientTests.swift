@@ -1,0 +1,123 @@
+import Glibc
+import Testing
+import ThicketProcesses
+
+/// The published client library of SockJS, as Debian packages it, in a real browser against a real server.
+@Suite("sockjs-client in a browser")
+struct SockJSClientTests {
+    /// Where Debian's package `node-sockjs-client` puts it.
+    private static let library: String = "/usr/share/nodejs/sockjs-client/dist/sockjs.js"
+    /// From a page of the server's own origin.
+    private static let own: [String] = [
+        "websocket", "xhr-streaming", "eventsource", "htmlfile", "xhr-polling", "jsonp-polling",
+    ]
+    /// From elsewhere: `htmlfile` needs the frame of the server's origin there, others may take it.
+    private static let foreign: [String] = [
+        "websocket", "xhr-streaming", "eventsource", "iframe-eventsource", "iframe-htmlfile", "xhr-polling",
+        "iframe-xhr-polling", "jsonp-polling",
+    ]
+
+    private let folder: TemporaryFolder = .init("sockjs-client")
+
+    /// Gives out a page with the library and tells the browser's origin from the server's, as an app of its own would.
+    private final class PageServer {
+        let process: ChildProcess
+        let port: Int
+
+        init(_ folder: String) throws {
+            process = try ChildProcess(
+                [
+                    "/usr/bin/python3", "-u", "-c",
+                    """
+                    import http.server, functools
+                    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory='\(folder)')
+                    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
+                    print(server.server_address[1])
+                    server.serve_forever()
+                    """,
+                ])
+            port = Int(try process.firstLine()) ?? 0
+        }
+    }
+
+    @Test(
+        "it comes in by each of its transports, from the server's own origin and from another, and syncs a change",
+        .enabled(
+            if: Browser.isThere && access(library, R_OK) == 0,
+            "chromium or node-sockjs-client is missing: ./dev setup --tests"))
+    func transports() throws {
+        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
+        let site: TemporaryFolder = .init("sockjs-site")
+        try expectDone("cp '\(Self.library)' '\(site.path)/sockjs.js'")
+        let pages: PageServer = try .init(site.path)
+        defer { pages.process.signal(SIGKILL) }
+        let origin: String = "http://127.0.0.1:\(pages.port)"
+        let server: Daemon = try .init(folder: folder.path, ["--sockjs-script", "\(origin)/sockjs.js"])
+        try expectDone("cat > '\(site.path)/index.html'", input: "<!DOCTYPE html><title>another origin</title>")
+        try expectDone("cat > '\(site.path)/run.js'", input: Self.script(port: Int(server.port), token: token))
+        let browser: Browser = try .init()
+        for (page, transports): (String, [String]) in [
+            ("http://127.0.0.1:\(server.port)/health/live", Self.own), ("\(origin)/index.html", Self.foreign),
+        ] {
+            let lines: [String] = try run(transports, in: browser, page, origin)
+            #expect(lines == transports.map { "\($0): \($0) works" }, "\(page)")
+        }
+        try browser.close()
+        #expect(try server.terminate().code == 0)
+    }
+
+    /// Loads library and script into a page and lets it open each transport.
+    private func run(_ transports: [String], in browser: Browser, _ page: String, _ origin: String) throws -> [String] {
+        try browser.open(page)
+        for file: String in ["sockjs.js", "run.js"] {
+            _ = try browser.evaluate(
+                "void document.head.appendChild(Object.assign(document.createElement('script'), {src: '\(origin)/\(file)'}))"
+            )
+            let name: String = file == "run.js" ? "runAll" : "SockJS"
+            let isLoaded: Bool? = Steady.waitFor {
+                (try? browser.evaluate("typeof \(name)")) == "function" ? true : nil
+            }
+            guard isLoaded == true else { throw ProcessError("\(file) was not loaded: \(browser.errors)") }
+        }
+        _ = try browser.evaluate("void runAll(\(transports))")
+        let result: String? = Steady.waitFor(seconds: 90) {
+            let text: String? = try? browser.evaluate("window.result || ''")
+            return text?.isEmpty == false ? text : nil
+        }
+        return (result ?? "nothing").split(separator: "\n").map(String.init)
+    }
+
+    private func expectDone(_ command: String, input: String = "") throws {
+        #expect(try ChildProcess.run(["/bin/bash", "-c", command], input: input).code == 0, "\(command)")
+    }
+
+    /// `runAll(transports)` opens each alone, authorizes, makes a change and waits for its acknowledgement, then closes.
+    private static func script(port: Int, token: String) -> String {
+        """
+        function run(transport, number) {
+          return new Promise(done => {
+            const id = transport + number, text = 'é漢😀\\u2028';
+            const socket = new SockJS('http://127.0.0.1:\(port)/sock/1/notes', null, {transports: [transport], timeout: 10000});
+            const end = text => { clearTimeout(timer); socket.onclose = null; socket.close(); done(transport + ': ' + text); };
+            const timer = setTimeout(() => end('timed out'), 15000);
+            socket.onopen = () => socket.send('0:init:' + JSON.stringify({clientid: id, api: '1.1',
+              token: '\(token)', app_id: 'notes', name: 'b', library: 'sockjs-client'}));
+            socket.onmessage = event => {
+              if (event.data === '0:auth:ann@example.com') {
+                socket.send('0:c:' + JSON.stringify({id, o: 'M', ccid: 'c' + id, v: {t: {o: '+', v: text}}}));
+              } else if (event.data.startsWith('0:c:')) {
+                if (event.data.includes('"c' + id + '"') && event.data.includes(text)) end(socket.transport + ' works');
+              } else { end('got ' + event.data); }
+            };
+            socket.onclose = event => end('closed ' + event.code + ' ' + event.reason);
+          });
+        }
+        let runs = Date.now();
+        async function runAll(transports) {
+          const lines = [];
+          for (const transport of transports) lines.push(await run(transport, runs++));
+          window.result = lines.join('\\n');
+        }
+        """
+    }
+}

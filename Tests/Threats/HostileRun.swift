@@ -1,0 +1,104 @@
+import Glibc
+import ThicketProcesses
+
+/// Mutated requests, tokens and frames by the thousand against a live server, and what must hold meanwhile: no crash, no
+/// answer of 5xx, memory flat, and clients beside it are answered (docs/decisions/0032).
+public enum HostileRun {
+    public struct Settings: Sendable {
+        /// Connections of the attacker, each with a mutated request or several.
+        public var requests: Int = 100_000
+        public var seed: UInt64 = 1
+        /// The first one's number: with `requests` 1 a single one can be sent again.
+        public var first: Int = 0
+        /// MiB by which the server may be larger at the end than after the first fifth. Caches fill, and users, buckets
+        /// and sessions are made: what is kept of each request is not to be among it.
+        public var growthMax: Int = 24
+        public init() {}
+    }
+
+    public struct Outcome: Sendable {
+        public var faults: [String] = []
+        /// Lines for a person.
+        public var lines: [String] = []
+    }
+
+    /// - Parameter tell: gets a line now and then.
+    public static func run(_ settings: Settings, tell: @Sendable (String) -> Void = { _ in }) async -> Outcome {
+        do throws(ProcessError) {
+            let house: ThreatHouse = try .init(
+                "hostile", ["--log-level", "warning", "--changes-wait", "1s", "--sockjs-patience", "1s"])
+            return try await attack(house, settings, tell)
+        } catch {
+            return Outcome(faults: ["\(error)"])
+        }
+    }
+
+    private static func attack(
+        _ house: ThreatHouse, _ settings: Settings, _ tell: @Sendable (String) -> Void
+    ) async throws(ProcessError) -> Outcome {
+        let corpus: HostileCorpus = try .init(house)
+        let witness: HostileWitness = .init(port: house.port, token: corpus.token)
+        let watching: Task<Void, Never> = .detached { witness.run() }
+        let load: HostileLoad = .init(port: house.port)
+        let begun: Int64 = Steady.milliseconds()
+        var early: Int = 0
+        for place: Int in 0..<settings.requests {
+            load.add(HostileCase(number: settings.first + place, seed: settings.seed, corpus: corpus))
+            if place == settings.requests / 5 { early = resident(house.daemon.process.id) }
+            if place % 20_000 == 19_999 { tell(line(place + 1, begun, house, witness)) }
+            if witness.current.fault != nil || !load.faults.isEmpty { break }
+        }
+        load.finish()
+        let late: Int = resident(house.daemon.process.id)
+        witness.stop()
+        await watching.value
+        var outcome: Outcome = .init()
+        outcome.lines = [
+            line(settings.requests, begun, house, witness),
+            "answers by status (0: none): "
+                + load.statuses.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", "),
+            "memory: \(early >> 20) MiB after a fifth, \(late >> 20) at the end (bound: \(settings.growthMax) MiB more)",
+        ]
+        outcome.faults = load.faults.map { "seed \(settings.seed), request \($0.number): \($0.text)" }
+        if load.refusedConnections > 0 { outcome.faults.append("\(load.refusedConnections) connections were refused") }
+        if let fault: String = witness.current.fault { outcome.faults.append("a client beside it: \(fault)") }
+        if witness.current.rounds == 0 { outcome.faults.append("no client beside it was ever answered") }
+        if late - early > settings.growthMax << 20 {
+            outcome.faults.append("the server grew by \((late - early) >> 20) MiB")
+        }
+        outcome.faults += try ending(house)
+        return outcome
+    }
+
+    /// Ends the server and looks at what it leaves.
+    private static func ending(_ house: ThreatHouse) throws(ProcessError) -> [String] {
+        var faults: [String] = []
+        let end: ChildProcess.Outcome = try house.daemon.terminate()
+        if end.code != 0 {
+            faults.append(
+                "the server ended with \(end.code as Any), signal \(end.signal as Any): \(end.errors.suffix(2_000))")
+        }
+        let errors: [Substring] = end.errors.split(separator: "\n").filter { $0.contains("level=error") }
+        if !errors.isEmpty { faults.append("\(errors.count) errors in the log, the first: \(errors[0])") }
+        let check: ChildProcess.Outcome = try Daemon.command(house.folder.path, ["check"])
+        if check.code != 0 { faults.append("thicketd check: \(check.output)\(check.errors)") }
+        return faults
+    }
+
+    private static func line(_ count: Int, _ begun: Int64, _ house: ThreatHouse, _ witness: HostileWitness) -> String {
+        let report: HostileWitness.Report = witness.current
+        return "\(count) requests in \((Steady.milliseconds() - begun) / 1_000) s; the server has "
+            + "\(resident(house.daemon.process.id) >> 20) MiB; clients beside it: \(report.rounds) rounds of three, slowest answer "
+            + "\(report.slowest) ms"
+    }
+
+    /// Resident bytes of a process; 0 when it is gone.
+    private static func resident(_ id: pid_t) -> Int {
+        guard let file: UnsafeMutablePointer<FILE> = fopen("/proc/\(id)/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var bytes: [UInt8] = .init(repeating: 0, count: 200)
+        let count: Int = fread(&bytes, 1, bytes.count, file)
+        let words: [Substring] = String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ")
+        return words.count > 1 ? (Int(words[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
+    }
+}

@@ -1,0 +1,86 @@
+import Glibc
+import Synchronization
+import ThicketProcesses
+import ThicketProtocol
+
+/// Clients who behave, beside the attack: a WebSocket that writes, a connection of the data API, a session that polls.
+/// Each asks all the time and has to be answered.
+final class HostileWitness: Sendable {
+    /// What they saw.
+    struct Report: Sendable {
+        var rounds: Int = 0
+        /// Milliseconds of the slowest answer.
+        var slowest: Int64 = 0
+        var fault: String?
+    }
+
+    private let report: Mutex<Report> = .init(.init())
+    private let goesOn: Atomic<Bool> = .init(true)
+    private let port: UInt16
+    private let token: String
+
+    init(port: UInt16, token: String) { (self.port, self.token) = (port, token) }
+
+    var current: Report { report.withLock { $0 } }
+
+    func stop() { goesOn.store(false, ordering: .relaxed) }
+
+    /// Until `stop`, or the first fault. Blocks its thread.
+    func run() {
+        do throws(ProcessError) {
+            let socket: WireSocket = try .init(port: port, app: ThreatHouse.app)
+            try socket.open("witness", app: ThreatHouse.app, token: token, clientID: "witness")
+            let data: Caller = try .init(port: port)
+            let poll: Caller = try .init(port: port)
+            let opened: Caller.Reply = try poll.ask("POST", "/sock/1/notes/000/witness/xhr", body: "")
+            guard opened.text == "o\n" else { throw ProcessError("the session did not open: \(opened.text)") }
+            var round: Int = 0
+            while goesOn.load(ordering: .relaxed) {
+                try time { () throws(ProcessError) in try write(socket, round) }
+                try time { () throws(ProcessError) in try read(data, round) }
+                try time { () throws(ProcessError) in try beat(poll, round) }
+                round += 1
+                report.withLock { $0.rounds = round }
+                _ = Glibc.poll(nil, 0, 10)
+            }
+        } catch {
+            report.withLock { $0.fault = "\(error)" }
+        }
+    }
+
+    private func time(_ body: () throws(ProcessError) -> Void) throws(ProcessError) {
+        let begun: Int64 = Steady.milliseconds()
+        try body()
+        let passed: Int64 = Steady.milliseconds() - begun
+        report.withLock { $0.slowest = max($0.slowest, passed) }
+    }
+
+    /// A change, and its acknowledgement.
+    private func write(_ socket: WireSocket, _ round: Int) throws(ProcessError) {
+        let (operation, source): (String, String) = round == 0 ? ("+", "") : ("r", "\"sv\":\(round),")
+        socket.send(
+            #"0:c:{"id":"k","o":"M",\#(source)"ccid":"w\#(round)","v":{"n":{"o":"\#(operation)","v":\#(round)}}}"#)
+        let version: Version = try socket.next { (message: ServerMessage) -> Version? in
+            guard case .channel(0, .changes(let events)) = message else { return nil }
+            return switch events.first {
+            case .applied(let change)?: change.ev
+            default: -1
+            }
+        }
+        guard version == round + 1 else { throw ProcessError("change \(round) made version \(version)") }
+    }
+
+    private func read(_ data: Caller, _ round: Int) throws(ProcessError) {
+        let reply: Caller.Reply = try data.ask("GET", "/1/notes/witness/i/k", [("x-simperium-token", token)])
+        guard reply.status == 200, reply.text == "{\"n\":\(round)}" else {
+            throw ProcessError("the object was \(reply.status) \(reply.text) in round \(round)")
+        }
+    }
+
+    private func beat(_ poll: Caller, _ round: Int) throws(ProcessError) {
+        let taken: Caller.Reply = try poll.ask("POST", "/sock/1/notes/000/witness/xhr_send", body: "[\"h:\(round)\"]")
+        guard taken.status == 204 else { throw ProcessError("a message was answered \(taken.status)") }
+        let answer: Caller.Reply = try poll.ask("POST", "/sock/1/notes/000/witness/xhr", body: "")
+        guard answer.text == "a[\"h:\(round + 1)\"]\n" else { throw ProcessError("a heartbeat was \(answer.text)") }
+    }
+}
