@@ -69,6 +69,11 @@ struct SockJSClientTests {
     /// Loads library and script into a page and lets it open each transport.
     private func run(_ transports: [String], in browser: Browser, _ page: String, _ origin: String) throws -> [String] {
         try browser.open(page)
+        let isThere: Bool? = Steady.waitFor {
+            let state: String? = try? browser.evaluate("location.href + ' ' + document.readyState")
+            return state == "\(page) complete" ? true : nil
+        }
+        guard isThere == true else { throw ProcessError("\(page) was not shown") }
         for file: String in ["sockjs.js", "run.js"] {
             _ = try browser.evaluate(
                 "void document.head.appendChild(Object.assign(document.createElement('script'), {src: '\(origin)/\(file)'}))"
