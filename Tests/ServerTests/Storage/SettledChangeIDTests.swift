@@ -159,7 +159,8 @@ import ThicketTestSupport
             DROP TABLE partner_key; DROP TABLE entity; DROP TABLE device; DROP TABLE denied;
             DROP TABLE app_key; DROP INDEX token_user;
             ALTER TABLE token DROP COLUMN expires; ALTER TABLE token DROP COLUMN device; DROP TABLE account;
-            DROP TABLE bundle; DROP TABLE erasure;
+            DROP TABLE bundle; DROP TABLE erasure; ALTER TABLE app DROP COLUMN passwords; DROP TABLE account_code;
+            DROP TABLE locked_wrap;
             DROP TABLE profile; DROP TABLE credential; DROP TABLE login; DROP TABLE reset_code; PRAGMA user_version=1
             """, in: "thicket.db")
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
