@@ -49,9 +49,7 @@ func attack(_ call: Invocation) async throws(BadValue) -> Int32 {
         settings.requests = try call.number("requests", else: settings.requests, in: 1...100_000_000)
         settings.first = try call.number("first", else: 0, in: 0...100_000_000)
         settings.seed = seed
-        let outcome: HostileRun.Outcome = await HostileRun.run(settings) { (line: String) in
-            _ = Terminal.write(line + "\n")
-        }
+        let outcome: HostileRun.Outcome = HostileRun.run(settings, tell: say)
         outcome.lines.forEach(say)
         faults = outcome.faults
     }

@@ -7,7 +7,7 @@ final class HostileLoad {
     /// Connections at a time.
     static let width: Int = 32
     /// Milliseconds without an answer, and behind one, after which a connection is given up.
-    private static let silence: Int64 = 60
+    private static let silence: Int64 = 100
     private static let pause: Int64 = 4
 
     /// An answer of 5xx that is none of those the protocols ask for, or an error 500 in the stream.

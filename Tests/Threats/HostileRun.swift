@@ -23,22 +23,22 @@ public enum HostileRun {
     }
 
     /// - Parameter tell: gets a line now and then.
-    public static func run(_ settings: Settings, tell: @Sendable (String) -> Void = { _ in }) async -> Outcome {
+    public static func run(_ settings: Settings, tell: (String) -> Void = { _ in }) -> Outcome {
         do throws(ProcessError) {
             let house: ThreatHouse = try .init(
                 "hostile", ["--log-level", "warning", "--changes-wait", "1s", "--sockjs-patience", "1s"])
-            return try await attack(house, settings, tell)
+            return try attack(house, settings, tell)
         } catch {
             return Outcome(faults: ["\(error)"])
         }
     }
 
     private static func attack(
-        _ house: ThreatHouse, _ settings: Settings, _ tell: @Sendable (String) -> Void
-    ) async throws(ProcessError) -> Outcome {
+        _ house: ThreatHouse, _ settings: Settings, _ tell: (String) -> Void
+    ) throws(ProcessError) -> Outcome {
         let corpus: HostileCorpus = try .init(house)
         let witness: HostileWitness = .init(port: house.port, token: corpus.token)
-        let watching: Task<Void, Never> = .detached { witness.run() }
+        try witness.start()
         let load: HostileLoad = .init(port: house.port)
         let begun: Int64 = Steady.milliseconds()
         var early: Int = 0
@@ -51,7 +51,6 @@ public enum HostileRun {
         load.finish()
         let late: Int = resident(house.daemon.process.id)
         witness.stop()
-        await watching.value
         var outcome: Outcome = .init()
         outcome.lines = [
             line(settings.requests, begun, house, witness),

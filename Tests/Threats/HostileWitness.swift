@@ -16,6 +16,7 @@ final class HostileWitness: Sendable {
 
     private let report: Mutex<Report> = .init(.init())
     private let goesOn: Atomic<Bool> = .init(true)
+    private let thread: Mutex<pthread_t> = .init(pthread_t())
     private let port: UInt16
     private let token: String
 
@@ -23,10 +24,29 @@ final class HostileWitness: Sendable {
 
     var current: Report { report.withLock { $0 } }
 
-    func stop() { goesOn.store(false, ordering: .relaxed) }
+    /// Begins on a thread of its own, and waits for the first answers: whatever else is going on in this process.
+    func start() throws(ProcessError) {
+        let result: Int32 = thread.withLock { (thread: inout pthread_t) in
+            pthread_create(
+                &thread, nil,
+                { (context: UnsafeMutableRawPointer?) in
+                    if let context { Unmanaged<HostileWitness>.fromOpaque(context).takeRetainedValue().run() }
+                    return nil
+                }, Unmanaged.passRetained(self).toOpaque())
+        }
+        guard result == 0 else { throw ProcessError("no thread: \(result)") }
+        let isSeen: Bool? = Steady.waitFor { current.rounds > 0 || current.fault != nil ? true : nil }
+        guard isSeen == true else { throw ProcessError("no client was answered before anything was sent") }
+    }
 
-    /// Until `stop`, or the first fault. Blocks its thread.
-    func run() {
+    /// Ends after the round at hand.
+    func stop() {
+        goesOn.store(false, ordering: .relaxed)
+        pthread_join(thread.withLock { $0 }, nil)
+    }
+
+    /// Until `stop`, or the first fault.
+    private func run() {
         do throws(ProcessError) {
             let socket: WireSocket = try .init(port: port, app: ThreatHouse.app)
             try socket.open("witness", app: ThreatHouse.app, token: token, clientID: "witness")
