@@ -37,3 +37,97 @@ public enum Hash {
         return output
     }
 }
+
+/// A key of HMAC-SHA-512 (RFC 2104) that has done what is the same for all messages: two of the rounds of each.
+///
+/// A value: copies share nothing, and any thread may use one.
+public struct MessageKey512: Sendable {
+    private static let blockBytes: Int = 128
+    private static let codeBytes: Int = 64
+
+    /// The states behind the first block of the inner and the outer hash.
+    private let inner: SHA512_CTX
+    private let outer: SHA512_CTX
+
+    /// - Parameter key: of any length.
+    public init(_ key: [UInt8]) {
+        var block: [UInt8] = key
+        if block.count > Self.blockBytes {
+            var state: SHA512_CTX = Self.began(with: [])
+            block = .init(repeating: 0, count: Self.codeBytes)
+            thicket_sha512_update(&state, key, key.count)
+            thicket_sha512_final(&block, &state)
+        }
+        block += [UInt8](repeating: 0, count: Self.blockBytes - block.count)
+        inner = Self.began(with: block.map { $0 ^ 0x36 })
+        outer = Self.began(with: block.map { $0 ^ 0x5C })
+    }
+
+    private static func began(with block: [UInt8]) -> SHA512_CTX {
+        var state: SHA512_CTX = .init()
+        thicket_sha512_init(&state)
+        if !block.isEmpty { thicket_sha512_update(&state, block, block.count) }
+        return state
+    }
+
+    /// The code of a message, 64 bytes.
+    public func code(of message: ArraySlice<UInt8>) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: Self.codeBytes) { buffer, count in
+            if let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress { write(message, to: start) }
+            count = Self.codeBytes
+        }
+    }
+
+    /// Whether it is the code of the message. Takes as long wherever they differ.
+    public func isCode(_ code: [UInt8], of message: ArraySlice<UInt8>) -> Bool {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.codeBytes) { buffer in
+            guard let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress else { return false }
+            write(message, to: start)
+            return code.count == Self.codeBytes && CRYPTO_memcmp(start, code, Self.codeBytes) == 0
+        }
+    }
+
+    private func write(_ message: ArraySlice<UInt8>, to code: UnsafeMutablePointer<UInt8>) {
+        var (first, second): (SHA512_CTX, SHA512_CTX) = (inner, outer)
+        message.withUnsafeBufferPointer { _ = thicket_sha512_update(&first, $0.baseAddress, $0.count) }
+        thicket_sha512_final(code, &first)
+        thicket_sha512_update(&second, code, Self.codeBytes)
+        thicket_sha512_final(code, &second)
+    }
+}
+
+/// The same of HMAC-SHA-256.
+public struct MessageKey256: Sendable {
+    private static let blockBytes: Int = 64
+    private static let codeBytes: Int = 32
+
+    private let inner: SHA256_CTX
+    private let outer: SHA256_CTX
+
+    /// - Parameter key: of any length.
+    public init(_ key: [UInt8]) {
+        var block: [UInt8] = key.count > Self.blockBytes ? Hash.sha256(key) : key
+        block += [UInt8](repeating: 0, count: Self.blockBytes - block.count)
+        inner = Self.began(with: block.map { $0 ^ 0x36 })
+        outer = Self.began(with: block.map { $0 ^ 0x5C })
+    }
+
+    private static func began(with block: [UInt8]) -> SHA256_CTX {
+        var state: SHA256_CTX = .init()
+        thicket_sha256_init(&state)
+        thicket_sha256_update(&state, block, block.count)
+        return state
+    }
+
+    /// The code of a message, 32 bytes.
+    public func code(of message: [UInt8]) -> [UInt8] {
+        var (first, second): (SHA256_CTX, SHA256_CTX) = (inner, outer)
+        return [UInt8](unsafeUninitializedCapacity: Self.codeBytes) { buffer, count in
+            thicket_sha256_update(&first, message, message.count)
+            thicket_sha256_final(buffer.baseAddress, &first)
+            thicket_sha256_update(&second, buffer.baseAddress, Self.codeBytes)
+            thicket_sha256_final(buffer.baseAddress, &second)
+            count = Self.codeBytes
+        }
+    }
+}
