@@ -134,7 +134,7 @@ public enum TimingRun {
             // A name has four tries in all, also over two measurements.
             let names: Names = .init(triesPerName: triesPerName)
             return TimingProbe(
-                name: name, kinds: ["known", "unknown"], count: settings.costly, roundsPerAddress: 100, status: status
+                name: name, kinds: ["known", "unknown"], count: settings.costly, roundsPerAddress: 50, status: status
             ) { kind, _ in
                 let user: String = (kind == 0 ? "known" : "nobody") + "\(names.next(kind))"
                 return Caller.request(
