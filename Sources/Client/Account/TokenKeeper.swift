@@ -12,6 +12,7 @@ package actor TokenKeeper {
     private var waiters: [Int: CheckedContinuation<TokenMachine.Verdict, Never>] = [:]
     private var waiterCount: Int = 0
     private var renewal: Task<Void, Never>?
+    private var isClosed: Bool = false
     private var alarm: (moment: Int64, task: Task<Void, Never>)?
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { engine.executor }
@@ -46,6 +47,7 @@ package actor TokenKeeper {
 
     /// The token to call with; waits when another one is on its way because this one is over.
     package func token() async throws(ClientError) -> TokenMachine.Token {
+        try expectOpen()
         let (verdict, actions): (TokenMachine.Verdict, [TokenMachine.Action]) = machine.wanted(
             now: clock.milliseconds())
         perform(actions)
@@ -54,6 +56,7 @@ package actor TokenKeeper {
 
     /// The token to call with after the one of this number was refused.
     package func token(after number: Int) async throws(ClientError) -> TokenMachine.Token {
+        try expectOpen()
         let (verdict, actions): (TokenMachine.Verdict, [TokenMachine.Action]) = machine.refused(
             number, now: clock.milliseconds())
         perform(actions)
@@ -130,6 +133,7 @@ package actor TokenKeeper {
 
     /// Somebody signed in with this token.
     package func signIn(_ token: String) throws(ClientError) {
+        try expectOpen()
         guard LoginToken.isAcceptable(token) else { throw Self.unusable }
         perform(
             machine.signIn(
@@ -141,6 +145,7 @@ package actor TokenKeeper {
     ///
     /// - Throws: what `body` throws, `unauthorized` when the user is signed out.
     package func replace(_ body: @Sendable () async throws(ClientError) -> String) async throws(ClientError) {
+        try expectOpen()
         var number: Int? = machine.beginReplacement(now: clock.milliseconds())
         while number == nil {
             if let reason: SignOutReason = machine.signOut { throw reason.error }
@@ -165,13 +170,17 @@ package actor TokenKeeper {
     /// Events from now on.
     package func listen(_ continuation: AsyncStream<SessionEvent>.Continuation) { hub.add(continuation) }
 
+    /// No renewal begins any more. The user is not signed out.
     package func close() {
+        isClosed = true
         renewal?.cancel()
-        alarm?.task.cancel()
-        alarm = nil
-        _ = machine.end(.requested)
+        schedule()
         resume(.failed(ClientError(.closed, "the session is closed")))
         hub.finish()
+    }
+
+    private func expectOpen() throws(ClientError) {
+        if isClosed { throw ClientError(.closed, "the session is closed") }
     }
 
     private static let unusable: ClientError = ClientError(
@@ -207,7 +216,7 @@ package actor TokenKeeper {
     }
 
     private func ask(_ number: Int, _ old: String) {
-        guard let source else { return }
+        guard let source, !isClosed else { return }
         let request: TokenRequest = makeRequest(old)
         renewal = Task { [weak self] in
             let answer: Result<String, any Error>
@@ -217,6 +226,7 @@ package actor TokenKeeper {
     }
 
     private func answered(_ number: Int, _ answer: Result<String, any Error>) {
+        guard !isClosed else { return }
         let now: Int64 = clock.milliseconds()
         switch answer {
         case .success(let token) where LoginToken.isAcceptable(token):
@@ -234,7 +244,7 @@ package actor TokenKeeper {
 
     /// Has `tick` called at the machine's deadline.
     private func schedule() {
-        guard let moment: Int64 = machine.deadline else {
+        guard !isClosed, let moment: Int64 = machine.deadline else {
             alarm?.task.cancel()
             alarm = nil
             return

@@ -168,3 +168,46 @@ final class TestSource: TokenSource {
         return try await make(request)
     }
 }
+
+/// A clock that goes on when the test says so.
+final class SteppedClock: SessionClock {
+    private struct State {
+        var now: Int64 = 0
+        var unixSeconds: Double
+        var sleepers: [(moment: Int64, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+    private let state: Mutex<State>
+
+    init(unixSeconds: Double) { state = Mutex(State(unixSeconds: unixSeconds)) }
+
+    func milliseconds() -> Int64 { state.withLock { $0.now } }
+    func unixSeconds() -> Double { state.withLock { $0.unixSeconds } }
+
+    func pass(_ milliseconds: Int64) {
+        let due: [CheckedContinuation<Void, Never>] = state.withLock { state in
+            state.now += milliseconds
+            state.unixSeconds += Double(milliseconds) / 1_000
+            let now: Int64 = state.now
+            defer { state.sleepers.removeAll { $0.moment <= now } }
+            return state.sleepers.filter { $0.moment <= now }.map(\.continuation)
+        }
+        for one: CheckedContinuation<Void, Never> in due { one.resume() }
+    }
+
+    /// Sleepers that nobody wakes are let go with the clock; who is cancelled sleeps on, as nothing waits for it.
+    func sleep(until moment: Int64) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isDue: Bool = state.withLock { state in
+                if moment > state.now { state.sleepers.append((moment, continuation)) }
+                return moment <= state.now
+            }
+            if isDue { continuation.resume() }
+        }
+    }
+
+    deinit {
+        for one: CheckedContinuation<Void, Never> in state.withLock({ $0.sleepers.map(\.continuation) }) {
+            one.resume()
+        }
+    }
+}

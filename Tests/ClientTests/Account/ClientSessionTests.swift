@@ -253,4 +253,49 @@ struct ClientSessionTests {
         }
         #expect(wrong?.code == .unauthorized)
     }
+
+    @Test("the next token is there before the last one ends, and the connection goes on with it at once")
+    func ahead() async throws {
+        let clock: SteppedClock = SteppedClock(unixSeconds: Double(bench.seconds))
+        let source: TestSource = source(seconds: 1_800)
+        let app: ThicketApp = try ThicketApp(
+            server: bench.address, app: "app", apiKey: bench.apiKey, store: .memory, deviceId: "d/1",
+            options: SessionOptions(), clock: clock)
+        let session: ClientSession = try await app.createSession(
+            accessToken: bench.login(user, seconds: 600), entityId: user.entity, partnerId: bench.partner,
+            tokens: source)
+        var events: AsyncStream<SessionEvent>.Iterator = await session.events.makeAsyncIterator()
+        let notes: Bucket = try await session.bucket("notes")
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        let first: String = await session.accessToken
+        // A tenth of ten minutes is one; jitter takes up to half as much again.
+        clock.pass(500_000)
+        #expect(source.count == 0)
+        clock.pass(70_000)
+        #expect(await events.next() == .renewed)
+        #expect(await session.accessToken != first)
+        bench.pass(600)
+        try await notes.set("a", to: ["n": 1])
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        #expect(try await session.devices().count == 1)
+        #expect(source.count == 1, "nobody had to ask again")
+        await session.close()
+    }
+
+    @Test("a closed session says so, and may still be signed out at the server")
+    func closed() async throws {
+        let source: TestSource = source()
+        let session: ClientSession = try await session(source, seconds: 600)
+        let token: String = await session.accessToken
+        var events: AsyncStream<SessionEvent>.Iterator = await session.events.makeAsyncIterator()
+        await session.close()
+        #expect(await events.next() == nil)
+        let error: ClientError? = await #expect(throws: ClientError.self) { try await session.devices() }
+        #expect(error?.code == .closed && source.count == 0)
+        #expect(await session.signOut())
+        let again: ClientSession = try await bench.app().createSession(
+            accessToken: token, entityId: user.entity, partnerId: bench.partner)
+        #expect(await #expect(throws: ClientError.self) { try await again.devices() }?.number == 403)
+        await again.close()
+    }
 }
