@@ -26,5 +26,10 @@ final class StoreLock {
         descriptor = opened
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        // By word, not only by closing: a child that another thread is just starting holds a copy of the descriptor until
+        // it becomes its program.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
 }

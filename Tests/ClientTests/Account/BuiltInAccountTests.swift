@@ -142,6 +142,30 @@ struct BuiltInAccountTests {
     }
 }
 
+@Suite("The lock of a store")
+struct StoreLockTests {
+    @Test(
+        "a store that is closed can be opened at once, though a child that is being started still has its descriptors")
+    func copies() throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let path: String = folder.file("a.db")
+        var store: SQLiteLocalStore? = try .init(path: path)
+        let held: [Int32] = (3..<Int32(4_096)).filter { (descriptor: Int32) in
+            var name: [UInt8] = .init(repeating: 0, count: 4_096)
+            let count: Int = readlink("/proc/self/fd/\(descriptor)", &name, name.count)
+            return count > 0 && String(decoding: name[..<count], as: UTF8.self).hasSuffix(path + ".lock")
+        }
+        #expect(held.count == 1)
+        // What a fork copies.
+        let copies: [Int32] = held.map { dup($0) }
+        store?.close()
+        store = nil
+        let again: SQLiteLocalStore = try .init(path: path)
+        again.close()
+        for copy: Int32 in copies { close(copy) }
+    }
+}
+
 @Suite("The device id of a store")
 struct DeviceIDTests {
     @Test("it is made once, read by nobody else, and the same after a restart")
