@@ -27,7 +27,7 @@ struct ServerRoutes {
         let page: HTTPResponse? = showsPage ? StartPage.answer(request.path) : nil
         let route: Metrics.Route = page == nil ? route(request.path) : .page
         metrics.httpRequests.add(1, route)
-        guard route != .other else { return .respond(.json(404, Array(#"{"error":"not found"}"#.utf8))) }
+        guard route != .other else { return .respond(Self.notFound) }
         guard request.method == "GET" || request.method == "HEAD" else { return .respond(Self.methodNotAllowed) }
         return .respond(page ?? self.page(route))
     }
@@ -69,9 +69,9 @@ struct ServerRoutes {
 
     private static let methodNotAllowed: HTTPResponse = methodNotAllowed(but: "GET, HEAD")
 
-    static func methodNotAllowed(but allowed: String) -> HTTPResponse {
-        HTTPResponse(
-            status: 405, fields: [.init("content-type", "application/json"), .init("allow", allowed)],
-            body: Array(#"{"error":"method not allowed"}"#.utf8))
-    }
+    static let notFound: HTTPResponse = RESTAnswer.failure(
+        404, "no_such_path", "There is nothing at this path.",
+        "WebSockets are at /sock/1/APP/websocket, the data API under /1/APP; /openapi.yaml describes what there is.")
+
+    static func methodNotAllowed(but allowed: String) -> HTTPResponse { RESTAnswer.methodNotAllowed(allowed) }
 }

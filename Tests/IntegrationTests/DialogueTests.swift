@@ -161,11 +161,11 @@ struct DialogueTests {
         let table: [(request: String, status: Int, contains: String)] = [
             (get("/health/live"), 200, "live"), (get("/health/ready"), 200, "ready"),
             (get("/metrics"), 200, "thicket_channels 0"), (get("/"), 200, "Thicket \(ThicketServer.version)"),
-            (get("/page.html"), 404, #"{"error":"not found"}"#),
-            (get("/sock/1/app/other"), 404, #"{"error":"not found"}"#),
-            (get("/sock/1/bad%20app/websocket"), 404, #"{"error":"not found"}"#),
-            (get("/sock/1//websocket"), 404, #"{"error":"not found"}"#),
-            (get("/sock/1/app/websocket"), 400, "notAnUpgrade"),
+            (get("/page.html"), 404, #""code":"no_such_path""#),
+            (get("/sock/1/app/other"), 404, #""code":"no_such_path""#),
+            (get("/sock/1/bad%20app/websocket"), 404, #""code":"no_such_path""#),
+            (get("/sock/1//websocket"), 404, #""code":"no_such_path""#),
+            (get("/sock/1/app/websocket"), 400, #""code":"not_an_upgrade""#),
             ("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 405, "allow"),
         ]
         for (request, status, contains) in table {

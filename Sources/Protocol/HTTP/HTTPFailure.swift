@@ -33,6 +33,33 @@ public struct HTTPFailure: Error, Equatable, CustomStringConvertible {
         }
     }
 
+    /// The problem as clients are told it: `head_too_long`.
+    public var code: String { spelled(with: "_") }
+
+    /// The problem in words: `head too long`.
+    var words: String { spelled(with: " ") }
+
+    /// What whoever sent it can do.
+    var hint: String {
+        switch status {
+        case 413: "Send a smaller body."
+        case 414: "Send a shorter path and query."
+        case 417: "Send 'Expect: 100-continue', or no such field."
+        case 426: "Ask for version 13 of the WebSocket protocol."
+        case 431: "Send fewer or shorter fields."
+        case 501: "Send the body with its length, or chunked."
+        case 505: "Speak HTTP/1.1."
+        default: "Look at the request's first line, fields and framing: they are not those of HTTP/1.1."
+        }
+    }
+
+    /// The case's name, its words apart and in lower case.
+    private func spelled(with space: String) -> String {
+        problem.rawValue.reduce(into: "") { text, letter in
+            text += letter.isUppercase ? space + letter.lowercased() : String(letter)
+        }
+    }
+
     public var description: String { "HTTP message refused with \(status): \(problem.rawValue)" }
 }
 

@@ -26,7 +26,16 @@ public struct HTTPResponse: Sendable, Equatable {
 
     /// The answer to a request that was refused; the connection ends behind it.
     public static func refusal(_ failure: HTTPFailure) -> HTTPResponse {
-        var response: HTTPResponse = .text(failure.status, "\(failure.problem.rawValue)\n", closes: true)
+        var writer: JSONWriter = .init()
+        writer.raw("{\"code\":")
+        writer.write(string: failure.code)
+        writer.raw(",\"message\":")
+        writer.write(string: "The request was refused: \(failure.words).")
+        writer.raw(",\"hint\":")
+        writer.write(string: failure.hint)
+        writer.raw("}")
+        var response: HTTPResponse = .json(failure.status, writer.bytes)
+        response.closes = true
         if failure.status == 426 {
             response.fields.append("upgrade", "websocket")
             response.fields.append("sec-websocket-version", "13")

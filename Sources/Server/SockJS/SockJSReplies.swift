@@ -17,9 +17,9 @@ struct SockJSReplies {
         body: Array("Welcome to SockJS!\n".utf8))
 
     static func notFound(_ request: HTTPRequest) -> HTTPResponse {
-        HTTPResponse(
-            status: 404, fields: HTTPFields([.init("content-type", "application/json")] + cors(request)),
-            body: Array(#"{"error":"not found"}"#.utf8))
+        var response: HTTPResponse = ServerRoutes.notFound
+        for field: HTTPField in cors(request) { response.fields.append(field.name, field.value) }
+        return response
     }
 
     /// Without content, as the protocol wants it.

@@ -157,4 +157,27 @@ struct HTTPResponseTests {
             try WebSocketHandshake.check(parsed, nonce: nonce, sha1: Hash.sha1)
         }
     }
+
+    @Test(
+        "a refusal tells programs which rule was broken, and people what to do; its connection ends",
+        arguments: [
+            (.headTooLong, "head_too_long", "head too long"), (.badChunk, "bad_chunk", "bad chunk"),
+            (.webSocketVersion, "web_socket_version", "web socket version"),
+            (.bodyTooLong, "body_too_long", "body too long"),
+            (.targetTooLong, "target_too_long", "target too long"),
+            (.codingNotSupported, "coding_not_supported", "coding not supported"),
+            (.versionNotSupported, "version_not_supported", "version not supported"),
+            (.badExpectation, "bad_expectation", "bad expectation"),
+        ] as [(HTTPFailure.Problem, String, String)])
+    func refusals(_ problem: HTTPFailure.Problem, _ code: String, _ words: String) throws {
+        let failure: HTTPFailure = .init(problem)
+        let response: HTTPResponse = .refusal(failure)
+        #expect(response.status == failure.status && response.closes)
+        #expect(response.fields["content-type"] == "application/json")
+        let body: JSONObject = try #require(try JSONValue(parsing: response.body).objectValue)
+        #expect(body["code"] == .string(code))
+        #expect(body["message"] == .string("The request was refused: \(words)."))
+        #expect(body["hint"]?.stringValue?.isEmpty == false)
+        #expect(body.count == 3)
+    }
 }
