@@ -161,17 +161,20 @@ extension PartnerService {
         let code: String = try asked.text("code", 1...64)
         let password: String = try asked.password("password")
         let name: String = Self.guarded(username, partner)
-        if let seconds: Int = names.wait(name, now: asked.now) { throw Limited(seconds: seconds) }
+        // Counted apart: whoever guesses the password must not keep its owner from making another.
+        let place: String = "code \(name)"
+        if let seconds: Int = names.wait(place, now: asked.now) { throw Limited(seconds: seconds) }
         let made: PasswordVerifier = try stretch(password, salt: random(PasswordVerifier.saltBytes))
         let known = try directory.verifier(of: username, partner: partner.id)
         // Of nobody the code is looked at all the same, and takes as long.
         let isRight: Bool = try directory.use(
             code: code, of: known?.entity ?? Self.nobody(username, partner), now: asked.now)
         guard let entity: String = known?.entity, isRight else {
-            failed(name, asked)
+            failed(place, asked)
             throw TokenRefusal.denied(.password)
         }
         try directory.setVerifier(made, of: entity, keeping: nil, now: asked.now)
+        names.succeeded(place)
         names.succeeded(name)
         var outcome: Outcome = .init(PartnerAnswer.done)
         outcome.revocation = .user(entity, keeping: nil)

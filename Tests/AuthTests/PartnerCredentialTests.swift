@@ -305,6 +305,17 @@ struct PartnerCredentialTests {
         #expect(try bench.verify("ann@example.com", third).response == PartnerAnswer.denied)
     }
 
+    @Test("T16: guessing a password does not keep its owner from the code, and the code ends the guesser's count")
+    func guessedPassword() throws {
+        let bench: CredentialBench = try .init()
+        _ = try bench.register("ann@example.com")
+        for _ in 0..<5 { #expect(try bench.login("ann@example.com", "a wrong guess").status == 403) }
+        #expect(try bench.login("ann@example.com").status == 429)
+        let code: String = try #require(try bench.forget("ann@example.com").code)
+        #expect(try bench.verify("ann@example.com", code).response.status == 204)
+        #expect(try bench.login("ann@example.com", "another one").status == 200)
+    }
+
     @Test("a code for nobody, or for a name that is no address, takes the same work and sends nothing")
     func codesForNobody() throws {
         let bench: CredentialBench = try .init()

@@ -38,7 +38,8 @@ struct CORSPolicy: Sendable, Equatable {
         response.fields.append("access-control-allow-methods", allowed)
         response.fields.append(
             "access-control-allow-headers",
-            "X-Simperium-API-Key, X-Simperium-Token, X-Simperium-User, Content-Type, If-Match, If-None-Match"
+            "X-Simperium-API-Key, X-Simperium-Token, X-Simperium-User, X-Rezolve-Device-Id, Content-Type, If-Match, "
+                + "If-None-Match"
         )
         response.fields.append("access-control-max-age", String(Self.preflightSeconds))
         return response

@@ -188,7 +188,10 @@ struct RESTDoorTests {
         #expect(listed.fields["access-control-allow-origin"] == "https://a.example")
         #expect(listed.fields["vary"] == "origin")
         #expect(listed.fields["access-control-allow-methods"] == "GET, HEAD, POST, DELETE, OPTIONS")
-        #expect(listed.fields["access-control-allow-headers"]?.contains("X-Simperium-Token") == true)
+        // A partner's users name their device.
+        for name: String in ["X-Simperium-Token", "X-Rezolve-Device-Id"] {
+            #expect(listed.fields["access-control-allow-headers"]?.contains(name) == true, "\(name)")
+        }
         #expect(listed.fields["access-control-allow-credentials"] == nil)
         for other: String in ["https://a.example.evil", "http://a.example", "https://a.example:8443", "null"] {
             let refused: HTTPResponse = try preflight("https://a.example", ["Origin: \(other)", ask[1]])

@@ -49,7 +49,8 @@ public enum ThicketdProgram {
         "app create", summary: "add an app",
         details: """
             A running server knows the app at once. Prints an API key, for the app itself, and an admin key, for the
-            operator's own programs; both are shown this once. An app that is there already stays as it is.
+            operator's own programs; both are shown this once. An app that is there already stays as it is, but with
+            --partner, if it has none yet: then the partner's users may come in from now on.
             """,
         arguments: [.one("NAME", "1 to 64 letters, digits, '.', '_' or '-'; kept in small letters")],
         options: [
