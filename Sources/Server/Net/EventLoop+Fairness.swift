@@ -58,8 +58,10 @@ extension EventLoop {
 
     /// The same for writing.
     func writes(_ connection: Connection, _ body: () -> Void) -> Bool {
+        // Whoever has said one thing only, and listens since then, is no stranger.
+        sort(connection)
         let group: LoopGroup = begin(connection)
-        guard !rests(connection, group) else { return false }
+        guard !rests(connection, group, hasInput: false) else { return false }
         guard group.writing < settings.turnNanosecondsPerGroup else { return false }
         let begun: Int64 = thicket_monotonic_ns()
         body()
@@ -70,13 +72,15 @@ extension EventLoop {
     }
 
     /// Puts a connection aside while its group rests.
-    private func rests(_ connection: Connection, _ group: LoopGroup) -> Bool {
+    /// - Parameter hasInput: it is not listened to until then. The kernel is told that of those only that have something to
+    ///   say: of a thousand receivers of one change nobody has.
+    private func rests(_ connection: Connection, _ group: LoopGroup, hasInput: Bool = true) -> Bool {
         guard group.restsUntil > now else { return false }
         if !connection.isResting {
             connection.isResting = true
             group.resting.append(connection)
-            watch(connection)
         }
+        if hasInput { watch(connection) }
         return true
     }
 
@@ -95,7 +99,7 @@ extension EventLoop {
     }
 
     /// The group has rested: its connections are looked at again.
-    private func wake(_ group: LoopGroup) {
+    func wake(_ group: LoopGroup) {
         // It took more after the rest had been set.
         if group.restsUntil > now {
             _ = timers.schedule(at: group.restsUntil) { [unowned self] in wake(group) }

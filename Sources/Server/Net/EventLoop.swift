@@ -250,10 +250,14 @@ public final class EventLoop {
     }
 
     private func handle(_ event: Poller.Event, _ connection: Connection) {
-        if event.isWritable && !connection.isResting {
-            connection.isBlocked = false
-            if !writes(connection, { flush(connection, most: Self.writtenPerTurn) }), !connection.isResting {
-                markDirty(connection)
+        if event.isWritable {
+            let wasResting: Bool = connection.isResting
+            if !wasResting { connection.isBlocked = false }
+            let hasWritten: Bool =
+                !wasResting && writes(connection) { flush(connection, most: Self.writtenPerTurn) }
+            if !hasWritten && connection.phase != .dead {
+                // Whoever rests comes back by itself; epoll is to say no more of it.
+                if !connection.isResting { markDirty(connection) }
                 watch(connection)
             }
         }

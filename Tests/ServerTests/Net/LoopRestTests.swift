@@ -1,0 +1,61 @@
+import Testing
+import ThicketProtocol
+
+@testable import ThicketServer
+
+/// Users of the loop: who a connection counts for, and what resting costs.
+@Suite struct LoopRestTests {
+    /// Knows who a connection is by its first message, and answers none.
+    private final class Listening: LoopDelegate {
+        let diary: Diary
+        private var known: Set<ConnectionID> = []
+        init(_ diary: Diary) { self.diary = diary }
+        func answer(_ request: HTTPRequest, on: ConnectionID, via listener: Listener) -> HTTPDisposition { .upgrade }
+        func opened(_ connection: ConnectionID, _ request: HTTPRequest) { diary.note(opened: connection) }
+        func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
+            known.insert(connection)
+            diary.received.add()
+        }
+        func closed(_ connection: ConnectionID, _ end: ConnectionEnd) {}
+        func group(of connection: ConnectionID) -> UInt32 { known.contains(connection) ? 7 : 0 }
+    }
+
+    private func stage() throws -> (LoopThread, TestPeer, ConnectionID) {
+        let diary: Diary = .init()
+        let server: LoopThread = try .init { _ in Listening(diary) }
+        let peer: TestPeer = try .init(port: server.port)
+        try peer.upgrade()
+        try peer.sendFrame(.text, [0x61])
+        waitFor { diary.received.value == 1 ? true : nil }
+        return (server, peer, waitFor { diary.opened.first })
+    }
+
+    @Test("who has said once who it is, and listens since then, is no stranger to what it is sent")
+    func listener() throws {
+        let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
+        #expect(try server.onLoop { $0.lookup(id)?.group.number } == 0, "it has sent nothing since")
+        try server.handle.post { $0.send(id, text: Array("news".utf8)) }
+        #expect(try peer.readAnswer() == .text(Array("news".utf8)))
+        #expect(try server.onLoop { $0.lookup(id)?.group.number } == 7)
+        try server.stop()
+    }
+
+    @Test("epoll is not told of receivers that wait for their user's rest to end, and each gets what it was sent")
+    func restingReceiver() throws {
+        let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
+        let isAside: Box<Bool> = .init()
+        try server.handle.post { loop in
+            guard let connection: Connection = loop.lookup(id) else { return }
+            loop.sort(connection)
+            connection.group.restsUntil = loop.now + 20_000_000
+            _ = loop.timers.schedule(at: connection.group.restsUntil) { [unowned loop] in loop.wake(connection.group) }
+            loop.send(id, text: Array("later".utf8))
+            loop.flushDirty()
+            isAside.value.withLock { $0 = connection.isResting && connection.watchesReads }
+        }
+        #expect(waitFor { isAside.value.withLock { $0 } })
+        #expect(try peer.readAnswer() == .text(Array("later".utf8)))
+        #expect(try server.onLoop { $0.lookup(id)?.isResting } == false)
+        try server.stop()
+    }
+}
