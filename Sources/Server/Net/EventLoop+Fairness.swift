@@ -32,6 +32,9 @@ extension EventLoop {
     static let messagesPerTurn: Int = 32
     /// Messages as which a plain HTTP request counts: the page of metrics takes a tenth of a millisecond.
     static let requestMessages: Int = 8
+    /// Nanoseconds that a group may owe the loop before it rests: a change to some hundred receivers, or what a client
+    /// missed in a while, is not a flood. It comes in turns as short as ever.
+    static let owedFree: Int64 = 1_000_000
     /// Bytes written to one connection in one turn.
     static let writtenPerTurn: Int = 256 << 10
 
@@ -88,7 +91,7 @@ extension EventLoop {
     func charge(_ group: LoopGroup, _ used: Int64, at time: Int64) {
         recentGroups.note(group.number, now: time)
         let rest: Int64? = group.account.take(
-            used, percent: settings.percentPerGroup, free: settings.turnNanosecondsPerGroup,
+            used, percent: settings.percentPerGroup, free: Self.owedFree,
             mustShare: recentGroups.hasOther(than: group.number, now: time), now: time)
         guard let rest: Int64 else { return }
         let isResting: Bool = group.restsUntil > time
