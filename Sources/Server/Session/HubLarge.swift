@@ -2,8 +2,8 @@ import ThicketProtocol
 
 // Large changes: a reader's thread reads them, so that nobody else waits for the loop meanwhile.
 extension Hub {
-    /// Bytes of a message from which a `c` is read elsewhere. To hand it over and back takes some 0.05 ms; to read it here
-    /// would take from 0.1 ms on, and 6 ms a megabyte if it is made of many small values.
+    /// Bytes of a message from which a `c` is read elsewhere. To read one of a megabyte takes up to 5 ms (`bench large`), and a
+    /// user's turn on the loop is 0.1 ms; to hand over smaller ones would cost their senders two wakes of a thread each.
     static let largeFrom: Int = 64 << 10
 
     /// Hands a large change to the readers. Its connection is read no further until it is back, and what its channel has
