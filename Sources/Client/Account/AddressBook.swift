@@ -55,9 +55,12 @@ public struct AddressBook: Sendable {
         try await upToDate(bucket)
         var addresses: [Address] = []
         for key: String in try await bucket.keys() {
-            // What somebody else has put there and is no address does not hide the others.
-            guard let address: Address = try? await bucket.get(key, as: Address.self) else { continue }
-            addresses.append(address)
+            do throws(ClientError) {
+                if let address: Address = try await bucket.get(key, as: Address.self) { addresses.append(address) }
+            } catch {
+                // What somebody else has put there and is no address does not hide the others; a store that fails does.
+                guard error.code == .invalidValue else { throw error }
+            }
         }
         return addresses.sorted { ($0.fullName, $0.id) < ($1.fullName, $1.id) }
     }

@@ -88,7 +88,9 @@ enum AdminCommands {
 
     static func createApp(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let app: AppID = try identifier(call.argument("NAME"))
-        let passwords: AppPasswords = try KeyCommands.passwords(call.value("passwords") ?? AppPasswords.sent.word)
+        // A partner vouches for its users: strangers who know the app's key, which is no secret, are not to make accounts.
+        let usual: AppPasswords = call.value("partner") == nil ? .sent : .none
+        let passwords: AppPasswords = try KeyCommands.passwords(call.value("passwords") ?? usual.word)
         let folder: DataFolder = try folder(config, creating: true)
         try expectWhole(folder)
         let admin: StoreAdmin = try admin(folder)

@@ -13,7 +13,7 @@ extension ThicketdProgram {
     /// Of `app create`, too.
     static let passwordsOption: Option = .value(
         "passwords", "WORD", "which passwords it takes: sent, notes or none (see 'app passwords')",
-        defaultText: AppPasswords.sent.word, completion: .oneOf(words))
+        defaultText: "sent; none with --partner", completion: .oneOf(words))
 
     static let appPasswords: Command = .init(
         "app passwords", summary: "choose which passwords an app takes, or show it",
