@@ -46,7 +46,8 @@ enum AccountRefusal: Error {
 
 /// The answers of the account requests.
 public enum AccountAnswer {
-    /// How refusals are written.
+    /// How refusals are written: as the short texts that Simperium's clients show, or as all of our own are, with a `code` for
+    /// programs, a `message`, and a `hint` what to do.
     enum Style { case text, json }
 
     /// The server has more requests waiting than it keeps.
@@ -63,14 +64,14 @@ public enum AccountAnswer {
 
     /// Simperium's clients show the text of a refusal to their users, so it is a short one there.
     static func refusal(_ refusal: AccountRefusal, _ style: Style) -> HTTPResponse {
-        let (status, text): (Int, String) = refusal.words
+        let (status, code, text, hint): (Int, String, String, String) = refusal.words
         var response: HTTPResponse
         switch style {
         case .text:
             response = .text(status, text)
             response.fields.append("cache-control", "no-store")
         case .json:
-            var body: JSONObject = ["code": .number(JSONNumber(Int64(status))), "message": .string(text)]
+            var body: JSONObject = ["code": .string(code), "message": .string(text), "hint": .string(hint)]
             if case .outdated(let current) = refusal { body["version"] = .number(JSONNumber(current)) }
             response = json(status, body)
         }
@@ -89,21 +90,37 @@ public enum AccountAnswer {
 }
 
 extension AccountRefusal {
-    fileprivate var words: (status: Int, text: String) {
+    fileprivate var words: (status: Int, code: String, text: String, hint: String) {
         switch self {
-        case .badRequest(let what): (400, what)
-        case .badKey: (401, "invalid API key")
-        case .needsAdminKey: (401, "an admin key is needed")
-        case .wrongLogin: (401, "invalid login")
-        case .badToken: (401, "invalid token")
-        case .notHere(let what): (403, what)
-        case .locked: (403, "the account is locked until its words, or a device that has its keys, set a password")
-        case .nameTaken: (409, "the user exists already")
-        case .unknownUser: (404, "no such user")
-        case .outdated: (409, "another version was written meanwhile")
-        case .tooLarge(let what): (413, what)
-        case .limited: (429, "too many attempts, try again later")
-        case .unavailable: (503, "try again later")
+        case .badRequest(let what): (400, "invalid_request", what, "Change the request as the message says.")
+        case .badKey:
+            (401, "invalid_key", "invalid API key", "Send a key of this app in X-Simperium-API-Key, or as client_id.")
+        case .needsAdminKey:
+            (401, "admin_only", "an admin key is needed", "Send an admin key of the app; an API key does not do.")
+        case .wrongLogin:
+            (401, "invalid_login", "invalid login", "Name, password or code is not right; nobody is told which.")
+        case .badToken:
+            (401, "unauthorized", "invalid token", "Log in, and send the token in the header X-Simperium-Token.")
+        case .notHere(let what): (403, "not_here", what, "The app's operator chooses how users come in.")
+        case .locked:
+            (
+                403, "locked", "the account is locked until its words, or a device that has its keys, set a password",
+                "Set a password with the recovery words, or on a device that still has the keys."
+            )
+        case .nameTaken: (409, "name_taken", "the user exists already", "Log in, or choose another name.")
+        case .unknownUser: (404, "no_such_user", "no such user", "Look at the name; the account may have ended.")
+        case .outdated:
+            (
+                409, "version_mismatch", "another version was written meanwhile",
+                "Read what is there, and write again in the place of its version."
+            )
+        case .tooLarge(let what): (413, "too_large", what, "Make it smaller.")
+        case .limited:
+            (
+                429, "too_many_attempts", "too many attempts, try again later",
+                "Wait as long as retry-after says; each try before it is refused unseen."
+            )
+        case .unavailable: (503, "unavailable", "try again later", "Send the same request again in a moment.")
         }
     }
 }

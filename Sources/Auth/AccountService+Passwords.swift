@@ -182,7 +182,7 @@ extension AccountService {
 
     /// Whether a proof may be tried now: looked at before it is known whether anybody has the name.
     func admitProof(_ place: String, _ asked: Asked) throws(AccountRefusal) {
-        try admit(addresses, asked.address, .address, asked)
+        try admitAddress(asked)
         if let seconds: Int = names.wait(place, now: asked.now) { throw .limited(.account, seconds: seconds) }
     }
 
@@ -199,7 +199,7 @@ extension AccountService {
     }
 
     mutating func admitRegistration(_ asked: Asked) throws(AccountRefusal) {
-        try admit(addresses, asked.address, .address, asked)
+        try admitAddress(asked)
         try admit(registrations, asked.app.text, .registrations, asked)
         registrations.add(asked.app.text, now: asked.now)
     }

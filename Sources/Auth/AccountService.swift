@@ -69,7 +69,8 @@ public struct AccountService {
     var cost: Scrypt.Cost = .login
 
     var names: LoginGuard = .init()
-    var addresses: AttemptMeter
+    /// Failed logins by address, counted together with those of partners' users.
+    let addresses: SharedMeter
     var registrations: AttemptMeter
     var prelogins: AttemptMeter = .init(perMinute: Self.preloginsPerMinute)
     private var keys: AttemptMeter = .init(perMinute: Self.failedKeysPerMinute)
@@ -84,12 +85,14 @@ public struct AccountService {
         var forgetful: Forgetful?
     }
 
+    /// - Parameter addresses: failed logins by address, counted together with those of others; nil for a count of its own.
     public init(
         directory: any AccountDirectory, secrets: AccountSecrets, rules: Rules = .init(),
-        random: @escaping (Int) -> [UInt8]
+        addresses: SharedMeter? = nil, random: @escaping (Int) -> [UInt8]
     ) {
         (self.directory, self.secrets, self.rules, self.random) = (directory, secrets, rules, random)
-        addresses = AttemptMeter(perMinute: rules.failuresPerMinute)
+        self.addresses = addresses ?? SharedMeter(perMinute: rules.failuresPerMinute)
+        self.addresses.perMinute = rules.failuresPerMinute
         registrations = AttemptMeter(perMinute: rules.registrationsPerMinute)
     }
 
@@ -189,6 +192,13 @@ public struct AccountService {
     ) throws(AccountRefusal) {
         var meter: AttemptMeter = meter
         if let seconds: Int = meter.wait(name, now: asked.now) { throw .limited(limit, seconds: seconds) }
+    }
+
+    /// The same by the failed logins of the client's address.
+    func admitAddress(_ asked: Asked) throws(AccountRefusal) {
+        if let seconds: Int = addresses.wait(asked.address, now: asked.now) {
+            throw .limited(.address, seconds: seconds)
+        }
     }
 
     /// Asks the directory; what it cannot do now may be asked again.

@@ -26,8 +26,8 @@ extension PartnerService {
     public enum Admission: Sendable {
         case admitted(PartnerPass)
         case refused(TokenRefusal)
-        /// Too many failed tokens of late; it was not looked at.
-        case tooMany
+        /// Too many failed tokens of late; it was not looked at, and none will be for so many whole seconds.
+        case tooMany(seconds: Int)
         case failed(DirectoryError)
     }
 
@@ -41,14 +41,14 @@ extension PartnerService {
         _ token: String, device: String?, app: String, from address: String, now: Double
     ) -> Admission {
         let name: String = "app \(app) \(address)"
-        guard failures.wait(name, now: now) == nil else { return .tooMany }
+        if let seconds: Int = attempts.failures.wait(name, now: now) { return .tooMany(seconds: seconds) }
         do {
             let partner: Partner? = try directory.partner(ofApp: app)
             let user: LoggedIn = try login(
                 Array(token.utf8)[...], of: partner, device: device ?? "", now, fits: { _, _ in true })
             return .admitted(user.pass)
         } catch let refusal as TokenRefusal {
-            if refusal != .expired { failures.add(name, now: now) }
+            if refusal != .expired { attempts.failures.add(name, now: now) }
             return .refused(refusal)
         } catch {
             return .failed(error as? DirectoryError ?? DirectoryError("\(error)"))

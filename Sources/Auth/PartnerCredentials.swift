@@ -69,7 +69,7 @@ extension PartnerService {
         let phone: String = asked.body?["phone"] == nil ? "" : try asked.text("phone", 0...Self.phoneBytesMax)
         let made: PasswordVerifier = try stretch(password, salt: random(PasswordVerifier.saltBytes))
         // Whoever makes up names, good or not, does so slowly.
-        addresses.add(asked.address, now: asked.now)
+        attempts.addresses.add(asked.address, now: asked.now)
         try admitRegistration(of: partner, now: asked.now)
         let id: String = Partner.newID(random: random)
         let user: NewUser = .init(
@@ -145,8 +145,8 @@ extension PartnerService {
         let username: String = try asked.text("username", 1...Self.usernameBytesMax)
         let known = try directory.verifier(of: username, partner: partner.id)
         var outcome: Outcome = .init(PartnerAnswer.success([:]))
-        guard addresses.wait(asked.address, now: asked.now) == nil else { return outcome }
-        addresses.add(asked.address, now: asked.now)
+        guard attempts.addresses.wait(asked.address, now: asked.now) == nil else { return outcome }
+        attempts.addresses.add(asked.address, now: asked.now)
         outcome.forgetful = Forgetful(
             entity: known?.entity ?? Self.nobody(username, partner), address: known == nil ? nil : MailAddress(username)
         )
@@ -163,7 +163,7 @@ extension PartnerService {
         let name: String = Self.guarded(username, partner)
         // Counted apart: whoever guesses the password must not keep its owner from making another.
         let place: String = "code \(name)"
-        if let seconds: Int = names.wait(place, now: asked.now) { throw Limited(seconds: seconds) }
+        if let seconds: Int = attempts.wait(name: place, now: asked.now) { throw Limited(seconds: seconds) }
         let made: PasswordVerifier = try stretch(password, salt: random(PasswordVerifier.saltBytes))
         let known = try directory.verifier(of: username, partner: partner.id)
         // Of nobody the code is looked at all the same, and takes as long.
@@ -174,8 +174,8 @@ extension PartnerService {
             throw TokenRefusal.denied(.password)
         }
         try directory.setVerifier(made, of: entity, keeping: nil, now: asked.now)
-        names.succeeded(place)
-        names.succeeded(name)
+        attempts.succeeded(name: place)
+        attempts.succeeded(name: name)
         var outcome: Outcome = .init(PartnerAnswer.done)
         outcome.revocation = .user(entity, keeping: nil)
         return outcome
@@ -211,7 +211,7 @@ extension PartnerService {
     }
 
     private mutating func admitAddress(_ asked: Asked) throws {
-        if let seconds: Int = addresses.wait(asked.address, now: asked.now) { throw Limited(seconds: seconds) }
+        if let seconds: Int = attempts.addresses.wait(asked.address, now: asked.now) { throw Limited(seconds: seconds) }
     }
 
     /// Whose codes are kept that nobody gets: always the same for one name. No user's id looks like it.
@@ -224,8 +224,8 @@ extension PartnerService {
     }
 
     private mutating func failed(_ name: String, _ asked: Asked) {
-        names.failed(name, now: asked.now)
-        addresses.add(asked.address, now: asked.now)
+        attempts.failed(name: name, now: asked.now)
+        attempts.addresses.add(asked.address, now: asked.now)
     }
 
     /// The user whose password this is. One that nobody has is stretched all the same.
@@ -233,7 +233,7 @@ extension PartnerService {
         _ password: String, of username: String, _ partner: Partner, _ asked: Asked
     ) throws -> String {
         let name: String = Self.guarded(username, partner)
-        if let seconds: Int = names.wait(name, now: asked.now) { throw Limited(seconds: seconds) }
+        if let seconds: Int = attempts.wait(name: name, now: asked.now) { throw Limited(seconds: seconds) }
         let known = try directory.verifier(of: username, partner: partner.id)
         let kept: PasswordVerifier =
             known?.verifier
@@ -245,7 +245,7 @@ extension PartnerService {
             failed(name, asked)
             throw TokenRefusal.denied(.password)
         }
-        names.succeeded(name)
+        attempts.succeeded(name: name)
         return entity
     }
 

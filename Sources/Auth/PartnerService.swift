@@ -54,35 +54,32 @@ public struct PartnerService {
 
     public var verifier: TokenVerifier
     public var registrationsPerMinute: Int {
-        get { registrations.perMinute }
-        set { registrations.perMinute = newValue }
+        get { attempts.registrations.perMinute }
+        set { attempts.registrations.perMinute = newValue }
     }
     /// Where partners and users are kept; of the same thread.
     public var directory: any PartnerDirectory
     public var failedLoginsPerMinute: Int {
-        get { addresses.perMinute }
-        set { addresses.perMinute = newValue }
+        get { attempts.addresses.perMinute }
+        set { attempts.addresses.perMinute = newValue }
     }
     let random: (Int) -> [UInt8]
     /// Stretches a password under a salt; nil when there is no memory for it.
     var derive: (_ password: [UInt8], _ salt: [UInt8]) -> [UInt8]? = { password, salt in
         Scrypt.derive(password, salt: salt, cost: .login, count: PasswordVerifier.hashBytes)
     }
-    /// Passwords tried, by name and by address.
-    var names: LoginGuard = .init()
-    var addresses: AttemptMeter = .init(perMinute: Self.failedLoginsPerMinute)
-    var failures: AttemptMeter
-    private var registrations: AttemptMeter
+    /// What is counted, together with the services on other threads.
+    let attempts: PartnerAttempts
 
+    /// - Parameter attempts: what has been tried; services that have the same count together.
     public init(
-        directory: any PartnerDirectory, rules: TokenRules = .init(),
-        registrationsPerMinute: Int = PartnerService.registrationsPerMinute, random: @escaping (Int) -> [UInt8]
+        directory: any PartnerDirectory, rules: TokenRules = .init(), attempts: PartnerAttempts = .init(),
+        random: @escaping (Int) -> [UInt8]
     ) {
         self.directory = directory
         self.random = random
+        self.attempts = attempts
         verifier = TokenVerifier(rules)
-        failures = AttemptMeter(perMinute: Self.failuresPerMinute)
-        registrations = AttemptMeter(perMinute: registrationsPerMinute)
     }
 
     /// - Parameters:
@@ -93,7 +90,7 @@ public struct PartnerService {
     ) -> Outcome {
         let apiKey: String = Self.single("x-rezolve-partner-apikey", in: request.fields) ?? ""
         let name: String = "\(apiKey.utf8.count > Self.apiKeyBytesMax ? "long" : apiKey) \(address)"
-        if let seconds: Int = failures.wait(name, now: now) {
+        if let seconds: Int = attempts.failures.wait(name, now: now) {
             return Outcome(PartnerAnswer.tooMany(retryAfter: seconds))
         }
         do {
@@ -113,7 +110,7 @@ public struct PartnerService {
             case .credentials(let call): return try answer(call, Asked(request, apiKey, address, now))
             }
         } catch let refusal as TokenRefusal {
-            if refusal != .expired { failures.add(name, now: now) }
+            if refusal != .expired { attempts.failures.add(name, now: now) }
             return Outcome(PartnerAnswer.of(refusal), refusal: refusal)
         } catch let limited as Limited {
             return Outcome(PartnerAnswer.tooMany(retryAfter: limited.seconds))
@@ -159,8 +156,7 @@ public struct PartnerService {
     }
 
     mutating func admitRegistration(of partner: Partner, now: Double) throws {
-        if let seconds: Int = registrations.wait(partner.id, now: now) { throw Limited(seconds: seconds) }
-        registrations.add(partner.id, now: now)
+        if let seconds: Int = attempts.registrations.take(partner.id, now: now) { throw Limited(seconds: seconds) }
     }
 
     private func publicKey(
@@ -189,11 +185,30 @@ public struct PartnerService {
     }
 
     /// Ends what the user has on this device: the token that is shown lets nobody in any more, and open connections go.
+    ///
+    /// A token whose time is over is refused here as everywhere. But if that is all that is wrong with it, whoever shows it
+    /// wants out: the session that it is of ends, which `ping` would have renewed for as long as that lives.
     private func logout(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
-        let user: LoggedIn = try login(request, apiKey, now) { _, _ in true }
+        do {
+            return try end(login(request, apiKey, now) { _, _ in true }, Outcome(PartnerAnswer.done), now)
+        } catch TokenRefusal.expired {
+            let refused: Outcome = .init(PartnerAnswer.expired, refusal: .expired)
+            do {
+                let late: LoggedIn = try login(request, apiKey, now, lateness: .infinity) { claims, _ in
+                    claims.session != nil
+                }
+                return try end(late, refused, now)
+            } catch is TokenRefusal {
+                // Of no session, or of one that has ended.
+                return refused
+            }
+        }
+    }
+
+    private func end(_ user: LoggedIn, _ answer: Outcome, _ now: Double) throws -> Outcome {
         try directory.deny([user.pass.denied], now: now)
         if let session: LoginSession = user.session { try directory.endSession(session.hash) }
-        var outcome: Outcome = .init(PartnerAnswer.done)
+        var outcome: Outcome = answer
         outcome.revocation = .device(user.pass.device, of: user.entity.id)
         return outcome
     }

@@ -91,8 +91,9 @@ public final class Server {
         let readers: ServerReaders = .init(
             count: readerCount, store: store, limits: config.limits, metrics: metrics, log: log
         ) { answers.post($0) }
-        let access: ServerAccess? = makeAccess()
-        let accounts: ServerAccounts? = makeAccounts()
+        let addresses: SharedMeter = .init(perMinute: config.failedLoginsPerMinute)
+        let access: ServerAccess? = makeAccess(addresses)
+        let accounts: ServerAccounts? = makeAccounts(addresses)
         let keeper: ServerKeeper = .init(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
         let checker: ServerChecker = .init(
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
@@ -130,25 +131,25 @@ public final class Server {
         }
     }
 
-    private func makeAccess() -> ServerAccess? {
+    private func makeAccess(_ addresses: SharedMeter) -> ServerAccess? {
         guard let directory: @Sendable () throws -> any PartnerDirectory else { return nil }
         let answers: Mailbox<ServerAccess.Answered> = loop.mailbox { [unowned loop] answers in
             Self.delegate(of: loop)?.answered(answers)
         }
         return ServerAccess(
-            settings: ServerAccess.Settings(config), metrics: metrics, log: log, now: clock, open: directory,
-            outbox: outbox
+            settings: ServerAccess.Settings(config), addresses: addresses, metrics: metrics, log: log, now: clock,
+            open: directory, outbox: outbox
         ) { answers.post($0) }
     }
 
-    private func makeAccounts() -> ServerAccounts? {
+    private func makeAccounts(_ addresses: SharedMeter) -> ServerAccounts? {
         guard let accounts: AccountAccess else { return nil }
         let answers: Mailbox<ServerAccounts.Answered> = loop.mailbox { [unowned loop] answers in
             Self.delegate(of: loop)?.answered(answers)
         }
         return ServerAccounts(
-            rules: AccountService.Rules(config), secrets: accounts.secrets, metrics: metrics, log: log, now: clock,
-            open: accounts.directory, outbox: outbox
+            rules: AccountService.Rules(config), secrets: accounts.secrets, addresses: addresses, metrics: metrics,
+            log: log, now: clock, open: accounts.directory, outbox: outbox
         ) { answers.post($0) }
     }
 

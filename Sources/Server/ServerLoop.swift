@@ -19,9 +19,9 @@ final class ServerLoop: LoopDelegate {
     private let readers: ServerReaders
     private let keeper: ServerKeeper
     /// nil where there are no partners.
-    private let access: ServerAccess?
+    let access: ServerAccess?
     /// nil where there are no built-in accounts.
-    private let accounts: ServerAccounts?
+    let accounts: ServerAccounts?
     var routes: ServerRoutes
     private let log: Log
     /// Milliseconds since 1970.
@@ -93,40 +93,7 @@ final class ServerLoop: LoopDelegate {
         }
         if let disposition: HTTPDisposition = answerAccount(request, on: connection) { return disposition }
         if let disposition: HTTPDisposition = answerREST(request, on: connection) { return disposition }
-        guard let route: PartnerService.Route = ServerRoutes.partnerRoute(of: request), let access: ServerAccess else {
-            return routes.answer(request)
-        }
-        hub.metrics.httpRequests.add(1, .partner)
-        guard PartnerService.takes(request.method, route) else {
-            return .respond(ServerRoutes.methodNotAllowed(but: PartnerService.methods(of: route)))
-        }
-        let asked: ServerAccess.Asked = .init(
-            connection: connection, route: route, request: request, address: address(of: connection))
-        guard access.push(asked) else {
-            hub.metrics.limitHits.add(1, .accessQueue)
-            return .respond(PartnerAnswer.unavailable)
-        }
-        return .later
-    }
-
-    /// A request about a built-in account; nil for others.
-    private func answerAccount(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
-        guard let accounts: ServerAccounts, let route: AccountService.Route = AccountService.route(of: request.path)
-        else { return nil }
-        hub.metrics.httpRequests.add(1, .account)
-        let methods: String = AccountService.methods(of: route)
-        if request.method == "OPTIONS" { return .respond(routes.cors.preflight(request, allowed: methods)) }
-        guard AccountService.takes(request.method, route) else {
-            return .respond(ServerRoutes.methodNotAllowed(but: methods))
-        }
-        let asked: ServerAccounts.Asked = .init(
-            connection: connection, route: route, request: request, address: address(of: connection),
-            fields: routes.cors.fields(for: request))
-        guard accounts.push(asked) else {
-            hub.metrics.limitHits.add(1, .accountQueue)
-            return .respond(AccountAnswer.unavailable)
-        }
-        return .later
+        return answerPartner(request, on: connection) ?? routes.answer(request)
     }
 
     func opened(_ connection: ConnectionID, _ request: HTTPRequest) {
@@ -441,7 +408,7 @@ extension ServerLoop: SockJSHost {
 
     /// What attempts are counted by that a client makes: the one place from which parts of the server get to know where
     /// somebody comes from.
-    private func address(of connection: ConnectionID) -> String {
+    func address(of connection: ConnectionID) -> String {
         ClientAddress.counted(connection.isSocket ? loop.peerAddress(connection) : sockjs.address(of: connection))
     }
 }

@@ -27,7 +27,7 @@ struct ServerRoutes {
         let page: HTTPResponse? = showsPage ? StartPage.answer(request.path) : nil
         let route: Metrics.Route = page == nil ? route(request.path) : .page
         metrics.httpRequests.add(1, route)
-        guard route != .other else { return .respond(Self.notFound) }
+        guard route != .other else { return .respond(cors.marking(Self.notFound, to: request)) }
         guard request.method == "GET" || request.method == "HEAD" else { return .respond(Self.methodNotAllowed) }
         return .respond(page ?? self.page(route))
     }

@@ -70,7 +70,9 @@ struct AccountSealedTests {
             seen.append(try (0..<7).map { _ in try bench.post("auth/login", SealedBodies.login(name, a: 7)) })
         }
         #expect(seen[0].map(\.status) == [401, 401, 401, 401, 401, 429, 429])
-        #expect(seen[0][0].text == #"{"code":401,"message":"invalid login"}"#)
+        #expect(
+            seen[0][0].text == #"{"code":"invalid_login","message":"invalid login","#
+                + #""hint":"Name, password or code is not right; nobody is told which."}"#)
         #expect(seen[1] == seen[0])
         #expect(seen[2] == seen[0])
         bench.seconds(1)

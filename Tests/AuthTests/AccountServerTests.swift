@@ -95,6 +95,37 @@ struct AccountServerTests {
         }
     }
 
+    @Test(
+        "while an account's data is still to be erased no reader gives it: no grant, not to administrators, not in all")
+    func erasing() throws {
+        var found: (bench: AccountBench, user: String, token: String)?
+        try Self.withServer { server, bench in
+            let made: HTTPResponse = try Self.post(server, bench, "create", #"{"username":"ann","password":"sesame"}"#)
+            let token: String = try made.string("access_token")
+            found = (bench, try made.string("userid"), token)
+            let client: TestClient = try server.client(app: "notes")
+            _ = try Self.initialize(client, token)
+            let change: String = #"0:c:{"clientid":"t","id":"k","o":"M","v":{"a":{"o":"+","v":1}},"ccid":"c1"}"#
+            #expect(try client.ask(change).contains(#""ev":1"#))
+        }
+        // No server runs, so nobody erases.
+        let (bench, id, token) = try #require(found)
+        let reader: any StoreReader = try SQLiteStore(path: bench.path).makeReader()
+        let (app, user, name): (AppID, UserID, BucketName) = (
+            try AppID("notes"), try UserID(id), try BucketName("b")
+        )
+        func all() throws -> Int {
+            try reader.changes(ofAll: name, in: app, after: 0, limit: 10, byteLimit: 1 << 20).changes.count
+        }
+        #expect(try !reader.hasEnded(user, in: app) && all() == 1)
+        #expect(try bench.grant(token)?.user == user)
+        #expect(try bench.store.remove(id, in: "notes", now: 1))
+        #expect(try reader.buckets(of: app, user: user).count == 1, "the data is there")
+        #expect(try reader.hasEnded(user, in: app) && all() == 0)
+        let late: String = try bench.admin.createToken(TokenGrant(app: app, user: user, isReadOnly: false), now: 1)
+        for token: String in [token, late] { #expect(try bench.grant(token) == nil) }
+    }
+
     @Test("a token that is over opens nothing")
     func expired() throws {
         try Self.withServer { server, bench in
@@ -115,7 +146,7 @@ struct AccountServerTests {
         try Self.withServer { server, bench in
             let get: String = "GET /1/notes/create/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
             let answer: String = try TestClient.http(port: server.port, get)
-            #expect(answer.hasPrefix("HTTP/1.1 405") && answer.contains("allow: POST"))
+            #expect(answer.hasPrefix("HTTP/1.1 405") && answer.contains("allow: POST, OPTIONS"))
             for path: String in [
                 "/1/notes/", "/1/notes/created", "/1/no%20tes/create/", "/1//create/", "/2/notes/create/",
             ] {

@@ -203,6 +203,50 @@ struct PartnerCredentialTests {
         #expect(try bench.ping(token).response == PartnerAnswer.denied, "a new login on a device ends the one before")
     }
 
+    @Test("T18: who signs out with a token whose time alone is over is told so, and the session ends all the same")
+    func lateLogout() throws {
+        let bench: CredentialBench = try .init()
+        #expect(try bench.register("ann").status == 200)
+        let token: String = try bench.token(try bench.login("ann"))
+        let other: String = try bench.token(try bench.login("ann", device: "x"))
+        bench.now += 3_600
+        // With anything else wrong it is refused as ever, and nothing ends.
+        for (token, device): (String, String) in [(token, "x"), (String(token.dropLast()) + "A", "d")] {
+            let outcome: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: token, device: device)
+            #expect(outcome.response == PartnerAnswer.denied && outcome.revocation == nil)
+        }
+        let renewed: String = try bench.renewed(try bench.ping(token))
+        #expect(bench.admits(renewed))
+        let outcome: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: token, device: "d")
+        #expect(outcome.response == PartnerAnswer.expired && outcome.refusal == .expired)
+        guard case .device("d", of: _)? = outcome.revocation else {
+            Issue.record("the device's connections stay: \(String(describing: outcome.revocation))")
+            return
+        }
+        for token: String in [token, renewed] { #expect(try bench.ping(token).response == PartnerAnswer.denied) }
+        #expect(!bench.admits(renewed))
+        let again: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: token, device: "d")
+        #expect(again.response == PartnerAnswer.denied && again.revocation == nil)
+        #expect(try bench.ping(other, device: "x").response.status == 200, "another device's stays")
+    }
+
+    @Test("an expired token of the partner's own ends nothing: it is of no session")
+    func lateForeignLogout() throws {
+        let bench: CredentialBench = try .init()
+        let entity: String = try bench.store.register(
+            partner: bench.partner, partnerEntity: "p1", email: "a@b", newID: "e-1", now: bench.now
+        ).id
+        let token: (Int) -> String = { seconds in
+            TokenMaker.login(
+                entity: entity, partnerEntity: "p1", device: "d", expiry: "\(Int(bench.now) + seconds)",
+                key: bench.authKey)
+        }
+        let outcome: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: token(-1), device: "d")
+        #expect(outcome.response == PartnerAnswer.expired && outcome.revocation == nil)
+        #expect(try bench.store.devices(of: entity).isEmpty, "nor was the device seen")
+        #expect(bench.admits(token(60)))
+    }
+
     @Test("T18: logout ends the session: every token of it, and no renewal begins any more")
     func logout() throws {
         let bench: CredentialBench = try .init()

@@ -107,6 +107,31 @@ struct ServeTests {
         #expect(try server.terminate().code == 0)
     }
 
+    @Test("an app made for a partner takes no sign-ups of its own; told so when it is made, it does")
+    func partnerApps() throws {
+        let partner: ChildProcess.Outcome = try Daemon.command(folder.path, ["partner", "create"], succeeding: true)
+        let id: String = .init(try #require(partner.output.split { " \n".contains($0) }.dropFirst().first))
+        var keys: [String] = []
+        for words: [String] in [["closed"], ["open", "--passwords", "sent"]] {
+            let app: ChildProcess.Outcome = try Daemon.command(
+                folder.path, ["app", "create", words[0], "--partner", id] + words.dropFirst(), succeeding: true)
+            let line: Substring = try #require(app.output.split(separator: "\n").first { $0.hasPrefix("api key") })
+            keys.append(String(line.suffix(32)))
+        }
+        let server: Daemon = try .init(folder: folder.path)
+        let user: String = #"{"username":"ann","password":"open sesame"}"#
+        func post(_ path: String, _ key: String) throws -> String {
+            try PlainHTTP.post(server.port, path, user, fields: ["X-Simperium-API-Key: \(key)"])
+        }
+        for path: String in ["create/", "authorize/"] {
+            #expect(try post("/1/closed/\(path)", keys[0]).hasPrefix("HTTP/1.1 403"), "\(path)")
+        }
+        for path: String in ["create/", "authorize/"] {
+            #expect(try post("/1/open/\(path)", keys[1]).hasPrefix("HTTP/1.1 200"), "\(path)")
+        }
+        #expect(try server.terminate().code == 0)
+    }
+
     @Test("SIGINT ends it as SIGTERM does, and SIGHUP does not end it")
     func signals() throws {
         let server: Daemon = try .init(folder: folder.path)

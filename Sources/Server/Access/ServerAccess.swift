@@ -14,6 +14,8 @@ final class ServerAccess: Sendable {
         let request: HTTPRequest
         /// Of the client, as text.
         let address: String
+        /// That the answer carries whatever it is.
+        let fields: [HTTPField]
     }
 
     /// What the loop is told.
@@ -64,19 +66,26 @@ final class ServerAccess: Sendable {
     private let threads: Mutex<[OwnThread]> = .init([])
 
     /// - Parameters:
+    ///   - addresses: failed logins by address, counted together with those of built-in accounts.
     ///   - open: gives the directory; called once on each of both threads, again after each failure.
     ///   - outbox: takes messages to users; called on a thread, each time one is sent.
     ///   - now: milliseconds since 1970.
     ///   - report: called on the thread after each answer, and by `admit` when too many wait.
     init(
-        settings: Settings, metrics: Metrics, log: Log, now: @escaping @Sendable () -> Int64,
+        settings: Settings, addresses: SharedMeter, metrics: Metrics, log: Log,
+        now: @escaping @Sendable () -> Int64,
         open: @escaping @Sendable () throws -> any PartnerDirectory,
         outbox: @escaping @Sendable () -> (any MailOutbox)?,
         report: @escaping @Sendable (Answered) -> Void
     ) {
         self.report = report
+        // What is tried on one thread counts on the other.
+        let attempts: PartnerAttempts = .init(
+            registrationsPerMinute: settings.registrationsPerMinute, addresses: addresses)
         let runners: [Runner] = (0..<2).map { _ in
-            Runner(settings: settings, metrics: metrics, log: log, now: now, open: open, outbox: outbox)
+            Runner(
+                settings: settings, attempts: attempts, metrics: metrics, log: log, now: now, open: open,
+                outbox: outbox)
         }
         let started: [OwnThread] = [
             OwnThread("access") { [unowned self] in run(runners[0]) },
@@ -157,7 +166,8 @@ final class ServerAccess: Sendable {
             let outcome: PartnerService.Outcome? = runner.answer(asked)
             // Whoever reads the answer finds the connections ending.
             if let revocation: Revocation = outcome?.revocation { report(.revoked(revocation)) }
-            report(.response(asked.connection, outcome?.response ?? PartnerAnswer.unavailable))
+            let response: HTTPResponse = (outcome?.response ?? PartnerAnswer.unavailable).adding(asked.fields)
+            report(.response(asked.connection, response))
             if let forgetful: PartnerService.Forgetful = outcome?.forgetful { runner.sendCode(to: forgetful) }
         case .admit(let request, let address):
             waiting.withLock { waiting in
@@ -174,6 +184,7 @@ final class ServerAccess: Sendable {
     private final class Runner: @unchecked Sendable {
         // Touched on the thread only, but for its making before the thread starts.
         private var settings: Settings
+        private let attempts: PartnerAttempts
         private let metrics: Metrics
         private let log: Log
         private let now: @Sendable () -> Int64
@@ -184,11 +195,12 @@ final class ServerAccess: Sendable {
         private var isFailed: Bool = false
 
         init(
-            settings: Settings, metrics: Metrics, log: Log, now: @escaping @Sendable () -> Int64,
+            settings: Settings, attempts: PartnerAttempts, metrics: Metrics, log: Log,
+            now: @escaping @Sendable () -> Int64,
             open: @escaping @Sendable () throws -> any PartnerDirectory,
             outbox: @escaping @Sendable () -> (any MailOutbox)?
         ) {
-            (self.settings, self.metrics, self.log) = (settings, metrics, log)
+            (self.settings, self.attempts, self.metrics, self.log) = (settings, attempts, metrics, log)
             (self.now, self.open, self.outbox) = (now, open, outbox)
         }
 
@@ -247,7 +259,7 @@ final class ServerAccess: Sendable {
             case .refused(let refusal)?:
                 count(refusal, of: request.origin.connection)
                 return .refused(refusal)
-            case .tooMany?: return .tooMany
+            case .tooMany(let seconds)?: return .tooMany(seconds: seconds)
             case .failed(let failure)?:
                 fail(failure)
                 return .unavailable
@@ -290,9 +302,7 @@ final class ServerAccess: Sendable {
                 service?.directory = directory
                 guard service == nil else { return }
                 service = PartnerService(
-                    directory: directory, rules: settings.rules,
-                    registrationsPerMinute: settings.registrationsPerMinute, random: RandomBytes.make)
-                service?.failedLoginsPerMinute = settings.failedLoginsPerMinute
+                    directory: directory, rules: settings.rules, attempts: attempts, random: RandomBytes.make)
             } catch {
                 log.error("access.unavailable", ["error": .text("\(error)")])
             }

@@ -35,17 +35,19 @@ final class ServerAccounts: Sendable {
     private let thread: OwnThread
 
     /// - Parameters:
+    ///   - addresses: failed logins by address, counted together with those of partners' users.
     ///   - open: gives the directory; called on the thread, again after each failure.
     ///   - now: milliseconds since 1970.
     ///   - report: called on the thread after each answer.
     init(
-        rules: AccountService.Rules, secrets: AccountSecrets, metrics: Metrics, log: Log,
+        rules: AccountService.Rules, secrets: AccountSecrets, addresses: SharedMeter, metrics: Metrics, log: Log,
         now: @escaping @Sendable () -> Int64, open: @escaping @Sendable () throws -> any AccountDirectory,
         outbox: @escaping @Sendable () -> (any MailOutbox)?, report: @escaping @Sendable (Answered) -> Void
     ) {
         let queue: WaitingRow<Work> = self.queue
         let runner: Runner = .init(
-            rules: rules, secrets: secrets, metrics: metrics, log: log, now: now, open: open, outbox: outbox)
+            rules: rules, secrets: secrets, addresses: addresses, metrics: metrics, log: log, now: now, open: open,
+            outbox: outbox)
         thread = OwnThread("accounts") {
             while !queue.isOver {
                 for work: Work in queue.takeAll() {
@@ -80,6 +82,7 @@ final class ServerAccounts: Sendable {
         // Touched on the thread only, but for its making before the thread starts.
         private var rules: AccountService.Rules
         private let secrets: AccountSecrets
+        private let addresses: SharedMeter
         private let metrics: Metrics
         private let log: Log
         private let now: @Sendable () -> Int64
@@ -90,12 +93,12 @@ final class ServerAccounts: Sendable {
         private var service: AccountService?
 
         init(
-            rules: AccountService.Rules, secrets: AccountSecrets, metrics: Metrics, log: Log,
+            rules: AccountService.Rules, secrets: AccountSecrets, addresses: SharedMeter, metrics: Metrics, log: Log,
             now: @escaping @Sendable () -> Int64, open: @escaping @Sendable () throws -> any AccountDirectory,
             outbox: @escaping @Sendable () -> (any MailOutbox)?
         ) {
             self.outbox = outbox
-            (self.rules, self.secrets, self.metrics) = (rules, secrets, metrics)
+            (self.rules, self.secrets, self.addresses, self.metrics) = (rules, secrets, addresses, metrics)
             (self.log, self.now, self.open) = (log, now, open)
         }
 
@@ -108,7 +111,8 @@ final class ServerAccounts: Sendable {
             do {
                 if service == nil {
                     service = AccountService(
-                        directory: try open(), secrets: secrets, rules: rules, random: RandomBytes.make)
+                        directory: try open(), secrets: secrets, rules: rules, addresses: addresses,
+                        random: RandomBytes.make)
                 }
             } catch {
                 log.error("accounts.unavailable", ["error": .text("\(error)")])
@@ -117,14 +121,13 @@ final class ServerAccounts: Sendable {
                 let outcome: AccountService.Outcome = service?.answer(
                     asked.request, to: asked.route, from: asked.address, now: Double(now()) / 1_000)
             else {
-                return Answered(connection: asked.connection, response: AccountAnswer.unavailable, ended: nil)
+                return Answered(
+                    connection: asked.connection, response: AccountAnswer.unavailable.adding(asked.fields), ended: nil)
             }
             count(outcome)
             forgetful = outcome.forgetful
-            var response: HTTPResponse = outcome.response
-            for field: HTTPField in asked.fields { response.fields.append(field.name, field.value) }
             return Answered(
-                connection: asked.connection, response: response,
+                connection: asked.connection, response: outcome.response.adding(asked.fields),
                 ended: outcome.ended.map { Tenant.Name(app: asked.route.app, user: $0) })
         }
 

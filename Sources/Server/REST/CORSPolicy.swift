@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// Which web pages may use the data API from a browser (the Fetch standard's CORS protocol): none, unless an operator
+/// Which web pages may use the data API, accounts and partners' requests from a browser (the Fetch standard's CORS protocol): none, unless an operator
 /// names their origins. Tokens travel in a header that pages set themselves, so no credentials are ever allowed.
 struct CORSPolicy: Sendable, Equatable {
     /// How long a browser may remember a preflight, seconds.
@@ -23,23 +23,28 @@ struct CORSPolicy: Sendable, Equatable {
             admitsAll || origins.contains(where: { $0.utf8.elementsEqual(origin.utf8) })
         else { return fields }
         fields.append(.init("access-control-allow-origin", admitsAll ? "*" : origin))
-        fields.append(.init("access-control-expose-headers", "X-Simperium-Version, ETag, Retry-After"))
+        fields.append(.init("access-control-expose-headers", "X-Simperium-Version, ETag, Retry-After, Authorization"))
         return fields
+    }
+
+    /// An answer, with those fields.
+    func marking(_ response: HTTPResponse, to request: HTTPRequest) -> HTTPResponse {
+        response.adding(fields(for: request))
     }
 
     /// The answer to `OPTIONS`: what the path takes, and for pages that are let in, that they may.
     func preflight(_ request: HTTPRequest, allowed: String) -> HTTPResponse {
         var response: HTTPResponse = .init(status: 204, fields: [.init("allow", allowed)])
         let own: [HTTPField] = fields(for: request)
-        for field: HTTPField in own { response.fields.append(field.name, field.value) }
+        response = response.adding(own)
         guard own.contains(where: { $0.name == "access-control-allow-origin" }),
             request.fields["access-control-request-method"] != nil
         else { return response }
         response.fields.append("access-control-allow-methods", allowed)
         response.fields.append(
             "access-control-allow-headers",
-            "X-Simperium-API-Key, X-Simperium-Token, X-Simperium-User, X-Rezolve-Device-Id, Content-Type, If-Match, "
-                + "If-None-Match"
+            "X-Simperium-API-Key, X-Simperium-Token, X-Simperium-User, X-Rezolve-Partner-ApiKey, X-Rezolve-Device-Id, "
+                + "Authorization, Content-Type, If-Match, If-None-Match"
         )
         response.fields.append("access-control-max-age", String(Self.preflightSeconds))
         return response
@@ -63,6 +68,15 @@ struct CORSPolicy: Sendable, Equatable {
             else { return "'\(SettingValue.shown(part))' is not an origin, such as https://app.example.com" }
         }
         return nil
+    }
+}
+
+extension HTTPResponse {
+    /// The same with more fields.
+    func adding(_ more: [HTTPField]) -> HTTPResponse {
+        var response: HTTPResponse = self
+        for field: HTTPField in more { response.fields.append(field.name, field.value) }
+        return response
     }
 }
 

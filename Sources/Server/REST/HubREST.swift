@@ -41,8 +41,7 @@ extension Hub {
         guard !session.isClosing, let exchange: RESTExchange = session.exchange else { return }
         session.isClosing = true
         leaving.append(session)
-        var response: HTTPResponse = response
-        for field: HTTPField in exchange.call.answerFields { response.fields.append(field.name, field.value) }
+        let response: HTTPResponse = response.adding(exchange.call.answerFields)
         metrics.restAnswers.add(1, .init(status: response.status))
         actions.append(.respond(session.id, response, lane: session.tenant?.number ?? 0))
     }
@@ -106,7 +105,7 @@ extension Hub {
     ) -> Bool {
         let session: Session = channel.session
         switch found {
-        case .grant, .opened, .changes, .message: return false
+        case .grant, .ended, .opened, .changes, .message: return false
         case .object(let version, let body): answer(session, object(exchange, version, body))
         case .buckets(let names): answer(session, RESTAnswer.buckets(names))
         case .all(let page): foundAll(exchange, page, on: channel, now: now)
@@ -164,6 +163,8 @@ extension Hub {
 
     /// The request's change is on disk.
     private func applied(_ applied: AppliedOutcome, _ exchange: RESTExchange, on channel: Channel) {
+        // An `EMPTY` is answered by its last removal.
+        guard !applied.isStep else { return }
         switch exchange.call.operation {
         case .write(_, _, let wantsObject):
             guard wantsObject, let row: BucketRow = channel.feed?.row else {

@@ -41,6 +41,7 @@ extension OpenAPIDocument {
                 '403': { $ref: '#/components/responses/Forbidden' }
                 '404': { $ref: '#/components/responses/NotFound' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
 
           /1/{app}/{bucket}/changes:
@@ -66,6 +67,7 @@ extension OpenAPIDocument {
                 '403': { $ref: '#/components/responses/Forbidden' }
                 '404': { $ref: '#/components/responses/NotFound' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
             post:
               operationId: sendChanges
@@ -93,7 +95,9 @@ extension OpenAPIDocument {
                 '400': { $ref: '#/components/responses/Invalid' }
                 '401': { $ref: '#/components/responses/Unauthorized' }
                 '403': { $ref: '#/components/responses/Forbidden' }
+                '404': { $ref: '#/components/responses/NotFound' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
 
           /1/{app}/{bucket}/all:
@@ -144,6 +148,7 @@ extension OpenAPIDocument {
                 '403': { $ref: '#/components/responses/Forbidden' }
                 '404': { $ref: '#/components/responses/NotFound' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
 
           /1/{app}/buckets:
@@ -171,7 +176,9 @@ extension OpenAPIDocument {
                                 name: { type: string }
                 '400': { $ref: '#/components/responses/Invalid' }
                 '401': { $ref: '#/components/responses/Unauthorized' }
+                '404': { $ref: '#/components/responses/NotFound' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
 
           /1/{app}/user:
@@ -194,7 +201,9 @@ extension OpenAPIDocument {
                           username: { type: string }
                 '400': { $ref: '#/components/responses/Invalid' }
                 '401': { $ref: '#/components/responses/Unauthorized' }
+                '404': { $ref: '#/components/responses/NotFound' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
 
         """#

@@ -208,6 +208,13 @@ extension OpenAPIDocument {
               content:
                 text/plain:
                   schema: { type: string }
+            Limited:
+              description: Too many tokens of a partner's app that were not good, from one address; none is looked at now.
+              headers:
+                Retry-After: { $ref: '#/components/headers/RetryAfter' }
+              content:
+                application/json:
+                  schema: { $ref: '#/components/schemas/Error' }
             Unavailable:
               description: Not now. The same request with the same ccid may be sent again.
               headers:

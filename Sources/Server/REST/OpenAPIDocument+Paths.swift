@@ -22,6 +22,7 @@ extension OpenAPIDocument {
                 '403': { $ref: '#/components/responses/Forbidden' }
                 '404': { $ref: '#/components/responses/NotFound' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
             post:
               operationId: writeObject
@@ -45,6 +46,7 @@ extension OpenAPIDocument {
                 '412': { $ref: '#/components/responses/Precondition' }
                 '413': { $ref: '#/components/responses/TooLarge' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
             delete:
               operationId: removeObject
@@ -63,6 +65,7 @@ extension OpenAPIDocument {
                 '409': { $ref: '#/components/responses/Duplicate' }
                 '412': { $ref: '#/components/responses/Precondition' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
 
           /1/{app}/{bucket}/i/{key}/v/{version}:
@@ -85,6 +88,7 @@ extension OpenAPIDocument {
                 '403': { $ref: '#/components/responses/Forbidden' }
                 '404': { $ref: '#/components/responses/NotFound' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
             post:
               operationId: writeOnVersion
@@ -107,6 +111,7 @@ extension OpenAPIDocument {
                 '412': { $ref: '#/components/responses/Precondition' }
                 '413': { $ref: '#/components/responses/TooLarge' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
             delete:
               operationId: removeVersion
@@ -125,6 +130,7 @@ extension OpenAPIDocument {
                 '409': { $ref: '#/components/responses/Duplicate' }
                 '412': { $ref: '#/components/responses/Precondition' }
                 '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
 
         """#

@@ -24,6 +24,7 @@ extension OpenAPIDocument {
                     - admin_only
                     - bucket_limit
                     - not_found
+                    - no_such_user
                     - unknown_cv
                     - no_such_path
                     - method_not_allowed
@@ -31,6 +32,7 @@ extension OpenAPIDocument {
                     - nothing_changed
                     - version_mismatch
                     - too_large
+                    - too_many_attempts
                     - server_error
                     - unavailable
                 message: { type: string }

@@ -25,10 +25,11 @@ extension OpenAPIDocument {
                 userid: { type: string }
             AccountError:
               type: object
-              required: [code, message]
+              required: [code, message, hint]
               properties:
-                code: { type: integer }
+                code: { type: string, description: 'For programs, such as invalid_login or too_many_attempts.' }
                 message: { type: string }
+                hint: { type: string, description: What to do; no link. }
                 version: { type: integer, description: Of a bundle, the one that is there. }
             Key: { type: string, minLength: 43, maxLength: 43, pattern: '^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$' }
             Salt: { type: string, minLength: 22, maxLength: 22, pattern: '^[A-Za-z0-9_-]{21}[AQgw]$' }

@@ -88,6 +88,9 @@ enum RESTAnswer {
     static let unknownPosition: HTTPResponse = failure(
         404, "unknown_cv", "The position is not in this bucket's log, or no longer.",
         "Read the index again and go on from its 'current'.")
+    static let noSuchUser: HTTPResponse = failure(
+        404, "no_such_user", "There is no such user any more.",
+        "The account was deleted; what it had is being erased and cannot be read.")
     static let adminOnly: HTTPResponse = failure(
         403, "admin_only", "This needs an administrator of the app.",
         "Send an admin key of the app in X-Simperium-Token; a user's token does not do.")
@@ -114,12 +117,22 @@ enum RESTAnswer {
         return response
     }
 
+    /// - Parameter seconds: whole seconds after which the next one is looked at.
+    static func tooMany(_ message: String, retryAfter seconds: Int) -> HTTPResponse {
+        var response: HTTPResponse = failure(
+            429, "too_many_attempts", message, "Wait as long as retry-after says, then send a good token.")
+        response.fields.append("retry-after", String(max(1, seconds)))
+        return response
+    }
+
     /// An `init` that was refused, said over HTTP.
     static func of(_ refusal: InitRefusal) -> HTTPResponse {
-        switch refusal.code {
+        if case .attempts(let seconds) = refusal.limit { return tooMany("\(refusal.message).", retryAfter: seconds) }
+        return switch refusal.code {
         case .unauthorized: unauthorized("\(refusal.message).")
         case .invalidRequest: invalid("invalid_request", "\(refusal.message).", "Change the request.")
         case _ where refusal.limit == .administrators: adminOnly
+        case _ where refusal.limit == .ended: noSuchUser
         case _ where refusal.limit == .buckets:
             failure(403, "bucket_limit", "The user has as many buckets as there may be.", "Use one of them.")
         default: busy("\(refusal.message).")

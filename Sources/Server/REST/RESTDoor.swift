@@ -27,7 +27,7 @@ struct RESTDoor: Sendable {
     func read(_ request: HTTPRequest) -> Reading {
         let place: Place
         switch Self.place(Self.parts(of: request.path)) {
-        case .failure(let refusal): return .answer(withCORS(refusal.response, request))
+        case .failure(let refusal): return .answer(cors.marking(refusal.response, to: request))
         case .success(let found): place = found
         }
         if request.method == "OPTIONS" { return .answer(cors.preflight(request, allowed: place.allowed)) }
@@ -36,14 +36,8 @@ struct RESTDoor: Sendable {
             call.answerFields = cors.fields(for: request)
             return .call(call)
         } catch {
-            return .answer(withCORS(error.response, request))
+            return .answer(cors.marking(error.response, to: request))
         }
-    }
-
-    private func withCORS(_ response: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
-        var response: HTTPResponse = response
-        for field: HTTPField in cors.fields(for: request) { response.fields.append(field.name, field.value) }
-        return response
     }
 
     // MARK: Paths
@@ -208,14 +202,7 @@ struct RESTDoor: Sendable {
         } catch {
             throw Self.badJSON("The body is an array of at most \(Limits.changesPerMessageMax) changes.")
         }
-        // Those are answered by many changes, whose end nobody could tell here.
-        return .submit(
-            changes.map { change in
-                guard case .empty = change.operation else { return change }
-                var refused: ChangeRequest = change
-                refused.problems.append("EMPTY needs a socket")
-                return refused
-            })
+        return .submit(changes)
     }
 
     private func write(

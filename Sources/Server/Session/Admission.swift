@@ -15,8 +15,8 @@ public enum AdmissionAnswer: Sendable {
     /// The user is the entity of the pass.
     case admitted(PartnerPass)
     case refused(TokenRefusal)
-    /// Too many failed tokens of this app from this address; it was not looked at.
-    case tooMany
+    /// Too many failed tokens of this app from this address; it was not looked at, and none will be for so many seconds.
+    case tooMany(seconds: Int)
     /// Too many wait to be looked at.
     case busy
     /// The directory could not be asked.

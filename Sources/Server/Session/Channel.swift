@@ -70,7 +70,8 @@ final class Channel {
     var readLife: UInt64 { didSet { isReading = false } }
     /// A reader has a change of it to read; what comes meanwhile is kept.
     var isReading: Bool = false
-    let clientID: ClientID
+    /// As the newest `init` gave it; echoed with the changes that are made from then on.
+    var clientID: ClientID
     let library: AuthorLibrary
     /// Before API 1.1 a refusal is preceded by `auth:expired`.
     let expectsExpired: Bool

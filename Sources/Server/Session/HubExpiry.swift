@@ -74,13 +74,13 @@ extension Hub {
 
     // MARK: Another token
 
-    /// Whether this `init` only gives a channel that waits for it another token: same bucket, same client, and no
-    /// command. That the user is the same is known later.
+    /// Whether this `init` only gives a channel that waits for it another token: same app and bucket, and no command. That
+    /// the user is the same is known later. The client may call itself something else by now.
     func isRenewal(_ request: InitRequest, of channel: Channel) -> Bool {
         guard case .lapsed = channel.phase, request.command?.isEmpty ?? true,
             let app: AppID = try? AppID(request.appID ?? ""), app == channel.session.app,
             let name: BucketName = try? BucketName(request.name ?? ""), name == channel.bucketName,
-            let clientID: ClientID = try? ClientID(request.clientID ?? ""), clientID == channel.clientID
+            (try? ClientID(request.clientID ?? "")) != nil
         else { return false }
         return true
     }
@@ -100,6 +100,7 @@ extension Hub {
     func renewed(_ channel: Channel, _ admission: Admission, now: HubInstant) {
         guard let request: InitRequest = channel.renewal else { return }
         channel.renewal = nil
+        if let clientID: ClientID = try? ClientID(request.clientID ?? "") { channel.clientID = clientID }
         guard admission.user == channel.user else {
             return restart(channel, as: request, admission, now: now)
         }
@@ -248,9 +249,9 @@ extension Hub {
             enter(channel, admission, now: now)
         case .refused(.expired): turnAway(channel, .tokenExpired, now: now)
         case .refused(.denied): turnAway(channel, .invalid, now: now)
-        case .tooMany:
+        case .tooMany(let seconds):
             metrics.limitHits.add(1, .attempts)
-            turnAway(channel, InitRefusal(.serverError, "Too many failed tokens, try again later"), now: now)
+            turnAway(channel, .tooManyTokens(seconds: seconds), now: now)
         case .busy:
             metrics.limitHits.add(1, .accessQueue)
             close(session, .tryAgainLater, "too many tokens await their answer")
@@ -265,4 +266,11 @@ extension InitRefusal {
     static let tokenExpired: InitRefusal = .init(.unauthorized, "Token expired")
     static let signedOut: InitRefusal = .init(.unauthorized, "Signed out")
     static let unreadable: InitRefusal = .init(.serverError, "The store cannot be read")
+
+    static let accountEnded: InitRefusal = .init(.serverError, "The account has ended", limit: .ended)
+
+    /// The stream has no number for it: 400 and 401 would make clients give up the token.
+    static func tooManyTokens(seconds: Int) -> InitRefusal {
+        InitRefusal(.serverError, "Too many failed tokens, try again later", limit: .attempts(seconds: seconds))
+    }
 }

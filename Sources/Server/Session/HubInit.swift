@@ -247,11 +247,15 @@ struct InitRefusal: Error {
     /// Why it is of no use to try again.
     let limit: Limit?
 
-    enum Limit {
+    enum Limit: Equatable {
         /// The user has too many buckets.
         case buckets
         /// What was asked for is not for users.
         case administrators
+        /// Too many tokens that were not good; none is looked at for so many whole seconds.
+        case attempts(seconds: Int)
+        /// The user's account has ended, and what it had is being erased.
+        case ended
     }
 
     init(_ code: ErrorCode, _ message: String, limit: Limit? = nil) {

@@ -104,6 +104,8 @@ public struct LargeChange: Sendable {
 public enum ReadAnswer: Sendable {
     /// nil: no such token.
     case grant(TokenGrant?)
+    /// The key is an administrator's, and the account of the user whom it was to act for has ended.
+    case ended
     /// nil: never changed. `buckets`: how many of its owner's buckets hold changes.
     case opened(BucketRecord?, buckets: Int)
     /// The page. `isLast`: it bears no mark.

@@ -36,8 +36,10 @@ public final class ReadExecutor {
         case .grant(let token):
             return .grant(try reader.grant(tokenHash: Hash.sha256(Array(token.utf8))))
         case .adminGrant(let key, let app, let user):
-            let isKey: Bool = try reader.isAdminKey(hash: Hash.sha256(Array(key.utf8)), of: app)
-            return .grant(isKey ? TokenGrant(app: app, user: user, isReadOnly: false) : nil)
+            guard try reader.isAdminKey(hash: Hash.sha256(Array(key.utf8)), of: app) else { return .grant(nil) }
+            // What is being erased is nobody's, though some of it is still there.
+            guard try !reader.hasEnded(user, in: app) else { return .ended }
+            return .grant(TokenGrant(app: app, user: user, isReadOnly: false))
         case .open(let id):
             let record: BucketRecord? = try reader.bucket(id)
             guard record == nil else { return .opened(record, buckets: 0) }

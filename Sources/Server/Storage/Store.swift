@@ -63,7 +63,7 @@ public protocol StoreReader: AnyObject {
     func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice?
 
     /// The changes that all users of an app have made in their buckets of one name, oldest first, from a bounded part of the
-    /// log.
+    /// log; without those whose accounts have ended.
     /// - Parameters:
     ///   - after: not above the newest change.
     ///   - limit: changes at most.
@@ -80,13 +80,18 @@ public protocol StoreReader: AnyObject {
     func confirms(_ changeID: ChangeID, at gid: GlobalID) throws(StoreError) -> Bool
 
     func hasApp(_ app: AppID) throws(StoreError) -> Bool
-    /// What the token with this SHA-256 admits to; nil when there is none. Sees tokens made by other processes at once.
+    /// What the token with this SHA-256 admits to; nil when there is none, or the user's account has ended. Sees tokens made by other processes at once.
     func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant?
+    /// Whether the user's account has ended and what it had is not erased yet: nobody is to read it. As `grant`.
+    func hasEnded(_ user: UserID, in app: AppID) throws(StoreError) -> Bool
     /// Whether the key with this SHA-256 is an administrator's of the app. As `grant`.
     func isAdminKey(hash: [UInt8], of app: AppID) throws(StoreError) -> Bool
 }
 
 extension StoreReader {
+    // Only a store in a file has accounts.
+    public func hasEnded(_ user: UserID, in app: AppID) throws(StoreError) -> Bool { false }
+
     public func indexPage(_ query: IndexQuery, known: any KnownBodies) throws(StoreError) -> IndexSlice? {
         try indexPage(query)
     }

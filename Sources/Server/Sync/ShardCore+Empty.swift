@@ -81,7 +81,7 @@ extension ShardCore {
         }
         write(
             .removal(of: entity.state), to: entity, author: job.submitted, changeID: changeID,
-            hash: identity.hash(of: changeID))
+            hash: identity.hash(of: changeID), isStep: !isLast)
         job.removedCount += 1
     }
 }

@@ -202,7 +202,8 @@ public final class ShardCore {
 
     /// Adds the row of a decided change to the group, and its answer.
     func write(
-        _ decision: Decision, to entity: ActiveEntity, author: SubmittedChange, changeID: ChangeID, hash: UInt64
+        _ decision: Decision, to entity: ActiveEntity, author: SubmittedChange, changeID: ChangeID, hash: UInt64,
+        isStep: Bool = false
     ) {
         let bucket: ActiveBucket = entity.bucket
         guard let gid: GlobalID = nextGlobalID, let record: BucketRecord = bucket.record else {
@@ -227,7 +228,7 @@ public final class ShardCore {
         if body != nil { group.keyframeCount += 1 }
         let event: ChangeOutcome = .applied(
             AppliedOutcome(
-                gid: gid, origin: author.origin, key: entity.key, version: decision.state.version,
+                gid: gid, origin: author.origin, key: entity.key, version: decision.state.version, isStep: isStep,
                 isRemoval: decision.isRemoval, element: element))
         group.add(row: row, entity: entity, event: event)
     }

@@ -103,6 +103,8 @@ public struct AppliedOutcome: Sendable {
     public var key: EntityKey
     /// The object's version after the change.
     public var version: Version
+    /// One of the removals that an `EMPTY` takes, but not the last: that one has the ccid of the request.
+    public var isStep: Bool = false
     /// True for `-`: the hub remembers which removals a channel was sent (see `SubmittedChange.echoesRemoval`).
     public var isRemoval: Bool
     /// The element of a `c:[…]` message, with its `cv`, encoded once for all receivers. One line of JSON.

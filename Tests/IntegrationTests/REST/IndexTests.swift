@@ -47,6 +47,34 @@ struct IndexTests {
         }
     }
 
+    @Test(
+        "EMPTY removes every object, and is answered by the removal with its ccid beside the results of the others",
+        arguments: StoreKind.allCases)
+    func empty(kind: StoreKind) throws {
+        try withServer(kind) { server in
+            let http: TestHTTP = try server.http()
+            for number: Int in 0..<700 {
+                try http.send("POST", "notes/i/k\(number)", body: "{}")
+            }
+            for _ in 0..<700 { #expect(try http.receive().version == 1) }
+            let sweep: String =
+                #"[{"id":"notes","o":"EMPTY","ccid":"sweep"},{"id":"new","o":"M","ccid":"n","d":{"n":1}}]"#
+            let answer: TestHTTP.Answer = try http.ask("POST", "notes/changes?clientid=web", body: sweep)
+            let results: [JSONObject] = try #require(try JSONValue(parsing: answer.body).arrayValue).compactMap(
+                \.objectValue)
+            #expect(results.map { $0["ccids"]?.arrayValue } == [["n"], ["sweep"]], "\(answer.body)")
+            #expect(results.last?["o"] == "-" && results.last?["clientid"] == "web")
+            #expect(try http.ask("GET", "notes/index").body.fields("id") == ["new"], "what came after it stays")
+            #expect(try http.ask("POST", "notes/changes", body: sweep).body.contains("409"), "and it is made once")
+            let other: TestHTTP.Answer = try http.ask(
+                "POST", "notes/changes", body: #"[{"id":"tags","o":"EMPTY","ccid":"s2"}]"#)
+            #expect(other.body.contains(#""error":400"#), "the id is the bucket's name")
+            let alone: TestHTTP.Answer = try http.ask(
+                "POST", "tags/changes", body: #"{"id":"tags","o":"EMPTY","ccid":"s3"}"#)
+            #expect(alone.status == 200 && alone.body.contains(#""error":412"#), "there was nothing")
+        }
+    }
+
     @Test("changes sent together are answered together, in order, each with its own result")
     func submission() throws {
         try withServer(.memory) { server in

@@ -134,6 +134,18 @@ struct HubRESTTests {
         #expect(harness.answers(Self.id()).map(\.status) == [200] && harness.answers(third).map(\.status) == [200])
     }
 
+    @Test("too many failed tokens of a partner's app are 429 with the seconds to wait, no error of the server")
+    func attempts() throws {
+        let harness: HubHarness = try HubHarness()
+        harness.hub.knowsPartners = true
+        let token: String = "h.p." + String(repeating: "s", count: 86)
+        harness.call(Self.id(), try Self.call(.user, token: token, device: "d"))
+        harness.admit(.tooMany(seconds: 41))
+        let answer: HTTPResponse? = harness.answers(Self.id()).first
+        #expect(answer?.status == 429 && answer?.fields["retry-after"] == "41")
+        #expect(harness.metrics.limitHits.value(.attempts) == 1)
+    }
+
     @Test("a user with too many buckets gets no other, and is told so")
     func buckets() throws {
         var limits: ServerLimits = .init()

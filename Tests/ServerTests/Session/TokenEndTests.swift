@@ -102,7 +102,7 @@ struct TokenEndTests {
         for (answer, text): (AdmissionAnswer, String) in [
             (.refused(.denied(.device)), Self.invalid), (.refused(.denied(.signature)), Self.invalid),
             (.refused(.expired), Self.expired),
-            (.tooMany, #"0:auth:{"msg":"Too many failed tokens, try again later","code":500}"#),
+            (.tooMany(seconds: 7), #"0:auth:{"msg":"Too many failed tokens, try again later","code":500}"#),
             (.unavailable, #"0:auth:{"msg":"The store cannot be read","code":500}"#),
         ] {
             stage.sendInit()
@@ -250,9 +250,25 @@ struct TokenEndTests {
         #expect(stage.harness.closed[stage.peer.id] == .policyViolation)
     }
 
-    @Test("an init with a command, of another bucket, client or user, or before the end, is a fresh start")
+    @Test("a client may call itself something else by then: delivery goes on, and its changes bear the new name")
+    func renamed() throws {
+        let stage: Stage = try .init()
+        _ = stage.open(30)
+        try stage.follow()
+        stage.harness.pass(seconds: 30)
+        stage.writer.send(edit("a", "x1", to: "1"))
+        #expect(stage.peer.take() == [Self.expired])
+        stage.sendInit(client: "other")
+        stage.harness.admit(.admitted(stage.pass(30)))
+        let answers: [String] = stage.peer.take()
+        #expect(answers.first == "0:auth:\(Self.entity)" && Self.ccids(answers) == ["x1"])
+        let own: [String] = stage.peer.ask(edit("b", "x2", to: "1"))
+        #expect(own.count == 1 && own[0].contains(#""clientid":"other""#), "\(own)")
+    }
+
+    @Test("an init with a command, of another bucket or user, or before the end, is a fresh start")
     func freshStarts() throws {
-        for change: Int in 0..<5 {
+        for change: Int in [0, 2, 3, 4] {
             let stage: Stage = try .init()
             _ = stage.open(30)
             try stage.follow()
@@ -261,7 +277,6 @@ struct TokenEndTests {
             _ = stage.peer.take()
             switch change {
             case 0: stage.sendInit(extra: #","cmd":"cv:\#(try stage.cv(0))""#)
-            case 1: stage.sendInit(client: "other")
             case 2: stage.sendInit(bucket: "tags")
             default: stage.sendInit()
             }

@@ -23,6 +23,7 @@ extension SQLiteReader {
                     """
                     SELECT c.gid, b.owner FROM chg AS c CROSS JOIN bucket AS b
                     WHERE c.gid > ?1 AND c.gid <= ?2 AND b.id = c.b AND b.app = ?3 AND b.name = ?4
+                        AND NOT EXISTS (SELECT 1 FROM erasure AS e WHERE e.app = b.app AND e.user = b.owner)
                     ORDER BY c.gid LIMIT ?5
                     """
                 ).bind(1, after).bind(2, upTo).bind(3, app.text).bind(4, name.text).bind(5, Int64(limit))

@@ -234,6 +234,13 @@ extension SQLiteReader: StoreReader {
         }
     }
 
+    final func hasEnded(_ user: UserID, in app: AppID) throws(StoreError) -> Bool {
+        try storing("looking for ended accounts") { () throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM erasure WHERE app = ?1 AND user = ?2")
+                .bind(1, app.text).bind(2, user.text).first { _ in true } ?? false
+        }
+    }
+
     final func isAdminKey(hash: [UInt8], of app: AppID) throws(StoreError) -> Bool {
         try storing("looking for a key") { () throws(SQLiteError) in
             try database.statement("SELECT 1 FROM app_key WHERE hash = ?1 AND app = ?2 AND is_admin <> 0")
@@ -247,7 +254,8 @@ extension SQLiteReader: StoreReader {
             try database.statement(
                 """
                 SELECT t.app, t.user, t.read_only, t.expires, a.name FROM token AS t
-                LEFT JOIN account AS a ON a.user = t.user AND a.app = t.app WHERE t.hash = ?1
+                LEFT JOIN account AS a ON a.user = t.user AND a.app = t.app
+                WHERE t.hash = ?1 AND NOT EXISTS (SELECT 1 FROM erasure AS e WHERE e.app = t.app AND e.user = t.user)
                 """
             ).bind(1, tokenHash).first {
                 (

@@ -1,0 +1,55 @@
+import ThicketAuth
+import ThicketProtocol
+
+// Requests about accounts and of partners' apps, on the loop's thread: paths and methods are looked at here, all else on
+// the threads that own the directories.
+extension ServerLoop {
+    /// A request about a built-in account.
+    /// - Returns: nil for other paths.
+    func answerAccount(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
+        guard let accounts: ServerAccounts, let route: AccountService.Route = AccountService.route(of: request.path)
+        else { return nil }
+        hub.metrics.httpRequests.add(1, .account)
+        let methods: String = AccountService.methods(of: route)
+        if let early: HTTPResponse = early(request, methods, takes: AccountService.takes(request.method, route)) {
+            return .respond(early)
+        }
+        let asked: ServerAccounts.Asked = .init(
+            connection: connection, route: route, request: request, address: address(of: connection),
+            fields: routes.cors.fields(for: request))
+        guard accounts.push(asked) else {
+            hub.metrics.limitHits.add(1, .accountQueue)
+            return .respond(routes.cors.marking(AccountAnswer.unavailable, to: request))
+        }
+        return .later
+    }
+
+    /// A request of a partner's app.
+    /// - Returns: nil for other paths.
+    func answerPartner(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
+        guard let access: ServerAccess, let route: PartnerService.Route = ServerRoutes.partnerRoute(of: request)
+        else { return nil }
+        hub.metrics.httpRequests.add(1, .partner)
+        let methods: String = PartnerService.methods(of: route)
+        if let early: HTTPResponse = early(request, methods, takes: PartnerService.takes(request.method, route)) {
+            return .respond(early)
+        }
+        let asked: ServerAccess.Asked = .init(
+            connection: connection, route: route, request: request, address: address(of: connection),
+            fields: routes.cors.fields(for: request))
+        guard access.push(asked) else {
+            hub.metrics.limitHits.add(1, .accessQueue)
+            return .respond(routes.cors.marking(PartnerAnswer.unavailable, to: request))
+        }
+        return .later
+    }
+
+    /// What is answered to a request by its method alone: nil for one that the path takes.
+    private func early(_ request: HTTPRequest, _ methods: String, takes: Bool) -> HTTPResponse? {
+        if request.method.utf8.elementsEqual("OPTIONS".utf8) {
+            return routes.cors.preflight(request, allowed: methods + ", OPTIONS")
+        }
+        return takes
+            ? nil : routes.cors.marking(ServerRoutes.methodNotAllowed(but: methods + ", OPTIONS"), to: request)
+    }
+}
