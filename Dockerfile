@@ -3,6 +3,7 @@ FROM swift:6.3.1-bookworm AS build
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends \
         libssl-dev libsqlite3-dev libcurl4-openssl-dev zlib1g-dev >/dev/null \
+    && (cd /tmp && apt-get download -qq node-sockjs-client && dpkg -x node-sockjs-client_*.deb /out) \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY Package.swift ./
@@ -22,6 +23,9 @@ RUN apt-get update -qq \
     && useradd --system --uid 8000 --create-home --home-dir /home/thicket thicket \
     && install -d -o thicket -g thicket /data
 COPY --from=build /out/thicketd /out/thicket /usr/local/bin/
+# For pages in frames of old browsers (docs/SOCKJS.md): Debian's file alone, its package would bring Node.js.
+COPY --from=build /out/usr/share/nodejs/sockjs-client/dist/sockjs.min.js /usr/share/nodejs/sockjs-client/dist/
+COPY --from=build /out/usr/share/doc/node-sockjs-client/copyright /usr/share/doc/node-sockjs-client/
 USER thicket
 VOLUME /data
 EXPOSE 8000

@@ -99,6 +99,7 @@ let package = Package(
             "AuthTests",
             [
                 "ThicketAuth", "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto",
+                "ThicketSQLite",
                 "ThicketTestSupport", "CThicketAllocations",
             ]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),

@@ -40,6 +40,9 @@ struct AccountBody {
     /// Whether there is such a member, of whatever kind.
     func has(_ name: String) -> Bool { object?[name] != nil || form.contains { same($0.name, name) } }
 
+    /// Whether the member is there to say that there is none.
+    func isNull(_ name: String) -> Bool { object?[name]?.kind == .null }
+
     /// `a=1&b=2`, percent-encoded, with `+` for a space (WHATWG URL, 5.1).
     private static func members(_ bytes: [UInt8]) -> [(name: String, value: String)]? {
         guard bytes.contains(UInt8(ascii: "=")), let text: String = String(validating: bytes, as: UTF8.self) else {

@@ -58,6 +58,12 @@ public struct Account: Sendable, Hashable {
         static let saltBytes: Int = 16
 
         var isUsable: Bool { salt.count == Self.saltBytes && (n, r, p) == Self.usual }
+
+        /// Whether clients follow it at all: weaker is no protection, stronger is no use. Of those of whom nothing is to be
+        /// hidden, such as the users of a partner, that will do.
+        var isHonoured: Bool {
+            salt.count == Self.saltBytes && (17...20).contains(n) && r == 8 && (1...4).contains(p)
+        }
     }
 
     /// Bytes of a name at most.
@@ -207,7 +213,7 @@ public protocol AccountDirectory: AnyObject {
 /// What accounts need of the server's key file, which lies outside of the database.
 public struct AccountSecrets: Sendable {
     /// Keyed hash of a secret that a client sends.
-    let verifier: @Sendable ([UInt8]) -> [UInt8]
+    public let verifier: @Sendable ([UInt8]) -> [UInt8]
     /// Bytes that look random and are the same each time, for what somebody else made up.
     let pretence: @Sendable ([UInt8]) -> [UInt8]
 

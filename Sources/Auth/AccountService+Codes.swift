@@ -140,11 +140,19 @@ extension AccountService {
     }
 
     static func describe(_ wrap: LockedWrap) -> JSONValue {
-        .object([
-            "kdf": .number(JSONNumber(Int64(1))), "n": .number(JSONNumber(wrap.stretch.n)),
-            "r": .number(JSONNumber(wrap.stretch.r)), "p": .number(JSONNumber(wrap.stretch.p)),
-            "salt": .string(Base64.encodeURL(wrap.stretch.salt)), "access": .string(Base64.encodeURL(wrap.access)),
-        ])
+        var body: JSONObject = .init()
+        write(wrap.access, under: wrap.stretch, to: &body)
+        return .object(body)
+    }
+
+    /// A sealed access key, and how that under which it is sealed is stretched.
+    static func write(_ access: [UInt8], under stretch: Account.Stretch, to body: inout JSONObject) {
+        body["kdf"] = .number(JSONNumber(Int64(1)))
+        body["n"] = .number(JSONNumber(stretch.n))
+        body["r"] = .number(JSONNumber(stretch.r))
+        body["p"] = .number(JSONNumber(stretch.p))
+        body["salt"] = .string(Base64.encodeURL(stretch.salt))
+        body["access"] = .string(Base64.encodeURL(access))
     }
 }
 

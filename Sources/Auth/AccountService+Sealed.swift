@@ -199,7 +199,10 @@ extension AccountService {
         return Array(secrets.pretence(label + app + Array(Account.folded(name).utf8)).prefix(count))
     }
 
-    static func stretch(_ body: AccountBody) throws(AccountRefusal) -> Account.Stretch {
+    /// - Parameter isGood: which parameters are taken.
+    static func stretch(
+        _ body: AccountBody, _ isGood: (Account.Stretch) -> Bool = \.isUsable
+    ) throws(AccountRefusal) -> Account.Stretch {
         guard (body.integer("kdf") ?? (body.has("kdf") ? nil : scrypt)) == scrypt else {
             throw .badRequest("only kdf 1 is known: scrypt")
         }
@@ -207,7 +210,9 @@ extension AccountService {
         let stretch: Account.Stretch = .init(
             salt: try bytes("salt", body, count: Account.Stretch.saltBytes), n: body.integer("n") ?? usual.n,
             r: body.integer("r") ?? usual.r, p: body.integer("p") ?? usual.p)
-        guard stretch.isUsable else { throw .badRequest("n is 17, r is 8, p is 1, as prelogin says of everybody") }
+        guard isGood(stretch) else {
+            throw .badRequest("n, r and p are not taken; n 17, r 8 and p 1 always are, as prelogin says of everybody")
+        }
         return stretch
     }
 
@@ -220,7 +225,7 @@ extension AccountService {
         return bytes
     }
 
-    private static func sealed(_ name: String, _ body: AccountBody, max: Int) throws(AccountRefusal) -> [UInt8] {
+    static func sealed(_ name: String, _ body: AccountBody, max: Int) throws(AccountRefusal) -> [UInt8] {
         guard let text: String = body.text(name) else { throw .badRequest("\(name) is wanted, as base64url") }
         guard text.utf8.count / 4 * 3 <= max else { throw .tooLarge("\(name) has more than \(max) bytes") }
         guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]), !bytes.isEmpty, bytes.count <= max else {

@@ -15,6 +15,16 @@ public enum PartnerAnswer {
     public static let keysTaken: HTTPResponse = failure(
         409, "Conflict", "7", "The user has other keys already; they stay.")
 
+    /// Somebody else has written a newer version.
+    static func outdated(current: Int64) -> HTTPResponse {
+        json(
+            409,
+            [
+                "type": .string("Conflict"), "code": .string("7"),
+                "message": .string("Another version was written meanwhile."), "version": .number(JSONNumber(current)),
+            ])
+    }
+
     /// It was done, and there is nothing to say about it.
     public static let done: HTTPResponse = .init(status: 204)
 
@@ -33,6 +43,15 @@ public enum PartnerAnswer {
         switch refusal {
         case .denied: denied
         case .expired: expired
+        }
+    }
+
+    /// What is wrong with a body of the kind that accounts have.
+    static func of(_ refusal: AccountRefusal) -> HTTPResponse {
+        switch refusal {
+        case .tooLarge(let what): failure(413, "Validation", "2", what)
+        case .badRequest(let what): invalid(what)
+        default: unavailable
         }
     }
 

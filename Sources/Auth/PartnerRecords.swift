@@ -71,7 +71,7 @@ public struct Entity: Sendable, Hashable {
 }
 
 /// Where partners and their users are kept. Belongs to one thread.
-public protocol PartnerDirectory: PartnerUsers {
+public protocol PartnerDirectory: PartnerUsers, EntityBundles {
     /// The partner with this API key, whatever its state; nil when there is none. Known and unknown keys take as long.
     func partner(apiKey: String) throws(DirectoryError) -> Partner?
     /// The partner whose users come in to the app; nil when nobody knows the app or it has none.

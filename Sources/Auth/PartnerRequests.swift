@@ -38,7 +38,7 @@ extension PartnerService {
     /// The methods that a route takes, as the field `allow` lists them.
     public static func methods(of route: Route) -> String {
         switch route {
-        case .publicKey: "GET, PUT"
+        case .publicKey, .bundle: "GET, PUT"
         case .devices, .credentials(.ping): "GET"
         case .register, .logout, .registerGuest, .loginGuest, .credentials: "POST"
         }

@@ -13,6 +13,8 @@ public struct PartnerService {
         case logout
         case registerGuest, loginGuest
         case credentials(Credentials)
+        /// Of an app's path, by a login token (`AccountService.Route.ofPartner`).
+        case bundle(AppID)
     }
 
     /// A request about passwords.
@@ -89,7 +91,9 @@ public struct PartnerService {
         _ request: HTTPRequest, to route: Route, from address: String, now: Double
     ) -> Outcome {
         let apiKey: String = Self.single("x-rezolve-partner-apikey", in: request.fields) ?? ""
-        let name: String = "\(apiKey.utf8.count > Self.apiKeyBytesMax ? "long" : apiKey) \(address)"
+        var name: String = "\(apiKey.utf8.count > Self.apiKeyBytesMax ? "long" : apiKey) \(address)"
+        // As for the same token in a stream.
+        if case .bundle(let app) = route { name = "app \(app.text) \(address)" }
         if let seconds: Int = attempts.failures.wait(name, now: now) {
             return Outcome(PartnerAnswer.tooMany(retryAfter: seconds))
         }
@@ -106,6 +110,9 @@ public struct PartnerService {
             case .logout: return try logout(request, apiKey, now)
             case .registerGuest: return try registerGuest(request, apiKey, now)
             case .loginGuest: return try loginGuest(request, apiKey, now)
+            case .bundle(let app):
+                let asked: BundleAsked = .init(request: request, app: app, now: now)
+                return Outcome(request.method == "PUT" ? try putBundle(asked) : try readBundle(asked))
             case .credentials(.ping): return try ping(request, apiKey, now)
             case .credentials(let call): return try answer(call, Asked(request, apiKey, address, now))
             }

@@ -94,7 +94,11 @@ private final class ReaderRunner {
 
     private func answer(_ request: ReadRequest) -> ReadAnswer {
         // Needs no store, and must not wait for one.
-        if case .message(let message) = request.question { return .message(message.read()) }
+        switch request.question {
+        case .message(let message): return .message(message.read())
+        case .body(let body): return .body(body.read())
+        default: break
+        }
         do throws(StoreError) {
             if executor == nil { executor = try open() }
             executor?.limits = limits.current

@@ -15,6 +15,7 @@ struct ServerRoutes {
     /// What apps of partners ask, without a look at who they are; nil for other paths.
     static func partnerRoute(of request: HTTPRequest) -> PartnerService.Route? {
         let path: Substring.UTF8View = request.path.utf8
+        if path.starts(with: "/1/".utf8) { return AccountService.route(of: request.path)?.ofPartner(request) }
         guard path.starts(with: "/api/".utf8) || path.starts(with: "/v".utf8) else { return nil }
         return PartnerService.route(of: request.path)
     }

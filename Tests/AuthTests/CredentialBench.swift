@@ -2,6 +2,7 @@ import Glibc
 import Testing
 import ThicketCrypto
 import ThicketProtocol
+import ThicketSQLite
 import ThicketServer
 
 @testable import ThicketAuth
@@ -24,6 +25,7 @@ final class CredentialBench {
     }
 
     private let folder: String = "/tmp/thicket-users-\(getpid())-\(RandomBytes.hex(6))"
+    var path: String { folder + "/thicket.db" }
     let admin: PartnerAdmin
     let store: PartnerStore
     let partner: String
@@ -116,6 +118,18 @@ final class CredentialBench {
 
     func member(_ name: String, of response: HTTPResponse) -> JSONValue? {
         (try? JSONDocument(parsing: response.body[...]))?.root[name]?.value
+    }
+
+    /// What the server does in the background once an account has ended, to its end.
+    func erase(_ user: String) throws {
+        try Database(path: path).execute("INSERT INTO erasure (app, user, created) VALUES ('app', '\(user)', 1)")
+        let server: SQLiteStore = try .init(path: path)
+        let (writer, keeper): (any StoreWriter, any StoreKeeper) = (
+            try server.makeWriter(), try server.makeKeeper(RetentionSettings())
+        )
+        while let batch: MaintenanceBatch = try keeper.nextBatch(now: Int64(now * 1_000)) {
+            _ = try writer.apply(batch)
+        }
     }
 
     /// Asks for a code and gives the one that was sent.

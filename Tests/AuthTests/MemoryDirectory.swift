@@ -8,6 +8,7 @@ final class MemoryDirectory: PartnerDirectory {
     /// Partner ids by app.
     var apps: [String: String] = [:]
     var denied: Set<[UInt8]> = []
+    var bundles: [String: EntityBundle] = [:]
     var isBroken: Bool = false
 
     private func check() throws(DirectoryError) {

@@ -32,6 +32,7 @@ struct ContractTests {
         let partner: [Substring] = try command("partner", "create").split { " \n".contains($0) }
         let partnerKey: Substring = try #require(partner.dropFirst(4).first)
         _ = try command("partner", "passwords", "1000")
+        _ = try command("app", "create", "tied", "--partner", "1000")
         let server: Daemon = try .init(
             folder: folder.path,
             [
@@ -42,6 +43,10 @@ struct ContractTests {
         let shown: [String] = [
             "X-Simperium-API-Key: \(key)", "x-rezolve-partner-apikey: \(partnerKey)", "authorization: \(login)",
         ]
+        try configure(entity, app: "tied")
+        let bundles: Substring = try run(
+            server, ["X-Simperium-Token: \(login.dropFirst("Bearer ".count))"],
+            ["--max-examples", "20", "--include-path-regex", "auth/bundle$"], phases: "examples,coverage,fuzzing")
         try configure(entity)
         // First: afterwards the address has shown too many bad tokens.
         let account: String = try self.account(server.port, key)
@@ -70,7 +75,7 @@ struct ContractTests {
         #expect(answers.filter { $0.key.hasPrefix("5") && $0.value > 0 }.isEmpty, "\(answers)")
         #expect(try server.terminate().code == 0)
         print(
-            "contract: \(all);\(partners);\(sealed);\(administration); requests \(requests.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" });"
+            "contract: \(all);\(partners);\(sealed);\(bundles);\(administration); requests \(requests.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" });"
                 + " answers of the data API \(answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
     }
 
@@ -108,9 +113,9 @@ struct ContractTests {
     }
 
     /// What the tester cannot guess: the app, and a user that there is.
-    private func configure(_ entity: String) throws {
+    private func configure(_ entity: String, app: String = "contract") throws {
         let text: String =
-            "[parameters]\n\"path.app\" = \"contract\"\n\"path.partner\" = \"1000\"\n\"path.entity\" = \"\(entity)\"\n"
+            "[parameters]\n\"path.app\" = \"\(app)\"\n\"path.partner\" = \"1000\"\n\"path.entity\" = \"\(entity)\"\n"
             + "\"header.x-rezolve-device-id\" = \"contract\"\n"
             // 429 comes before anybody looks for a token.
             + "[checks.missing_required_header]\nexpected-statuses = [400, 401, 403, 429]\n"

@@ -47,6 +47,16 @@ struct PartnerReachTests {
             #expect(version == place + 1)
         }
 
+        let own: [(String, String)] = [
+            ("x-simperium-token", house.login(entity, "p1", device: "own")), ("x-rezolve-device-id", "own"),
+        ]
+        let (bundle, proof): (String, String) = (device.seal(clear[0]), Base64.encodeURL(RandomBytes.make(32)))
+        #expect(
+            try caller.ask(
+                "PUT", "\(base)/auth/bundle", own,
+                body: #"{"version":0,"bundle":"\#(bundle)","access":null,"recover":"\#(proof)"}"#
+            ).status == 200)
+
         // The partner, on a device that it made up.
         let spy: WireSocket = try open(house, entity, device: "spy")
         for ask: String in ["0:i:1:::100", "0:e:9f2c.1", "0:e:9f2c.2", "0:e:9f2c.3", "0:cv:"] { spy.send(ask) }
@@ -64,10 +74,19 @@ struct PartnerReachTests {
             "b/index?data=1", "b/i/9f2c", "b/i/9f2c/v/1", "b/changes", "buckets", "user", "auth/bundle", "auth/tokens",
         ] {
             let reply: Caller.Reply = try caller.ask("GET", "\(base)/\(path)", shown)
-            #expect(reply.status == (path.hasPrefix("auth") ? 401 : 200), "\(path): \(reply.status)")
+            #expect(reply.status == (path == "auth/tokens" ? 401 : 200), "\(path): \(reply.status)")
+            if path == "auth/bundle" { #expect(try reply.string("bundle") == bundle, "only what is sealed") }
             if path.hasPrefix("b/i") { #expect(Self.count(sealed, in: reply.body) == 1, "\(path)") }
             read += reply.body
         }
+        for (proof, status): (String, Int) in [
+            ("", 400), (#","r":"\#(Base64.encodeURL(RandomBytes.make(32)))""#, 403),
+        ] {
+            let reply: Caller.Reply = try caller.ask(
+                "PUT", "\(base)/auth/bundle", shown, body: #"{"version":1,"bundle":"\#(bundle)"\#(proof)}"#)
+            #expect(reply.status == status)
+        }
+        #expect(try caller.ask("GET", "\(base)/auth/bundle", own).string("bundle") == bundle)
         let fields: [(String, String)] = house.partnerFields(
             house.login(entity, "p1", device: "spy"), device: "spy")
         for last: String in ["publickey", "devices"] {

@@ -114,6 +114,17 @@ public struct HostileCorpus: Sendable {
         add("POST", "/api/v2/authentication/register/guest", registration, "{}")
         add("POST", "/api/v2/authentication/login/guest", login, #"{"deviceId":"D","entityId":"\#(entity)"}"#)
         add("GET", "/v2/credentials/ping", login)
+        let shown: [(String, String)] = [
+            ("x-simperium-token", house.login(entity, "p1", device: "D")), ("x-rezolve-device-id", "D"),
+        ]
+        let (key32, salt): (String, String) = (
+            Base64.encodeURL(.init(repeating: 5, count: 32)), Base64.encodeURL(.init(repeating: 3, count: 16))
+        )
+        let sealed: String =
+            #""bundle":"\#(key32)","recover":"\#(key32)","access":"\#(key32)","kdf":1,"salt":"\#(salt)""#
+        add("PUT", "/1/\(ThreatHouse.shop)/auth/bundle", shown, #"{"version":0,\#(sealed)}"#)
+        add("PUT", "/1/\(ThreatHouse.shop)/auth/bundle", shown, #"{"version":1,"r":"\#(key32)",\#(sealed)}"#)
+        add("GET", "/1/\(ThreatHouse.shop)/auth/bundle", shown)
         let user: String = #""username":"rua@example.com""#
         add("POST", "/v2/credentials/login", key, #"{"deviceId":"R",\#(user),"password":"wrong one"}"#)
         add("POST", "/v2/credentials/forgot", key, "{\(user)}")

@@ -9,6 +9,8 @@ extension ServerLoop {
     func answerAccount(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition? {
         guard let accounts: ServerAccounts, let route: AccountService.Route = AccountService.route(of: request.path)
         else { return nil }
+        // The bundle of a partner's user.
+        if access != nil, route.ofPartner(request) != nil { return answerPartner(request, on: connection) }
         hub.metrics.httpRequests.add(1, .account)
         let methods: String = AccountService.methods(of: route)
         if let early: HTTPResponse = early(request, methods, takes: AccountService.takes(request.method, route)) {

@@ -82,8 +82,9 @@ public struct ServerConfig: Sendable, Equatable {
     /// Set the cookie `JSESSIONID`, by which some load balancers tell sessions apart.
     public var sockJSCookie: Bool = false
 
-    /// Where browsers get the SockJS client for the iframe page: a path or an http address; any other word is none.
-    public var sockJSScript: String = "none"
+    /// Where browsers get the SockJS client for the iframe page: `auto` (from this machine, if it has one), a path or an http
+    /// address; any other word is none.
+    public var sockJSScript: String = "auto"
 
     /// Folder where messages to users are put; a name without a slash lies in the data folder.
     public var mailFolder: String = "outbox"

@@ -153,7 +153,8 @@ public enum ServerSettings {
             "Set the cookie JSESSIONID, by which some load balancers tell SockJS sessions apart."),
         .text(
             "sockjs-script", \.sockJSScript,
-            "Address of the SockJS client for the iframe page of old browsers; none leaves that page out."),
+            "SockJS client for the iframe page of old browsers: auto gives out Debian's node-sockjs-client if it is installed; else an address, or none."
+        ),
     ]
 
     private static let user: [Setting] = [

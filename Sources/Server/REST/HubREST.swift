@@ -56,7 +56,7 @@ extension Hub {
         case .user: answer(channel.session, RESTAnswer.user(admission.user, name: admission.name))
         case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
         case .all(let query): beginAll(exchange, query, on: channel)
-        case .object, .index, .write, .submit, .changes: return false
+        case .object, .index, .write, .submit, .changes, .unread: return false
         }
         return true
     }
@@ -78,6 +78,7 @@ extension Hub {
             guard !changes.isEmpty else { return answer(channel.session, RESTAnswer.changes([])) }
             submit(changes, on: channel, bytes: exchange.call.bytes, now: now)
         case .changes(let text): wait(on: channel, since: text, now: now)
+        case .unread(let body): read(body, for: channel)
         case .buckets, .user, .all: break
         }
     }
@@ -108,6 +109,7 @@ extension Hub {
         case .grant, .ended, .opened, .changes, .message: return false
         case .object(let version, let body): answer(session, object(exchange, version, body))
         case .buckets(let names): answer(session, RESTAnswer.buckets(names))
+        case .body(let reading): hasRead(reading, exchange, on: channel, now: now)
         case .all(let page): foundAll(exchange, page, on: channel, now: now)
         case .index(let frame, _): answer(session, RESTAnswer.json(Array(frame.argument)))
         case .indexForgotten: restart(request, on: channel)

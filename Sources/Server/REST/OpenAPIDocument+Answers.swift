@@ -79,10 +79,39 @@ extension OpenAPIDocument {
                 application/json:
                   schema: { type: object, required: [status, locked], properties: { status: { const: success }, locked: { const: true } } }
             Bundle:
-              description: The bundle; null and 0 where there is none.
+              description: The bundle; null and 0 where there is none. Of a partner's user also the sealed access key.
               content:
                 application/json:
-                  schema: { type: object, required: [bundle, version], properties: { bundle: { type: [string, 'null'] }, version: { type: integer, minimum: 0 } } }
+                  schema:
+                    type: object
+                    required: [bundle, version]
+                    properties:
+                      bundle: { type: [string, 'null'] }
+                      version: { type: integer, minimum: 0 }
+                      access: { type: [string, 'null'] }
+                      kdf: { const: 1 }
+                      n: { type: integer }
+                      r: { type: integer }
+                      p: { type: integer }
+                      salt: { type: string }
+            BundleRefused:
+              description: Why not, to whoever shows a partner's token as partners' requests have it.
+              content:
+                application/json:
+                  schema:
+                    anyOf:
+                      - $ref: '#/components/schemas/AccountError'
+                      - $ref: '#/components/schemas/PartnerError'
+            BundleLimited:
+              description: Too many attempts.
+              headers:
+                Retry-After: { $ref: '#/components/headers/RetryAfter' }
+              content:
+                application/json:
+                  schema:
+                    anyOf:
+                      - $ref: '#/components/schemas/AccountError'
+                      - $ref: '#/components/schemas/PartnerError'
             BundleVersion:
               description: The version that was written.
               content:

@@ -35,6 +35,11 @@ extension OpenAPIDocument {
               description: 1 to 64 letters, digits or any of . _ - in any case.
               schema: { type: string, minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9._-]+$' }
               example: notes
+            tokenDevice:
+              name: x-rezolve-device-id
+              in: header
+              description: Of the device that a partner's token names.
+              schema: { type: string, minLength: 1, maxLength: 256, pattern: '^[A-Za-z0-9/+_-]+$' }
             partner:
               name: partner
               in: path

@@ -229,22 +229,33 @@ extension OpenAPIDocument {
             get:
               operationId: readBundle
               summary: The sealed keys of the user's data.
+              description: |
+                By the token of an account, or by a partner's login token, which comes with the device. Who shows the latter is refused
+                as partners' requests are.
               tags: [keys]
               security:
                 - token: []
+              parameters:
+                - $ref: '#/components/parameters/tokenDevice'
               responses:
                 '200': { $ref: '#/components/responses/Bundle' }
-                '400': { $ref: '#/components/responses/AccountError' }
-                '401': { $ref: '#/components/responses/AccountError' }
+                '400': { $ref: '#/components/responses/BundleRefused' }
+                '401': { $ref: '#/components/responses/BundleRefused' }
+                '403': { $ref: '#/components/responses/BundleRefused' }
                 '414': { $ref: '#/components/responses/TooLong' }
-                '429': { $ref: '#/components/responses/AccountLimited' }
-                '503': { $ref: '#/components/responses/AccountUnavailable' }
+                '429': { $ref: '#/components/responses/BundleLimited' }
+                '503': { $ref: '#/components/responses/BundleRefused' }
             put:
               operationId: writeBundle
               summary: Writes the bundle in the place of the version that it names, 0 for the first.
+              description: |
+                Of the body a partner's user has more than `version` and `bundle`: what is left out stays as it was. Where a `recover` is
+                kept, the `r` that proves it is wanted.
               tags: [keys]
               security:
                 - token: []
+              parameters:
+                - $ref: '#/components/parameters/tokenDevice'
               requestBody:
                 required: true
                 content:
@@ -255,16 +266,26 @@ extension OpenAPIDocument {
                       properties:
                         version: { type: integer, format: int64, minimum: 0 }
                         bundle: { $ref: '#/components/schemas/Sealed' }
+                        r: { $ref: '#/components/schemas/Key' }
+                        recover: { $ref: '#/components/schemas/Key' }
+                        access:
+                          anyOf:
+                            - $ref: '#/components/schemas/Sealed'
+                            - { type: 'null' }
+                        kdf: { const: 1 }
+                        n: { type: integer, minimum: 17, maximum: 20 }
+                        p: { type: integer, minimum: 1, maximum: 4 }
+                        salt: { $ref: '#/components/schemas/Salt' }
               responses:
                 '200': { $ref: '#/components/responses/BundleVersion' }
-                '400': { $ref: '#/components/responses/AccountError' }
-                '401': { $ref: '#/components/responses/AccountError' }
-                '403': { $ref: '#/components/responses/AccountError' }
-                '409': { $ref: '#/components/responses/AccountError' }
-                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '400': { $ref: '#/components/responses/BundleRefused' }
+                '401': { $ref: '#/components/responses/BundleRefused' }
+                '403': { $ref: '#/components/responses/BundleRefused' }
+                '409': { $ref: '#/components/responses/BundleRefused' }
+                '413': { $ref: '#/components/responses/BundleRefused' }
                 '414': { $ref: '#/components/responses/TooLong' }
-                '429': { $ref: '#/components/responses/AccountLimited' }
-                '503': { $ref: '#/components/responses/AccountUnavailable' }
+                '429': { $ref: '#/components/responses/BundleLimited' }
+                '503': { $ref: '#/components/responses/BundleRefused' }
 
           /1/{app}/auth/delete:
             parameters:

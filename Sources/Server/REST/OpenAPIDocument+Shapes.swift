@@ -71,6 +71,7 @@ extension OpenAPIDocument {
                 type: { type: string }
                 code: { type: string, description: A number as text. }
                 message: { type: string }
+                version: { type: integer, description: Of a bundle, the one that is there. }
             PublicKey: { type: string, minLength: 44, maxLength: 44, pattern: '^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$' }
             Device:
               type: object

@@ -106,6 +106,8 @@ enum RESTAnswer {
         failure(400, code, message, hint)
     }
 
+    static func badJSON(_ hint: String) -> HTTPResponse { invalid("invalid_json", "The body cannot be used.", hint) }
+
     static func unauthorized(_ message: String = "The token is missing, unknown or over.") -> HTTPResponse {
         failure(401, "unauthorized", message, "Send a good token in the header X-Simperium-Token.")
     }

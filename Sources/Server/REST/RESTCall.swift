@@ -20,6 +20,8 @@ public struct RESTCall: Sendable {
         case buckets
         /// Whose token that is.
         case user
+        /// A `write` or a `submit` whose body is so large that a reader's thread is to read it.
+        case unread(RESTBody)
     }
 
     public let app: AppID
@@ -33,7 +35,7 @@ public struct RESTCall: Sendable {
     public let deviceID: String?
     /// Echoed with the changes that this request makes (wire contract, 8.2).
     public let clientID: ClientID
-    public let operation: Operation
+    public internal(set) var operation: Operation
     /// Bytes of the request's body.
     public let bytes: Int
     /// Fields that the answer carries whatever it is, such as those of CORS.
@@ -79,7 +81,7 @@ extension ChangeTerms.Condition {
 
 /// A request under way in the hub; belongs to its session. Lives from the request to its answer.
 final class RESTExchange {
-    let call: RESTCall
+    var call: RESTCall
     /// Of the session's one channel.
     let life: UInt64
     /// Results of `submit` so far, in the order in which they came.

@@ -150,7 +150,9 @@ struct RESTDoor: Sendable {
         case .user: return .user
         case .all: return .all(try Self.all(query))
         case .index: return .index(try Self.index(query))
-        case .changes: return method == "POST" ? try submission(request) : .changes(since: query["cv"])
+        case .changes:
+            guard method == "POST" else { return .changes(since: query["cv"]) }
+            return try Self.read(RESTBody(content: .changes, bytes: request.body))
         case .object(let name, let version):
             guard let key: EntityKey = try? EntityKey(name) else {
                 throw Refusal(
@@ -192,17 +194,13 @@ struct RESTDoor: Sendable {
         return all
     }
 
-    private func submission(_ request: HTTPRequest) throws(Refusal) -> RESTCall.Operation {
-        let changes: [ChangeRequest]
-        do {
-            let root: JSONNode = try JSONDocument(
-                parsing: request.body[...], elementsMax: Limits.changesPerMessageMax
-            ).root
-            changes = root.kind == .array ? root.elements.map { ChangeRequest($0) } : [ChangeRequest(root)]
-        } catch {
-            throw Self.badJSON("The body is an array of at most \(Limits.changesPerMessageMax) changes.")
+    /// Reads a body here, unless it is a large one.
+    private static func read(_ body: RESTBody) throws(Refusal) -> RESTCall.Operation {
+        if body.isLarge { return .unread(body) }
+        switch body.read() {
+        case .operation(let operation): return operation
+        case .refused(let response): throw Refusal(response)
         }
-        return .submit(changes)
     }
 
     private func write(
@@ -222,19 +220,12 @@ struct RESTDoor: Sendable {
         guard request.body.count <= documentBytesMax * Limits.jsonEscapeBytesMax else {
             throw Refusal(RESTAnswer.of(.tooLarge, removes: false, isConditional: false))
         }
-        guard let body: JSONNode = try? JSONDocument(parsing: request.body).root, body.kind == .object else {
-            throw Self.badJSON("The body is one JSON object.")
-        }
-        return .write(
-            ChangeRequest(key: key.text, ccid: ccid, operation: .modify, sv: version, object: .node(body)), terms,
-            wantsObject: query.isOn("response"))
+        let content: RESTBody.Content = .object(
+            key: key, ccid: ccid, version: version, terms, wantsObject: query.isOn("response"))
+        return try Self.read(RESTBody(content: content, bytes: request.body))
     }
 
     // MARK: Parts
-
-    private static func badJSON(_ hint: String) -> Refusal {
-        Refusal(RESTAnswer.invalid("invalid_json", "The body cannot be used.", hint))
-    }
 
     private static func bad(_ parameter: String, _ hint: String) -> Refusal {
         Refusal(RESTAnswer.invalid("invalid_parameter", "The parameter '\(parameter)' is not valid.", hint))

@@ -75,6 +75,8 @@ public enum ReadQuestion: Sendable {
     case all(AllQuestion)
     /// No question: a large `c` is read on a reader's thread, so that nobody else waits meanwhile.
     case message(LargeChange)
+    /// Nor one: a large body of a request.
+    case body(RESTBody)
     /// Changes above `after` and up to `upTo`, oldest first, as a whole message.
     case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID)
 }
@@ -83,7 +85,7 @@ extension ReadQuestion {
     /// Whether the answer goes to the client and may be of the size of an object or more.
     var hasLargeAnswer: Bool {
         switch self {
-        case .grant, .adminGrant, .open, .buckets, .message: false
+        case .grant, .adminGrant, .open, .buckets, .message, .body: false
         case .index, .entity, .object, .changes, .all: true
         }
     }
@@ -119,6 +121,8 @@ public enum ReadAnswer: Sendable {
     case buckets([BucketName])
     /// What stood in a large `c`.
     case message(ChangeRequest.Sent)
+    /// What stood in a large body.
+    case body(RESTBody.Reading)
     /// All changes up to `through`; more follow while that is below what was asked for. `removals`: keys of the newest
     /// removals among them, at most `RemovalHints.countMax`.
     case changes(SharedFrame, count: Int, through: GlobalID, removals: [EntityKey])

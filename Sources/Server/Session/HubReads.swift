@@ -229,6 +229,7 @@ extension Hub {
         if case .message(let large) = request.question {
             return hasRead(large, of: request.origin, answer, now: now)
         }
+        if case .body(let body) = request.question { bytesBeingRead -= body.bytes.count }
         guard let session: Session = session(request.origin.connection), !session.isClosing,
             let channel: Channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
         else { return }
@@ -240,7 +241,7 @@ extension Hub {
         switch answer {
         case .grant(let grant): granted(grant, of: request.question, to: channel, now: now)
         case .ended: turnAway(channel, .accountEnded, now: now)
-        case .opened, .object, .buckets, .all, .message: break
+        case .opened, .object, .buckets, .all, .message, .body: break
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)

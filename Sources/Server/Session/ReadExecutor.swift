@@ -59,6 +59,7 @@ public final class ReadExecutor {
         case .all(let question): return .all(try all(question))
         case .message(let message):
             return .message(message.read())
+        case .body(let body): return .body(body.read())
         case .buckets(let app, let user):
             return .buckets(try reader.buckets(of: app, user: user).map(\.id.name).sorted())
         }

@@ -10,8 +10,8 @@ extension SockJSDoor {
         let replies: SockJSReplies = .init(settings: settings, unixTime: unixTime)
         switch path.place {
         case .greeting: return .respond(page(request) { SockJSReplies.greeting })
-        case .iframe:
-            return .respond(page(request) { replies.iframe(request) ?? SockJSReplies.notFound(request) })
+        case .iframe: return .respond(page(request) { replies.iframe(request) })
+        case .library: return .respond(page(request) { replies.library(request) })
         case .info:
             if request.method == "OPTIONS" { return .respond(replies.options(request, methods: "OPTIONS, GET")) }
             return .respond(page(request) { replies.info(request, entropy: entropy()) })

@@ -6,6 +6,8 @@ struct SockJSPath: Equatable {
         case greeting
         case info
         case iframe
+        /// The client library that the iframe page loads.
+        case library
         /// The part before the session, for load balancers, counts for nothing.
         case session(String, SockJSTransport)
         case nothing
@@ -38,6 +40,7 @@ struct SockJSPath: Equatable {
         switch rest {
         case "", "/": .greeting
         case "/info": .info
+        case "/sockjs.min.js": .library
         default: isIframe(rest) ? .iframe : session(rest)
         }
     }

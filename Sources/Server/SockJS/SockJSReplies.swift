@@ -55,9 +55,9 @@ struct SockJSReplies {
         return HTTPResponse(status: 204, fields: HTTPFields(allowed + cacheable + Self.cors(request)))
     }
 
-    /// The page by which old browsers reach us from other origins; nil while no script is configured.
-    func iframe(_ request: HTTPRequest) -> HTTPResponse? {
-        guard let script: String = settings.script else { return nil }
+    /// The page by which old browsers reach us from other origins, if there is a library for it.
+    func iframe(_ request: HTTPRequest) -> HTTPResponse {
+        guard let script: String = settings.library.address else { return missing(request) }
         let page: String = """
             <!DOCTYPE html>
             <html>
@@ -84,6 +84,15 @@ struct SockJSReplies {
         }
         return HTTPResponse(
             status: 200, fields: HTTPFields([.init("content-type", "text/html; charset=UTF-8")] + fields), body: body)
+    }
+
+    /// The library that the page loads, where it is given out here.
+    func library(_ request: HTTPRequest) -> HTTPResponse { settings.library.response(request) ?? missing(request) }
+
+    private func missing(_ request: HTTPRequest) -> HTTPResponse {
+        var response: HTTPResponse = SockJSLibrary.missing
+        for field: HTTPField in Self.cors(request) { response.fields.append(field.name, field.value) }
+        return response
     }
 
     private var cacheable: [HTTPField] {

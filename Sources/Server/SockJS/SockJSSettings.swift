@@ -14,12 +14,13 @@ struct SockJSSettings: Sendable, Equatable {
     var takesWebSockets: Bool = true
     /// Whether answers bear a cookie for load balancers.
     var setsCookie: Bool = false
-    /// Address of the client library for the iframe page; nil: no such page.
-    var script: String?
+    /// The client library for the iframe page.
+    var library: SockJSLibrary = .none
 
     init() {}
 
-    init(_ config: ServerConfig) {
+    /// - Parameter read: gives a file of at most so many bytes.
+    init(_ config: ServerConfig, read: (_ path: String, _ bytesMax: Int) -> [UInt8]? = FileText.readBytes) {
         rules.heartbeat = config.sockJSHeartbeat.nanoseconds
         rules.patience = config.sockJSPatience.nanoseconds
         rules.responseBytesMax = config.limits.sockJSResponseBytes
@@ -28,13 +29,6 @@ struct SockJSSettings: Sendable, Equatable {
         queueBytesPerUserMax = config.limits.pendingBytesPerUserMax
         takesWebSockets = config.sockJSWebSocket
         setsCookie = config.sockJSCookie
-        script = Self.address(config.sockJSScript)
-    }
-
-    /// Only what cannot end the attribute it stands in.
-    private static func address(_ text: String) -> String? {
-        guard text.hasPrefix("/") || text.hasPrefix("https://") || text.hasPrefix("http://") else { return nil }
-        let isClean: Bool = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"'<>&".utf8.contains($0) }
-        return isClean ? text : nil
+        library = SockJSLibrary(config.sockJSScript, read: read)
     }
 }

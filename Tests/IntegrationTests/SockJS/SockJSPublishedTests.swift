@@ -82,6 +82,36 @@ struct SockJSPublishedTests {
         }
     }
 
+    @Test(
+        "a connection that drops between two responses costs its session nothing; one that drops within one interrupts it",
+        arguments: [true, false])
+    func dropped(isReset: Bool) throws {
+        try withSockJS {
+            $0.limits.sockJSResponseBytes = 4_096
+        } _: { (server: TestServer) throws in
+            let client: SockJSClient = .init(server, "dropped")
+            let (first, _, _) = try client.stream("POST", "xhr_streaming")
+            #expect(try first.chunk() == "o\n")
+            // As many answers as end the response, on which the client may leave.
+            let many: String = "[" + Array(repeating: "\"h:100000000000\"", count: 300).joined(separator: ",") + "]"
+            #expect(try client.send(many).status == 204)
+            var got: Int = 0
+            while let frame: String = try first.chunk() { got += try SockJSClient.messages(frame).count }
+            #expect(got > 0)
+            first.close(isReset: isReset)
+            #expect(try client.send("[\"h:7\"]").status == 204, "nobody is there to receive, and it is taken")
+            let (second, _, _) = try client.stream("POST", "xhr_streaming")
+            var last: String = ""
+            while !last.contains("h:8") {
+                last = try #require(try second.chunk(), "the session did not go on")
+                got += try SockJSClient.messages(last).count
+            }
+            #expect(got == 301, "each message once")
+            second.close(isReset: isReset)
+            #expect(waitUntil { (try? client.poll().body) == "c[1002,\"Connection interrupted\"]\n" })
+        }
+    }
+
     @Test("a session that the server closes tells its stream, ends it, and tells the next one the same")
     func closedStream() throws {
         try withSockJS {

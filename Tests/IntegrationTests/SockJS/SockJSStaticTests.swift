@@ -39,7 +39,7 @@ struct SockJSStaticTests {
                 #expect(answer.fields["content-type"] == "text/plain; charset=UTF-8")
                 #expect(answer.fields["set-cookie"] == nil)
             }
-            for rest: String in ["/a", "/a.html", "//", "///", "/a/a", "/a/a/", "/a", "/a/", "/iframe.html"] {
+            for rest: String in ["/a", "/a.html", "//", "///", "/a/a", "/a/a/", "/a", "/a/"] {
                 #expect(try HTTPPeer.ask(server.port, "GET", "/sock/1/app" + rest).status == 404, "\(rest)")
             }
             #expect(try HTTPPeer.ask(server.port, "POST", "/sock/1/app").status == 405)
@@ -101,7 +101,11 @@ struct SockJSStaticTests {
             try withSockJS {
                 $0.sockJSScript = script
             } _: { (server: TestServer) throws in
-                #expect(try HTTPPeer.ask(server.port, "GET", "/sock/1/app/iframe.html").status == 404)
+                for rest: String in ["iframe.html", "sockjs.min.js"] {
+                    let answer: HTTPPeer.Answer = try HTTPPeer.ask(server.port, "GET", "/sock/1/app/" + rest)
+                    #expect(answer.status == 404)
+                    #expect(answer.body.contains("sockjs-script") && answer.body.contains("node-sockjs-client"))
+                }
             }
         }
     }

@@ -130,7 +130,7 @@ struct SockJSCodecTests {
         let cases: [(String, SockJSPath.Place?)] = [
             ("", .greeting), ("/", .greeting), ("/info", .info), ("/iframe.html", .iframe), ("/iframe-a.html", .iframe),
             ("/iframe-.html", .iframe), ("/iframe-0.1.2.html", .iframe), ("/iframe-0.1.2abc-dirty.2144.html", .iframe),
-            ("/websocket", nil), ("/websocket/", nil),
+            ("/sockjs.min.js", .library), ("/websocket", nil), ("/websocket/", nil),
             ("/000/s1/websocket", .session("s1", .websocket)), ("/a/a/xhr", .session("a", .xhr)),
             ("/_/_/xhr_send", .session("_", .xhrSend)), ("/1/1/xhr_streaming", .session("1", .xhrStreaming)),
             ("/abcdefgh_i-j%20/abcdefg_i-j%20/jsonp", .session("abcdefg_i-j%20", .jsonp)),

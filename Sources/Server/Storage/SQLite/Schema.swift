@@ -95,6 +95,12 @@ enum Schema {
         CREATE TABLE locked_wrap (user TEXT PRIMARY KEY, salt BLOB NOT NULL, n INTEGER NOT NULL, r INTEGER NOT NULL,
             p INTEGER NOT NULL, access BLOB NOT NULL) WITHOUT ROWID;
         """,
+        // Sealed keys of partners' users: recovery as in account; access and how it is stretched may be missing.
+        """
+        CREATE TABLE entity_bundle (app TEXT NOT NULL, entity TEXT NOT NULL, version INTEGER NOT NULL,
+            content BLOB NOT NULL, recovery BLOB, access BLOB, salt BLOB, n INTEGER, r INTEGER, p INTEGER,
+            PRIMARY KEY (app, entity)) WITHOUT ROWID;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

@@ -1,0 +1,49 @@
+import ThicketAuth
+import ThicketSQLite
+
+// Sealed keys of partners' users (`EntityBundles`), each for one app.
+extension PartnerStore {
+    public func bundle(of entity: String, in app: String) throws(DirectoryError) -> EntityBundle? {
+        try asking { () throws(SQLiteError) in
+            try database.statement(
+                """
+                SELECT version, content, recovery, access, salt, n, r, p FROM entity_bundle
+                WHERE app = ?1 AND entity = ?2
+                """
+            ).bind(1, app).bind(2, entity).first { row in
+                let wrap: EntityBundle.Wrap? = row.optionalBytes(3).map {
+                    EntityBundle.Wrap(
+                        stretch: Account.Stretch(
+                            salt: row.bytes(4), n: row.integer(5), r: row.integer(6), p: row.integer(7)), access: $0)
+                }
+                return EntityBundle(
+                    bundle: Bundle(version: row.integer(0), content: row.bytes(1)), recovery: row.optionalBytes(2),
+                    wrap: wrap)
+            }
+        }
+    }
+
+    public func put(_ bundle: EntityBundle, of entity: String, in app: String) throws(DirectoryError) -> Bool {
+        try asking { () throws(SQLiteError) in
+            // Somebody else's first version is no conflict of rows but of writers.
+            let row: Statement = try database.statement(
+                bundle.bundle.version == 1
+                    ? """
+                    INSERT OR IGNORE INTO entity_bundle (app, entity, version, content, recovery, access, salt, n, r, p)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                    """
+                    : """
+                    UPDATE entity_bundle SET version = ?3, content = ?4, recovery = ?5, access = ?6, salt = ?7, n = ?8,
+                        r = ?9, p = ?10
+                    WHERE app = ?1 AND entity = ?2 AND version = ?3 - 1
+                    """)
+            let stretch: Account.Stretch? = bundle.wrap?.stretch
+            try row.bind(1, app).bind(2, entity).bind(3, bundle.bundle.version).bind(4, bundle.bundle.content)
+                .bind(5, bundle.recovery).bind(6, bundle.wrap?.access).bind(7, stretch?.salt).bind(8, stretch?.n)
+                .bind(9, stretch?.r).bind(10, stretch?.p).run()
+            return database.changedRows == 1
+        }
+    }
+
+    public func verifier(of secret: [UInt8]) -> [UInt8] { key.accountSecrets.verifier(secret) }
+}

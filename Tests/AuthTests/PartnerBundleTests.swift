@@ -1,0 +1,191 @@
+import Testing
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+
+@testable import ThicketAuth
+
+/// Sealed keys of users for whom a partner vouches.
+@Suite("Bundles of partners' users")
+struct PartnerBundleTests {
+    private let bench: CredentialBench
+    private let entity: String
+
+    init() throws {
+        bench = try CredentialBench(keepsPasswords: false)
+        entity = try bench.store.register(
+            partner: bench.partner, partnerEntity: "p1", email: "a@b", newID: "e-1", now: bench.now
+        ).id
+    }
+
+    private func token(_ entity: String? = nil, user: String = "p1", device: String = "d", ends: Double = 900) -> String
+    {
+        TokenMaker.login(
+            entity: entity ?? self.entity, partnerEntity: user, device: device, expiry: "\(Int(bench.now + ends))",
+            key: bench.authKey)
+    }
+
+    /// A request for a bundle, and the route that it takes.
+    private func ask(
+        _ method: String, _ body: String = "", token: String? = nil, device: String = "d", app: String = "app"
+    ) throws -> HTTPResponse {
+        let head: [String] = [
+            "\(method) /1/\(app)/auth/bundle HTTP/1.1", "host: x", "content-length: \(body.utf8.count)",
+            "x-rezolve-device-id: \(device)", "x-simperium-token: \(token ?? self.token())",
+        ]
+        let request: HTTPRequest = try RequestVectors.request(
+            Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
+        let account: AccountService.Route = try #require(AccountService.route(of: request.path))
+        let route: PartnerService.Route = try #require(account.ofPartner(request), "an account's token?")
+        #expect(PartnerService.takes(method, route) && !PartnerService.isCostly(route))
+        return bench.service.answer(request, to: route, from: "192.0.2.1", now: bench.now).response
+    }
+
+    private func put(_ version: Int, _ byte: UInt8, _ more: String = "") throws -> HTTPResponse {
+        try ask("PUT", #"{"version":\#(version),"bundle":"\#(SealedBodies.key(byte, count: 90))"\#(more)}"#)
+    }
+
+    private static let wrap: String =
+        #","kdf":1,"n":18,"p":2,"salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(3, count: 61))""#
+    private static let none: String = #"{"bundle":null,"version":0,"access":null}"#
+
+    @Test("of nobody's keys there are none; what is written comes back, its first writer wins, and no version is lost")
+    func versions() throws {
+        #expect(try ask("GET").text == Self.none)
+        #expect(try put(1, 9).status == 409, "there is none to replace")
+        let first: HTTPResponse = try put(0, 1)
+        #expect(first.status == 200 && first.text == #"{"version":1}"#, "\(first.text)")
+        #expect(first.fields["cache-control"] == "no-store")
+        let late: HTTPResponse = try put(0, 2)
+        #expect(late.status == 409)
+        #expect(
+            late.text
+                == #"{"type":"Conflict","code":"7","message":"Another version was written meanwhile.","version":1}"#)
+        #expect(try put(1, 3).text == #"{"version":2}"#)
+        #expect(try put(1, 4).member("version")?.intValue == 2)
+        let kept: String = SealedBodies.key(3, count: 90)
+        #expect(try ask("GET").text == #"{"bundle":"\#(kept)","version":2,"access":null}"#)
+    }
+
+    @Test("T23: with a proof of the access key kept, a token alone replaces nothing: the partner can make those")
+    func proof() throws {
+        let words: String = SealedBodies.key(5)
+        #expect(try put(0, 1, #","recover":"\#(words)""#).status == 200)
+        #expect(try put(1, 2).status == 400, "r is wanted")
+        #expect(try put(1, 2, #","r":"\#(SealedBodies.key(6))""#) == PartnerAnswer.denied)
+        #expect(try put(1, 2, #","recover":"\#(SealedBodies.key(6))""#).status == 400, "nor another proof")
+        #expect(try ask("GET").string("bundle") == SealedBodies.key(1, count: 90))
+        #expect(try put(1, 2, #","r":"\#(words)","recover":"\#(SealedBodies.key(7))""#).status == 200)
+        #expect(try put(2, 3, #","r":"\#(words)""#) == PartnerAnswer.denied, "another access key, another proof")
+        #expect(try put(2, 3, #","r":"\#(SealedBodies.key(7))""#).status == 200)
+        #expect(try ask("GET").string("bundle") == SealedBodies.key(3, count: 90))
+    }
+
+    @Test("T16: who guesses the proof has to wait, and whoever has it may go on afterwards")
+    func guessing() throws {
+        let words: String = #","r":"\#(SealedBodies.key(5))""#
+        #expect(try put(0, 1, #","recover":"\#(SealedBodies.key(5))""#).status == 200)
+        let tries: [Int] = try (0..<7).map { try put(1, 2, #","r":"\#(SealedBodies.key(UInt8(10 + $0)))""#).status }
+        #expect(tries == [403, 403, 403, 403, 403, 429, 429])
+        #expect(try put(1, 2, words).status == 429)
+        bench.now += 1
+        #expect(try put(1, 2, words).status == 200)
+    }
+
+    @Test("the access key under a passphrase lies beside it, with how that is stretched; null takes it away")
+    func wrap() throws {
+        #expect(try put(0, 1, Self.wrap).status == 200)
+        let shown: HTTPResponse = try ask("GET")
+        #expect(shown.names == ["bundle", "version", "access", "kdf", "n", "r", "p", "salt"])
+        #expect(shown.member("n")?.intValue == 18 && shown.member("p")?.intValue == 2)
+        #expect(try shown.string("access") == SealedBodies.key(3, count: 61))
+        #expect(try shown.string("salt") == SealedBodies.salt)
+        #expect(try put(1, 2).status == 200)
+        #expect(try ask("GET").string("access") == SealedBodies.key(3, count: 61), "what is left out stays")
+        #expect(try put(2, 3, #","access":null"#).status == 200)
+        #expect(try ask("GET").names == ["bundle", "version", "access"])
+        #expect(try ask("GET").member("access") == .null)
+    }
+
+    @Test(
+        "a passphrase that is stretched too little, or so much that nobody would follow, is not taken",
+        arguments: [
+            #""n":16"#, #""n":21"#, #""n":17,"p":5"#, #""n":17,"p":0"#, #""n":17,"r":16"#, #""kdf":2"#,
+            #""salt":"AAAA""#,
+        ])
+    func stretches(members: String) throws {
+        let rest: String = members.contains("salt") ? "" : #","salt":"\#(SealedBodies.salt)""#
+        let answer: HTTPResponse = try put(0, 1, #","access":"AAAA",\#(members)\#(rest)"#)
+        #expect(answer.status == 400, "\(answer.text)")
+        #expect(try ask("GET").text == Self.none)
+    }
+
+    @Test("T10, T11, T13: nobody but the user, on the token's device, in an app of the partner; 401 only for the time")
+    func strangers() throws {
+        #expect(try put(0, 1).status == 200)
+        let other: Entity = try bench.store.register(
+            partner: bench.partner, partnerEntity: "p2", email: "a@b", newID: "e-2", now: bench.now)
+        #expect(try ask("GET", token: token(other.id, user: "p2")).text == Self.none, "each has one of its own")
+        #expect(try ask("GET", device: "other") == PartnerAnswer.denied)
+        #expect(try ask("GET", app: "elsewhere") == PartnerAnswer.denied)
+        #expect(try ask("GET", token: token(user: "p2")) == PartnerAnswer.denied)
+        #expect(try ask("GET", token: "x.y.z") == PartnerAnswer.denied)
+        let late: String = token(ends: -1)
+        #expect(try ask("GET", token: late) == PartnerAnswer.expired)
+        #expect(try ask("GET", token: late, device: "other") == PartnerAnswer.denied)
+        let registration: String = TokenMaker.registration(
+            partnerEntity: "p1", expiry: "\(Int(bench.now + 9))", key: bench.authKey)
+        #expect(try ask("GET", token: registration) == PartnerAnswer.denied)
+    }
+
+    @Test("an app has its own: what one app of the partner keeps, another does not see")
+    func apps() throws {
+        let admin: StoreAdmin = try .init(path: bench.path)
+        _ = try admin.createApp(try AppID("second"), partner: bench.partner, now: 0)
+        #expect(try put(0, 1).status == 200)
+        #expect(try ask("GET", app: "second").text == Self.none)
+        #expect(try ask("GET").member("version")?.intValue == 1)
+    }
+
+    @Test(
+        "what is no bundle is told so, and nothing is written",
+        arguments: [
+            ("", 400), ("[]", 400), ("{}", 400), (#"{"version":0}"#, 400), (#"{"version":-1,"bundle":"AAAA"}"#, 400),
+            (#"{"version":0.5,"bundle":"AAAA"}"#, 400), (#"{"version":0,"bundle":"A"}"#, 400),
+            (#"{"version":0,"bundle":"AAAA","recover":"AAAA"}"#, 400),
+            (#"{"version":9223372036854775807,"bundle":"AAAA"}"#, 400),
+            (#"{"version":0,"bundle":"\#(String(repeating: "A", count: 87_388))"}"#, 413),
+        ] as [(String, Int)])
+    func unfit(body: String, status: Int) throws {
+        #expect(try ask("PUT", body).status == status)
+        #expect(try ask("GET").text == Self.none)
+    }
+
+    @Test("a user whose data is erased leaves no bundle; others' stay")
+    func erased() throws {
+        #expect(try put(0, 1, Self.wrap).status == 200)
+        let other: Entity = try bench.store.register(
+            partner: bench.partner, partnerEntity: "p2", email: "a@b", newID: "e-2", now: bench.now)
+        let theirs: String = token(other.id, user: "p2")
+        #expect(try ask("PUT", #"{"version":0,"bundle":"AAAA"}"#, token: theirs).status == 200)
+        try bench.erase(entity)
+        #expect(try ask("GET").text == Self.none)
+        #expect(try ask("GET", token: theirs).member("version")?.intValue == 1)
+    }
+
+    @Test("requests of accounts stay with accounts: whose token has no dot, and every other path")
+    func routes() throws {
+        let shown: (String, String) throws -> PartnerService.Route? = { path, token in
+            let request: HTTPRequest = try RequestVectors.request(
+                Array("GET \(path) HTTP/1.1\r\nhost: x\r\nx-simperium-token: \(token)\r\n\r\n".utf8))
+            return AccountService.route(of: request.path)?.ofPartner(request)
+        }
+        let app: AppID = try AppID("app")
+        #expect(try shown("/1/app/auth/bundle", "a.b.c") == .bundle(app))
+        #expect(try shown("/1/app/auth/bundle/", "a.b.c") == .bundle(app))
+        #expect(try shown("/1/app/auth/bundle", "0123456789abcdef0123456789abcdef") == nil)
+        for call: String in ["tokens", "logout", "password", "login", "delete"] {
+            #expect(try shown("/1/app/auth/\(call)", "a.b.c") == nil)
+        }
+    }
+}

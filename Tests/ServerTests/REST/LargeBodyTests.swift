@@ -1,0 +1,129 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Bodies of requests so large that a reader's thread reads them, as it does with changes of sockets.
+@Suite("Large bodies of requests")
+struct LargeBodyTests {
+    private static let text: String = .init(repeating: "x", count: Hub.largeFrom)
+    private static let id: ConnectionID = .init(slot: 1_000, serial: 1)
+
+    private static func read(_ line: String, _ body: String, token: String = "ann-token") throws -> RESTCall {
+        let head: String = "\(line) HTTP/1.1\r\nhost: x\r\nx-simperium-token: \(token)\r\n"
+        let bytes: [UInt8] = Array("\(head)content-length: \(body.utf8.count)\r\n\r\n\(body)".utf8)
+        var reader: HTTPRequestReader = .init()
+        let request: HTTPRequest? = try bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+            var input: UnsafeRawBufferPointer = bytes
+            return try reader.next(&input)
+        }
+        let door: RESTDoor = .init(cors: CORSPolicy("none"), documentBytesMax: 1 << 20, makeChangeID: { "made" })
+        guard case .call(let call) = door.read(try #require(request)) else {
+            Issue.record("\(line) was answered at once")
+            throw Unexpected()
+        }
+        return call
+    }
+
+    private struct Unexpected: Error {}
+
+    private static func changes(_ bodies: String...) -> String {
+        "[" + bodies.map { String($0.dropFirst(4)) }.joined(separator: ",") + "]"
+    }
+
+    @Test("a body of 64 KiB is not read where it came in, one byte less is", arguments: [true, false])
+    func border(isLarge: Bool) throws {
+        let object: String = #"{"t":""}"#
+        let text: String = String(Self.text.dropLast(object.utf8.count + (isLarge ? 0 : 1)))
+        let call: RESTCall = try Self.read("POST /1/app/notes/i/a", #"{"t":"\#(text)"}"#)
+        if case .unread = call.operation { #expect(isLarge) } else { #expect(!isLarge) }
+    }
+
+    @Test("an object and changes go to a reader once their user is known, and only then; then they are applied")
+    func handedOver() throws {
+        for (line, body): (String, String) in [
+            ("POST /1/app/notes/i/a?ccid=c1", #"{"t":"\#(Self.text)"}"#),
+            ("POST /1/app/notes/changes", Self.changes(edit("a", "c1", to: Self.text), edit("b", "c2", to: "x"))),
+        ] {
+            let harness: HubHarness = try HubHarness()
+            let socket: Peer = harness.client("s")
+            socket.send("0:cv:\(try harness.cv(0))")
+            _ = socket.take()
+            harness.holdsReads = true
+            harness.call(Self.id, try Self.read(line, body))
+            #expect(harness.reads.count == 1, "the token first")
+            #expect(harness.hub.bytesBeingRead == 0)
+            harness.answerRead()
+            #expect(harness.reads.count == 1)
+            #expect(harness.hub.bytesBeingRead == body.utf8.count)
+            #expect(harness.requests.isEmpty && harness.answers(Self.id).isEmpty)
+            harness.answerRead()
+            #expect(harness.hub.bytesBeingRead == 0)
+            #expect(harness.answers(Self.id).map(\.status) == [200])
+            #expect(socket.take().joined().contains(#""ccids":["c1"]"#))
+            #expect(harness.hub.readCount == 0 && harness.hub.calls == 0)
+        }
+    }
+
+    @Test("whose token is unknown has nothing of a large body read")
+    func strangers() throws {
+        let harness: HubHarness = try HubHarness()
+        harness.holdsReads = true
+        harness.call(Self.id, try Self.read("POST /1/app/notes/i/a", "[\(Self.text)", token: "nobody"))
+        harness.answerRead()
+        #expect(harness.reads.isEmpty)
+        #expect(harness.answers(Self.id).map(\.status) == [401])
+    }
+
+    @Test("a large body that cannot be used is answered as a small one is")
+    func bad() throws {
+        for (line, body): (String, String) in [
+            ("POST /1/app/notes/i/a", "[\"\(Self.text)\"]"), ("POST /1/app/notes/i/a", "{\"t\":\"\(Self.text)"),
+            ("POST /1/app/notes/changes", "[\"\(Self.text)"),
+        ] {
+            let harness: HubHarness = try HubHarness()
+            harness.call(Self.id, try Self.read(line, body))
+            let answers: [HTTPResponse] = harness.answers(Self.id)
+            #expect(answers.map(\.status) == [400])
+            let text: String = .init(decoding: answers.first?.body ?? [], as: UTF8.self)
+            #expect(text.contains("invalid_json"))
+            #expect(harness.hub.bytesBeingRead == 0 && harness.hub.calls == 0)
+        }
+    }
+
+    @Test("who goes away meanwhile leaves nothing behind, and nothing is changed")
+    func closed() throws {
+        let harness: HubHarness = try HubHarness()
+        harness.holdsReads = true
+        harness.call(Self.id, try Self.read("POST /1/app/notes/i/a", #"{"t":"\#(Self.text)"}"#))
+        // Whose token, which bucket.
+        for _ in 0..<2 { harness.answerRead() }
+        harness.close(Self.id)
+        #expect(harness.hub.bytesBeingRead > 0)
+        harness.answerRead()
+        #expect(harness.hub.bytesBeingRead == 0 && harness.hub.readCount == 0)
+        #expect(harness.requests.isEmpty && harness.hub.feeds.isEmpty)
+    }
+
+    @Test("above the bound of changes under way a large body is told to come again, and is not read")
+    func bounded() throws {
+        var limits: ServerLimits = .init()
+        limits.changeBytesQueuedMax = Hub.largeFrom
+        let harness: HubHarness = try HubHarness(limits: limits)
+        harness.holdsReads = true
+        let body: String = #"{"t":"\#(Self.text)"}"#
+        harness.call(Self.id, try Self.read("POST /1/app/notes/i/a?ccid=c1", body))
+        for _ in 0..<2 { harness.answerRead() }
+        let other: ConnectionID = .init(slot: 1_001, serial: 2)
+        harness.call(other, try Self.read("POST /1/app/notes/i/b?ccid=c2", body))
+        harness.answerRead(at: 1)
+        #expect(harness.answers(other).map(\.status) == [503])
+        #expect(harness.answers(other).first?.fields["retry-after"] == "1")
+        harness.answerRead()
+        #expect(harness.answers(Self.id).map(\.status) == [200])
+        harness.holdsReads = false
+        harness.call(other, try Self.read("POST /1/app/notes/i/b?ccid=c2", body))
+        #expect(harness.answers(other).last?.status == 200)
+    }
+}
