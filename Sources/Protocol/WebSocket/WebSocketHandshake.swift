@@ -14,8 +14,9 @@ public enum WebSocketHandshake {
     /// - Throws: status 426 for another WebSocket version or a request that asks for no upgrade, 400 for the rest.
     public static func key(of request: HTTPRequest) throws(HTTPFailure) -> String {
         let fields: HTTPFields = request.fields
+        // No body, not even an empty one in chunks: what a proxy takes for the first bytes of the WebSocket would be it.
         guard request.method == "GET", request.minorVersion >= 1, request.body.isEmpty,
-            fields.tokens(of: "upgrade").contains("websocket"), fields.tokens(of: "connection").contains("upgrade")
+            fields["transfer-encoding"] == nil, fields.tokens(of: "upgrade").contains("websocket"), fields.tokens(of: "connection").contains("upgrade")
         else { throw HTTPFailure(.notAnUpgrade) }
         guard fields.count(of: "sec-websocket-version") == 1, fields["sec-websocket-version"] == "13" else {
             throw HTTPFailure(.webSocketVersion)

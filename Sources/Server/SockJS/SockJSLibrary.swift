@@ -14,7 +14,7 @@ enum SockJSLibrary: Sendable, Equatable {
     static let name: String = "sockjs.min.js"
     /// Where Debian's package `node-sockjs-client` puts it; the container image has it there, too.
     static let path: String = "/usr/share/nodejs/sockjs-client/dist/sockjs.min.js"
-    /// Bytes of it at most; version 1.6.1 has 58 KB.
+    /// Bytes of it at most; version 1.6.1 has 92 KB.
     private static let bytesMax: Int = 1 << 20
     /// Seconds for which browsers may keep it: another version comes with an update of the machine.
     private static let keptSeconds: Int = 3_600

@@ -105,6 +105,9 @@ struct HTTPResponseTests {
             ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", "", 400), ("dGhlIHNhbXBsZSBub25jZQ==", "dGhl", 400),
             ("dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQ=a", 400), ("ZQ==", "Z!==", 400),
             ("Sec-WebSocket-Key: d", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Key: d", 400),
+            ("13\r\n\r\n", "13\r\nContent-Length: 2\r\n\r\nab", 400),
+            ("13\r\n\r\n", "13\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", 400),
+            ("13\r\n\r\n", "13\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         ])
     func refusedOpenings(_ part: String, _ replacement: String, _ status: Int) throws {
         let changed: String = opening.split(separator: part, omittingEmptySubsequences: false).joined(
