@@ -79,6 +79,57 @@ struct AccountSealedTests {
         #expect(try bench.post("auth/login", SealedBodies.login("known")).status == 200)
     }
 
+    @Test(
+        "each row of the published table: its members are enough, none of them may be missing, and nothing else comes back"
+    )
+    func rows() throws {
+        let (a, words, other): (String, String, String) = (
+            SealedBodies.key(1), SealedBodies.key(2), SealedBodies.key(8)
+        )
+        let (salt, box): (String, String) = (SealedBodies.salt, SealedBodies.key(3, count: 61))
+        let (kdf, n): ((String, String), String) = (("kdf", "1"), "\"ann\"")
+        let sealed: [(String, String)] = [("salt", "\"\(salt)\""), ("access", "\"\(box)\"")]
+        let write: ([(String, String)]) -> String = { members in
+            "{" + members.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",") + "}"
+        }
+        // What is asked, of whom, with what, and what the answer holds. Left out may be the kdf and the device's name.
+        let loggedIn: [String] = ["userid", "access_token", "access", "bundle", "version"]
+        var token: String = ""
+        let table: [(call: String, byToken: Bool, members: [(String, String)], answer: [String])] = [
+            (
+                "signup", false,
+                [("u", n), ("a", "\"\(a)\""), kdf] + sealed + [("bundle", "\"\(box)\""), ("recover", "\"\(words)\"")],
+                ["userid", "access_token", "version"]
+            ),
+            ("prelogin", false, [("u", n)], ["scheme", "kdf", "n", "r", "p", "salt"]),
+            ("login", false, [("u", n), ("a", "\"\(a)\""), ("device", n)], loggedIn),
+            (
+                "password", true, [("a_old", "\"\(a)\""), ("a", "\"\(other)\""), kdf] + sealed, ["access_token"]
+            ),
+            ("recover", false, [("u", n), ("r", "\"\(words)\""), ("a", "\"\(a)\""), kdf] + sealed, loggedIn),
+            ("bundle", true, [("version", "1"), ("bundle", "\"\(box)\"")], ["version"]),
+        ]
+        for row in table {
+            let method: String = row.call == "bundle" ? "PUT" : "POST"
+            let ask: (String) throws -> HTTPResponse = { [bench] body in
+                row.byToken
+                    ? try bench.send(method, "auth/\(row.call)", token: token, body)
+                    : try bench.post("auth/\(row.call)", body)
+            }
+            for (place, (name, _)): (Int, (String, String)) in row.members.enumerated()
+            where name != "kdf" && name != "device" {
+                var members: [(String, String)] = row.members
+                members.remove(at: place)
+                #expect(try ask(write(members)).status == 400, "\(row.call) without \(name)")
+            }
+            let answer: HTTPResponse = try ask(write(row.members))
+            #expect(answer.status == 200, "\(row.call): \(answer.text)")
+            #expect(answer.names == row.answer, "\(row.call)")
+            if row.answer.contains("access_token") { token = try answer.string("access_token") }
+        }
+        #expect(try bench.send("GET", "auth/bundle", token: token).names == ["bundle", "version"])
+    }
+
     @Test("another password is one step: new stretch, key and wrap, the same bundle; all other tokens end")
     func password() throws {
         let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))

@@ -44,5 +44,16 @@ THICKET_TOKEN="$token" thicket replay --server "$server" --app "$app" /tmp/trace
     || fail "two clients typing at once do not end in the recorded text"
 echo "two clients typed at once and ended alike"
 
+# The image has the SockJS client for pages in frames (docs/SOCKJS.md).
+address=${server#http://}
+for path in iframe.html sockjs.min.js; do
+    exec 3<>"/dev/tcp/${address%:*}/${address#*:}"
+    printf 'GET /sock/1/%s/%s HTTP/1.0\r\nhost: server\r\n\r\n' "$app" "$path" >&3
+    answer=$(cat <&3)
+    exec 3>&-
+    case "$answer" in "HTTP/1.1 200"*) ;; *) fail "$path: ${answer%%$'\r'*}" ;; esac
+done
+echo "the page for frames has its library"
+
 thicketd check --data /data
 echo "compose check passed"
