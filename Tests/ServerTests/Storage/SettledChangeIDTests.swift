@@ -160,7 +160,7 @@ import ThicketTestSupport
             DROP TABLE app_key; DROP INDEX token_user;
             ALTER TABLE token DROP COLUMN expires; ALTER TABLE token DROP COLUMN device; DROP TABLE account;
             DROP TABLE bundle; DROP TABLE erasure; ALTER TABLE app DROP COLUMN passwords; DROP TABLE account_code;
-            DROP TABLE locked_wrap;
+            DROP TABLE locked_wrap; DROP TABLE entity_bundle;
             DROP TABLE profile; DROP TABLE credential; DROP TABLE login; DROP TABLE reset_code; PRAGMA user_version=1
             """, in: "thicket.db")
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
