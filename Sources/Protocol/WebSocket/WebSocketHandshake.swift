@@ -16,7 +16,8 @@ public enum WebSocketHandshake {
         let fields: HTTPFields = request.fields
         // No body, not even an empty one in chunks: what a proxy takes for the first bytes of the WebSocket would be it.
         guard request.method == "GET", request.minorVersion >= 1, request.body.isEmpty,
-            fields["transfer-encoding"] == nil, fields.tokens(of: "upgrade").contains("websocket"), fields.tokens(of: "connection").contains("upgrade")
+            fields["transfer-encoding"] == nil, fields.tokens(of: "upgrade").contains("websocket"),
+            fields.tokens(of: "connection").contains("upgrade")
         else { throw HTTPFailure(.notAnUpgrade) }
         guard fields.count(of: "sec-websocket-version") == 1, fields["sec-websocket-version"] == "13" else {
             throw HTTPFailure(.webSocketVersion)
