@@ -7,6 +7,9 @@ import ThicketServer
 /// each attack. Quiet and attacked windows take turns, so that what else the machine does falls on both; the attacker is
 /// another process and is started anew for each of his windows.
 ///
+/// In a third window of each round he attacks another server of the same build on the same machine. What the tenants feel
+/// of that no server can keep from them: it is the floor of the attack, the price of two cores.
+///
 /// A change that is due while the one before it waits counts from the moment it was due, so that a stall counts for all
 /// that fell into it. The attacker has the lowest priority: he brings his own machine, here he shares two cores with the
 /// server. `THICKET_ATTACK` picks attacks whose names contain it.
@@ -30,7 +33,7 @@ func hostile() throws -> [Figure] {
 struct HostileRow {
     static let head: String =
         Bench.padded("attack", 20) + "  quiet p50       p99 | attacked p50       p99 ms  ratio of p99         "
-        + "| memory MiB | limit hits"
+        + "| elsewhere p99  ratio of p99         | memory MiB | limit hits"
     /// Issue: p99 at most twice the quiet one, and so much more memory at most.
     private static let ratioMax: Double = 2
     private static let memoryMax: Double = 64
@@ -39,6 +42,8 @@ struct HostileRow {
     /// Sorted milliseconds of each window.
     let quiet: [[Double]]
     let attacked: [[Double]]
+    /// While another server was attacked.
+    let elsewhere: [[Double]]
     /// Bytes that the server held more than before the first attack, at most.
     let memory: Int
     let hits: Int
@@ -47,11 +52,11 @@ struct HostileRow {
     private func middle(_ windows: [[Double]], _ share: Double) -> Double {
         median(windows.map { quantile($0, share) })
     }
-    /// The p99 of each attacked window beside that of the quiet one before it.
-    private var ratios: [Double] {
-        zip(quiet, attacked).map { quantile($1, 0.99) / max(quantile($0, 0.99), 1e-9) }.sorted()
+    /// The p99 of each of these windows beside that of the quiet one before it.
+    private func ratios(_ windows: [[Double]]) -> [Double] {
+        zip(quiet, windows).map { quantile($1, 0.99) / max(quantile($0, 0.99), 1e-9) }.sorted()
     }
-    private var ratio: Double { median(ratios) }
+    private var ratio: Double { median(ratios(attacked)) }
     private var mebibytes: Double { Double(memory) / 1_048_576 }
     private var isMet: Bool {
         ratio <= Self.ratioMax && mebibytes <= Self.memoryMax && (hits > 0 || attack.metrics.isEmpty)
@@ -62,10 +67,17 @@ struct HostileRow {
             Bench.padded(Bench.rounded(value), width, left: true)
         }
         return Bench.padded(attack.rawValue, 20) + number(middle(quiet, 0.5), 11) + number(middle(quiet, 0.99), 10)
-            + number(middle(attacked, 0.5), 15) + number(middle(attacked, 0.99), 10) + number(ratio, 11)
-            + Bench.padded(" (\(Bench.rounded(ratios.first ?? 0))–\(Bench.rounded(ratios.last ?? 0)))", 18)
+            + number(middle(attacked, 0.5), 15) + number(middle(attacked, 0.99), 10) + spread(attacked)
+            + number(middle(elsewhere, 0.99), 14) + spread(elsewhere)
             + number(mebibytes, 10) + Bench.padded("\(hits)", 13, left: true) + (isMet ? "  met" : "  NOT MET")
             + " (\(attacked.count) windows, \(attacked.reduce(0) { $0 + $1.count }) changes)"
+    }
+
+    /// The ratio's middle, lowest and highest.
+    private func spread(_ windows: [[Double]]) -> String {
+        let all: [Double] = ratios(windows)
+        return Bench.padded(Bench.rounded(median(all)), 11, left: true)
+            + Bench.padded(" (\(Bench.rounded(all.first ?? 0))–\(Bench.rounded(all.last ?? 0)))", 18)
     }
 
     var figures: [Figure] {
@@ -73,7 +85,9 @@ struct HostileRow {
         return [
             Figure(name: "\(name): quiet p99", samples: quiet.map { quantile($0, 0.99) }, unit: "ms"),
             Figure(name: "\(name): p99 under attack", samples: attacked.map { quantile($0, 0.99) }, unit: "ms"),
-            Figure(name: "\(name): ratio of p99", samples: ratios, unit: "", goal: .atMost(Self.ratioMax)),
+            Figure(name: "\(name): ratio of p99", samples: ratios(attacked), unit: "", goal: .atMost(Self.ratioMax)),
+            Figure(
+                name: "\(name): ratio of p99 while another server is attacked", samples: ratios(elsewhere), unit: ""),
             Figure(
                 name: "\(name): memory growth", value: mebibytes, unit: "MiB", goal: .atMost(Self.memoryMax)),
             Figure(name: "\(name): limit hits", value: Double(hits), unit: "", goal: .atLeast(1)),
@@ -95,41 +109,58 @@ final class HostileRun {
 
     private let attack: HostileAttack
     private let server: BenchServer
+    /// What is attacked in the third windows.
+    private let other: BenchServer
     private let tenants: [HostileTenant]
     private var memoryMax: Int = 0
 
     init(_ attack: HostileAttack) throws {
         self.attack = attack
         // The attacker has 9,000 sockets, the descriptors of a process here end at 20,000.
-        let server: BenchServer = try BenchServer(users: Self.tenants + 1, settings: ["--connections-max", "6000"])
+        let server: BenchServer = try Self.makeServer()
         self.server = server
+        other = try Self.makeServer()
         tenants = try (0..<Self.tenants).map {
             try HostileTenant(port: server.process.port, token: server.tokens[$0], number: $0)
         }
     }
 
+    private static func makeServer() throws -> BenchServer {
+        try BenchServer(users: tenants + 1, settings: ["--connections-max", "6000"])
+    }
+
     func run() throws -> HostileRow {
         // The tenants bring machines of their own, too: how late they wake up here is not the server's doing.
         EventLoop.overtake()
-        try attack.prepare(port: server.process.port, token: server.tokens[Self.tenants])
+        for target: BenchServer in [server, other] {
+            try attack.prepare(port: target.process.port, token: target.tokens[Self.tenants])
+        }
         _ = try measure(seconds: 0.5)
-        var (quiet, attacked): ([[Double]], [[Double]]) = ([], [])
+        var (quiet, attacked, elsewhere): ([[Double]], [[Double]], [[Double]]) = ([], [], [])
         var memory: Int?
         let hits: Int = try hits()
         for _ in 0..<Self.rounds {
             quiet.append(try measure(seconds: Self.quietSeconds))
             // Of the first quiet window: before any attack.
             memory = memory ?? memoryMax
-            let attacker: pid_t = try start()
-            do {
-                defer { end(attacker) }
-                attacked.append(try measure(seconds: Self.attackSeconds))
-            }
-            try awaitRest()
+            attacked.append(try measure(while: server))
+            elsewhere.append(try measure(while: other))
         }
         return HostileRow(
-            attack: attack, quiet: quiet, attacked: attacked, memory: memoryMax - (memory ?? 0),
+            attack: attack, quiet: quiet, attacked: attacked, elsewhere: elsewhere, memory: memoryMax - (memory ?? 0),
             hits: try self.hits() - hits)
+    }
+
+    /// Measures while a server is attacked, and returns when that has come to rest.
+    private func measure(while target: BenchServer) throws -> [Double] {
+        let times: [Double]
+        let attacker: pid_t = try start(against: target)
+        do {
+            defer { end(attacker) }
+            times = try measure(seconds: Self.attackSeconds)
+        }
+        try awaitRest(of: target)
+        return times
     }
 
     private func end(_ attacker: pid_t) {
@@ -139,21 +170,22 @@ final class HostileRun {
     }
 
     /// Goes on with the tenants until the server has let go of the attacker's connections and reads.
-    private func awaitRest() throws {
+    private func awaitRest(of target: BenchServer) throws {
         let end: UInt64 = nanoseconds() + UInt64(Self.restSeconds * 1e9)
         while nanoseconds() < end {
             _ = try measure(seconds: 0.2)
-            guard let page: String = try? HostileTenant.metrics(port: server.process.port) else { continue }
+            guard let page: String = try? HostileTenant.metrics(port: target.process.port) else { continue }
             // The one that asks counts too.
-            let isAlone: Bool = (value("thicket_connections", page) ?? .max) <= Self.tenants + 1
+            let others: Int = target === server ? Self.tenants : 0
+            let isAlone: Bool = (value("thicket_connections", page) ?? .max) <= others + 1
             if isAlone, value("thicket_store_reads_queued", page) == 0 { return }
         }
         throw BenchError("\(attack.rawValue): the server has not let go of the attacker after \(Self.restSeconds) s")
     }
 
     /// The attacker: this program again, in a process of its own.
-    private func start() throws -> pid_t {
-        setenv(Self.attackVariable, "\(attack.rawValue)|\(server.process.port)|\(server.tokens[Self.tenants])", 1)
+    private func start(against target: BenchServer) throws -> pid_t {
+        setenv(Self.attackVariable, "\(attack.rawValue)|\(target.process.port)|\(target.tokens[Self.tenants])", 1)
         defer { unsetenv(Self.attackVariable) }
         var actions: posix_spawn_file_actions_t = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)

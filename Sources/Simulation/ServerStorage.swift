@@ -111,6 +111,8 @@ final class DiskServerStorage: ServerStorage {
         settings.logReservedBytes = random.chance(500) ? 0 : 256 << 10
         settings.passivePages = 20 + random.below(60)
         settings.restartPages = settings.passivePages + random.below(120)
+        // Half of the stores leave all of it to the keeper.
+        settings.changeIDRunLength = random.chance(500) ? 6 + random.below(40) : 1_000
         settings.random = { count in
             stream.withLock { stream in (0..<count).map { _ in UInt8(truncatingIfNeeded: stream.next()) } }
         }
@@ -125,6 +127,7 @@ final class DiskServerStorage: ServerStorage {
         settings.segmentLogBytesMin = 2_000 + random.below(16_000)
         settings.segmentInterval = random.between(500, 5_000)
         settings.changeIDsPerBlock = 8 + random.below(40)
+        settings.changeIDsLooseMin = settings.changeIDsPerBlock
         settings.changeIDRunsMax = 2 + random.below(4)
         settings.changeIDInterval = random.between(500, 5_000)
         settings.clientInterval = random.between(5_000, 60_000)

@@ -106,6 +106,7 @@ struct SweepWorkload: Sendable {
         (settings.versionsNewest, settings.versionsSparse, settings.rowsPerBatch) = (5, 2, 20)
         (settings.segmentBytes, settings.segmentLogBytesMin, settings.segmentInterval) = (4_000, 8_000, 4_000)
         (settings.changeIDsPerBlock, settings.changeIDRunsMax, settings.changeIDInterval) = (24, 4, 2_000)
+        settings.changeIDsLooseMin = 24
         (settings.clientInterval, settings.clientScanRows, settings.bytesPerBatch) = (30_000, 64, 6_000)
         return settings
     }
@@ -120,6 +121,8 @@ struct SweepWorkload: Sendable {
         // Commits go into reserved room first, then beyond it.
         settings.logReservedBytes = 192 << 10
         (settings.busyTimeoutMilliseconds, settings.cacheKiB) = (50, 256)
+        // So that some are settled with a group, and some by the keeper.
+        settings.changeIDRunLength = 24
         (settings.passivePages, settings.restartPages, settings.restartWaitMilliseconds) = (40, 110, 0)
         settings.random = { count in (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ count) } }
         return settings

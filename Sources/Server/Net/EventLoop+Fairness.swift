@@ -89,16 +89,27 @@ extension EventLoop {
 
     /// Counts what a group took of the loop. A group that takes more than its part while others want theirs rests.
     func charge(_ group: LoopGroup, _ used: Int64, at time: Int64) {
-        recentGroups.note(group.number, now: time)
+        if group === strangers {
+            strangersWantedAt = time
+        } else {
+            recentGroups.note(group.number, now: time)
+        }
         let rest: Int64? = group.account.take(
             used, percent: settings.percentPerGroup, free: Self.owedFree,
-            mustShare: recentGroups.hasOther(than: group.number, now: time), now: time)
+            mustShare: isWanted(beside: group, at: time), now: time)
         guard let rest: Int64 else { return }
         let isResting: Bool = group.restsUntil > time
         group.restsUntil = rest
         guard !isResting else { return }
         metrics.limitHits.add(1, .loopShare)
         _ = timers.schedule(at: rest) { [unowned self] in wake(group) }
+    }
+
+    /// Whether anybody but the group has wanted the loop of late. Strangers count while they are there: one that has gone,
+    /// or has shown since that it is of the group itself, waits for nothing.
+    func isWanted(beside group: LoopGroup, at time: Int64) -> Bool {
+        if recentGroups.hasOther(than: group.number, now: time) { return true }
+        return group !== strangers && strangers.members > 0 && time - strangersWantedAt < RecentUsers.memory
     }
 
     /// The group has rested: its connections are looked at again.
@@ -133,7 +144,7 @@ extension EventLoop {
     /// Whether anybody but the connection's user has wanted the loop of late.
     func isShared(_ id: ConnectionID) -> Bool {
         guard let connection: Connection = lookup(id) else { return true }
-        return recentGroups.hasOther(than: connection.group.number, now: now)
+        return isWanted(beside: connection.group, at: now)
     }
 
     /// Asks the delegate whose connection it is, until it knows.

@@ -39,7 +39,10 @@ public final class EventLoop {
     var groups: [UInt32: LoopGroup] = [:]
     let strangers: LoopGroup = .init(number: 0)
     var turnNumber: UInt64 = 1
+    /// Users who wanted the loop of late.
     var recentGroups: RecentUsers = .init()
+    /// When somebody who had shown no token did.
+    var strangersWantedAt: Int64 = .min / 2
     /// Messages that the connection at hand may still have handled in this turn.
     var messagesLeft: Int = 0
 

@@ -114,6 +114,9 @@ public protocol StoreWriter: StoreReader {
     /// - Returns: the row that tells whether the hit is real; 0 when retention has cut it and the hash alone decides;
     ///   nil when no such ccid is known.
     func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID?
+    /// Ccids of a bucket from which on the group that changes it takes a run of them along, for `settledChange` to answer
+    /// for; nil when the store looks nothing up, so that all must stay in memory.
+    var changeIDRunLength: Int? { get }
     /// Reads from now on, until `commit` or `endReads`, cost less: they share one state of the store. Optional, and a
     /// reader that cannot do it reads as before.
     func beginReads()
@@ -137,6 +140,7 @@ extension StoreWriter {
     public func beginReads() {}
     public func endReads() {}
     public func beginCommit() -> Bool { true }
+    public var changeIDRunLength: Int? { nil }
 }
 
 /// Plans background work over its own reader; the writer applies it between groups.

@@ -14,6 +14,8 @@ public struct WriteBatch: Sendable {
     /// What the changes add to each of `buckets`, besides its head.
     public private(set) var news: [BucketNews] = []
     public private(set) var newBuckets: Set<BucketRow> = []
+    /// Ccids of older changes that are settled along with these.
+    public private(set) var changeIDRuns: [MaintenanceBatch.ChangeIDRun] = []
     private var entityPlaces: [EntityPlace: Int] = [:]
     private var bucketPlaces: [BucketRow: Int] = [:]
 
@@ -80,7 +82,11 @@ public struct WriteBatch: Sendable {
         buckets.removeAll(keepingCapacity: true)
         news.removeAll(keepingCapacity: true)
         newBuckets.removeAll(keepingCapacity: true)
+        changeIDRuns = []
     }
+
+    /// Adds ccids to be settled, of changes that are durable already.
+    mutating func append(_ run: MaintenanceBatch.ChangeIDRun) { changeIDRuns.append(run) }
 
     /// Adds the head of an entity after all changes.
     mutating func append(_ entity: EntityWrite) { entities.append(entity) }
@@ -101,6 +107,7 @@ public struct WriteBatch: Sendable {
         buckets.removeAll(keepingCapacity: keepingCapacity)
         news.removeAll(keepingCapacity: keepingCapacity)
         newBuckets.removeAll(keepingCapacity: keepingCapacity)
+        changeIDRuns = []
         entityPlaces.removeAll(keepingCapacity: keepingCapacity)
         bucketPlaces.removeAll(keepingCapacity: keepingCapacity)
     }

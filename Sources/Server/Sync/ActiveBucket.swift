@@ -86,4 +86,26 @@ final class ActiveBucket: RecencyNode {
     }
 
     func noteChangeID(hash: UInt64, gid: GlobalID) { changeIDs[hash] = gid }
+
+    /// The oldest ccids in memory as one block, when there are enough of them.
+    /// - Parameters:
+    ///   - length: how many make a block; up to twice as many are taken.
+    ///   - first: the first change that is not durable yet: those from there on stay.
+    func run(of length: Int, before first: GlobalID) -> MaintenanceBatch.ChangeIDRun? {
+        guard changeIDs.count >= length, let row: BucketRow = record?.row else { return nil }
+        var entries: [ChangeIDEntry] = []
+        entries.reserveCapacity(changeIDs.count)
+        for (hash, gid): (UInt64, GlobalID) in changeIDs where gid < first {
+            entries.append(ChangeIDEntry(hash: hash, gid: gid))
+        }
+        guard entries.count >= length else { return nil }
+        if entries.count > 2 * length {
+            entries.sort { $0.gid < $1.gid }
+            entries.removeLast(entries.count - length)
+        }
+        let newest: GlobalID = entries.reduce(0) { max($0, $1.gid) }
+        return MaintenanceBatch.ChangeIDRun(
+            bucket: row, settledBefore: settled, settled: newest,
+            block: ChangeIDBlock(sorted: entries.sorted { $0.hash < $1.hash }).bytes, count: Int64(entries.count))
+    }
 }

@@ -12,6 +12,7 @@ extension ShardCore {
             bucket.isNew = false
             bucketRecency.use(bucket, bytes: bucket.memory)
         }
+        takeRuns()
         var outcome = CommitOutcome()
         outcome.buckets.reserveCapacity(group.parts.count)
         for part: ShardGroup.Part in group.parts {
@@ -26,6 +27,16 @@ extension ShardCore {
         emptyJobs.removeAll(where: \.isDone)
         close()
         return outcome
+    }
+
+    /// The ccids that the group settled are looked up from now on.
+    private func takeRuns() {
+        for run: MaintenanceBatch.ChangeIDRun in group.batch.changeIDRuns {
+            guard let bucket = group.buckets.first(where: { $0.record?.row == run.bucket }),
+                let floor: GlobalID = bucket.record?.floor
+            else { continue }
+            bucket.take(BucketMove(bucket: run.bucket, floor: floor, settled: run.settled), by: run)
+        }
     }
 
     /// The store refused the group. One bad row is found by trying one by one; everything else is answered 503.
@@ -100,7 +111,7 @@ extension ShardCore {
                 continue
             }
             do {
-                group.finish()
+                group.finish(runsOf: changeIDRunLength)
                 try store.commit(group.batch)
                 outcome.merge(settle())
             } catch {

@@ -12,6 +12,8 @@ public final class ShardCore {
     let store: any StoreWriter
     let identity: StoreIdentity
     let codec: ChangeVersionCodec
+    /// As the store says.
+    let changeIDRunLength: Int?
     private(set) var settings: ShardSettings
     private(set) var engine: ChangeEngine
 
@@ -33,6 +35,7 @@ public final class ShardCore {
         self.store = store
         self.settings = settings
         identity = store.identity
+        changeIDRunLength = store.changeIDRunLength
         codec = ChangeVersionCodec(store.identity)
         engine = ChangeEngine(documentBytesMax: settings.documentBytesMax, versionBase: store.identity.versionBase)
     }
@@ -94,7 +97,7 @@ public final class ShardCore {
         }
         guard !group.batch.isEmpty else { return settle() }
         do {
-            group.finish()
+            group.finish(runsOf: changeIDRunLength)
             try store.commit(group.batch)
         } catch {
             return recover(from: error)

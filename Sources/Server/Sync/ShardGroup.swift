@@ -36,6 +36,8 @@ struct ShardGroup {
 
     /// Answers of one bucket that have room at once.
     private static let eventsReserved: Int = 8
+    /// Runs of ccids that one group takes along: each writes 32 KiB, which everybody in the group waits for.
+    private static let runsMax: Int = 4
 
     /// - Parameter changes: how many are expected, about.
     init(reserving changes: Int = 0) {
@@ -65,8 +67,9 @@ struct ShardGroup {
         }
     }
 
-    /// Adds the heads that the rows lead to: the group can be written.
-    mutating func finish() {
+    /// Adds the heads that the rows lead to, and ccids that can be settled with them (0037): the group can be written.
+    /// - Parameter length: how many ccids are settled as one run; nil for none.
+    mutating func finish(runsOf length: Int?) {
         batch.forgetHeads()
         for entity: ActiveEntity in entities {
             guard let row: BucketRow = entity.bucket.record?.row else { continue }
@@ -75,6 +78,8 @@ struct ShardGroup {
         for part: Part in parts where part.isTouched {
             guard let active: ActiveBucket = part.active, let record: BucketRecord = active.record else { continue }
             batch.append(record, part.news, isNew: active.isNew)
+            guard let length: Int, batch.changeIDRuns.count < Self.runsMax, !active.isNew else { continue }
+            if let run = active.run(of: length, before: firstGlobalID) { batch.append(run) }
         }
     }
 

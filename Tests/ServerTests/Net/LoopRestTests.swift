@@ -40,6 +40,26 @@ import ThicketProtocol
         try server.stop()
     }
 
+    @Test(
+        "a user whose connections came as strangers is alone; whoever has said nothing yet is somebody else, while it stays"
+    )
+    func ownStrangers() throws {
+        let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
+        try server.handle.post { $0.send(id, text: Array("news".utf8)) }
+        _ = try peer.readAnswer()
+        func isAlone() throws -> Bool {
+            try server.onLoop { loop in loop.lookup(id).map { !loop.isWanted(beside: $0.group, at: loop.now) } ?? false
+            }
+        }
+        #expect(try isAlone())
+        let other: TestPeer = try .init(port: server.port)
+        try other.upgrade()
+        #expect(try !isAlone())
+        other.reset()
+        waitFor { (try? isAlone()) == true ? true : nil }
+        try server.stop()
+    }
+
     @Test("epoll is not told of receivers that wait for their user's rest to end, and each gets what it was sent")
     func restingReceiver() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()

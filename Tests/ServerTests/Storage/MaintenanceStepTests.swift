@@ -13,6 +13,7 @@ import ThicketTestSupport
         (settings.versionsNewest, settings.versionsSparse) = (6, 2)
         (settings.rowsPerBatch, settings.bytesPerBatch) = (24, 3_000)
         (settings.segmentBytes, settings.segmentLogBytesMin, settings.segmentInterval) = (1_500, 1_000, 1_000)
+        settings.changeIDsLooseMin = 10
         (settings.changeIDsPerBlock, settings.changeIDRunsMax, settings.changeIDInterval) = (10, 6, 1_000)
         (settings.sweepInterval, settings.clientInterval, settings.clientScanRows) = (1_000, 1_000, 10)
         return settings

@@ -19,7 +19,7 @@ import ThicketTestSupport
         settings.segmentBytes = 700
         settings.segmentLogBytesMin = 1_500
         settings.segmentInterval = 3_000
-        settings.changeIDsPerBlock = 5
+        (settings.changeIDsPerBlock, settings.changeIDsLooseMin) = (5, 5)
         settings.changeIDRunsMax = 3
         settings.changeIDInterval = 1_000
         settings.clientInterval = 5_000

@@ -9,7 +9,7 @@ import ThicketTestSupport
 @Suite("Settled ccids") struct SettledChangeIDTests {
     private func settings(perBlock: Int = 20, runs: Int = 4) -> RetentionSettings {
         var settings: RetentionSettings = .init()
-        settings.changeIDsPerBlock = perBlock
+        (settings.changeIDsPerBlock, settings.changeIDsLooseMin) = (perBlock, perBlock)
         settings.changeIDRunsMax = runs
         settings.changeIDInterval = 1_000
         settings.bytesPerBatch = 1_000

@@ -23,8 +23,11 @@ public struct RetentionSettings: Sendable, Hashable {
     public var segmentLogBytesMin: Int = 1 << 20
     /// Milliseconds between two looks for such buckets.
     public var segmentInterval: Int64 = 5_000
-    /// Ccids in one block; a bucket's ccids are settled as soon as it has so many more.
+    /// Ccids in one block.
     public var changeIDsPerBlock: Int = 2_048
+    /// Ccids of a bucket that wait to be settled before the keeper does it: those of a bucket that is written to are
+    /// settled with its changes, earlier (`StoreSettings.changeIDRunLength`).
+    public var changeIDsLooseMin: Int = 4_096
     /// Blocks in the order of the log after which a bucket's blocks are merged in the order of their hashes.
     public var changeIDRunsMax: Int = 32
     /// Milliseconds between two looks for buckets whose ccids are to be settled.

@@ -75,7 +75,7 @@ final class ChangeIDPlanner {
                 """
                 SELECT id, head, floor, settled, loose FROM bucket WHERE loose >= ?1 ORDER BY loose DESC LIMIT 1
                 """
-            ).bind(1, Int64(settings.changeIDsPerBlock)).first {
+            ).bind(1, Int64(settings.changeIDsLooseMin)).first {
                 ($0.integer(0), $0.integer(1), $0.integer(2), $0.integer(3), $0.integer(4))
             }
         }

@@ -41,9 +41,13 @@ extension SQLiteWriter {
 
     /// What is remembered of blocks and names that are written anew, whether that succeeded or not.
     private func forgetBlocks(of work: MaintenanceBatch) {
-        for run: MaintenanceBatch.ChangeIDRun in work.changeIDRuns { settledIDs.forget(run.bucket) }
+        forgetBlocks(of: work.changeIDRuns)
         for merge: MaintenanceBatch.ChangeIDMerge in work.changeIDMerges { settledIDs.forget(merge.bucket) }
         if work.unusedClients != nil { clientRows.removeAll() }
+    }
+
+    func forgetBlocks(of runs: [MaintenanceBatch.ChangeIDRun]) {
+        for run: MaintenanceBatch.ChangeIDRun in runs { settledIDs.forget(run.bucket) }
     }
 
     // MARK: The log
@@ -98,7 +102,8 @@ extension SQLiteWriter {
         }
     }
 
-    private func settle(_ run: MaintenanceBatch.ChangeIDRun) throws(SQLiteError) -> Bool {
+    /// - Returns: false when the bucket's mark is elsewhere: nothing has changed then.
+    func settle(_ run: MaintenanceBatch.ChangeIDRun) throws(SQLiteError) -> Bool {
         try database.statement(
             "UPDATE bucket SET settled = ?1, loose = max(loose - ?2, 0) WHERE id = ?3 AND settled = ?4"
         ).bind(1, run.settled).bind(2, run.count).bind(3, run.bucket).bind(4, run.settledBefore).run()

@@ -31,6 +31,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     func newBucketRow() -> BucketRow { store.newBucketRow() }
 
+    var changeIDRunLength: Int? { store.settings.changeIDRunLength }
+
     // Each read outside of a transaction locks and unlocks the file. The transaction of a group begins anew when it
     // writes: other processes write tokens and apps only, which no decision rests on.
 
@@ -59,6 +61,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if batch.isEmpty || !holdsWriteLock { endReads() }
         if batch.isEmpty { return }
         if !holdsWriteLock { restartLogIfLong() }
+        forgetBlocks(of: batch.changeIDRuns)
         try writing("committing a group") { () throws(SQLiteError) in
             for change: ChangeRecord in batch.changes { try insert(change) }
             for entity: WriteBatch.EntityWrite in batch.entities {
@@ -66,6 +69,12 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             }
             for (bucket, news): (BucketRecord, WriteBatch.BucketNews) in zip(batch.buckets, batch.news) {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
+            }
+            for run: MaintenanceBatch.ChangeIDRun in batch.changeIDRuns {
+                // Its owner is about to forget them: better no group than ccids that nobody knows.
+                guard try settle(run) else {
+                    throw SQLiteError.refused("bucket row \(run.bucket) was settled elsewhere")
+                }
             }
         }
     }

@@ -32,6 +32,8 @@ public struct StoreSettings: Sendable {
     public var segmentBytesMax: Int = 16 << 20
     /// Bytes of settled ccids that the writer remembers.
     public var changeIDBytesMax: Int = 64 << 20
+    /// Ccids of a bucket's newest changes that the group that changes it settles as one run (0037).
+    public var changeIDRunLength: Int = 2_048
     /// Pages the file may grow to; nil leaves SQLite's bound (4 TiB).
     public var pagesMax: Int?
     /// A file system registered with SQLite; nil for the usual one.

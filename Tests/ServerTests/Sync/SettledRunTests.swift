@@ -1,0 +1,134 @@
+import Testing
+import ThicketProtocol
+import ThicketSQLite
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Ccids that a group of changes settles along the way, without any background work.
+@Suite("Ccids settled with a group") struct SettledRunTests {
+    private static let length: Int = 8
+
+    private struct House {
+        let folder: StoreFolder = .init()
+        let store: SQLiteStore
+        let shard: TestShard
+
+        init() throws {
+            var settings: StoreSettings = .testing
+            settings.changeIDRunLength = SettledRunTests.length
+            store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings)
+            shard = try TestShard(.warm, store: store)
+        }
+
+        func rows(_ table: String) throws -> Int64 {
+            try Database(path: store.path).integer("SELECT count(*) FROM \(table)") ?? 0
+        }
+
+        var held: Int { shard.core.buckets[shard.bucket]?.changeIDs.count ?? 0 }
+    }
+
+    @Test("a bucket in use holds a few ccids in memory, however many changes it has had, and knows them all")
+    func settledOnTheWay() throws {
+        let house: House = try .init()
+        var held: Int = 0
+        for number: Int in 0..<100 {
+            let answer: Answer = try house.shard.send(
+                "k", sv: Int64(number),
+                v: ["n": ["o": number == 0 ? "+" : "r", "v": .number(JSONNumber(Int64(number)))]],
+                ccid: "c\(number)")
+            #expect(answer.version == Int64(number + 1))
+            held = max(held, house.held)
+        }
+        #expect(held <= Self.length + 1)
+        #expect(try house.rows("idrun") == 99 / Int64(Self.length))
+        for again: Bool in [false, true] {
+            if again { try house.shard.restart() }
+            for number: Int in 0..<100 {
+                #expect(try house.shard.send("k", v: [:], ccid: "c\(number)") == .error(409), "c\(number)")
+            }
+        }
+        #expect(try StoreCheck.run(house.store.path, settings: .testing).findings == [])
+    }
+
+    @Test("groups of many changes in many buckets settle a few buckets each, and those that wait lose nothing")
+    func manyBuckets() throws {
+        let house: House = try .init()
+        let buckets: [BucketID] = try (0..<10).map { (number) throws in
+            try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName("b\(number)"))
+        }
+        for round: Int in 0..<5 {
+            let changes: [SubmittedChange] = try buckets.flatMap { (bucket) throws in
+                try (0..<20).map { (number) throws in
+                    try house.shard.submission(
+                        "k\(round)-\(number)", v: ["n": ["o": "+", "v": 1]],
+                        ccid: "\(bucket.name.text)-\(round)-\(number)", bucket: bucket)
+                }
+            }
+            let runs: Int64 = try house.rows("idrun")
+            #expect(try house.shard.group(changes).allSatisfy { $0.code == nil })
+            #expect(try house.rows("idrun") - runs <= 4)
+        }
+        #expect(try house.rows("idrun") > 8)
+        try house.shard.restart()
+        for bucket: BucketID in buckets {
+            for (round, number): (Int, Int) in (0..<5).flatMap({ round in (0..<20).map { (round, $0) } }) {
+                let again: SubmittedChange = try house.shard.submission(
+                    "k\(round)-\(number)", v: [:], ccid: "\(bucket.name.text)-\(round)-\(number)", bucket: bucket)
+                #expect(try house.shard.group([again]) == [.error(409)])
+            }
+        }
+        #expect(try StoreCheck.run(house.store.path, settings: .testing).findings == [])
+    }
+
+    @Test("a keeper and the groups settle the same bucket in turns: no ccid is lost, none settled twice")
+    func withKeeper() throws {
+        let house: House = try .init()
+        var retention: RetentionSettings = .init()
+        (retention.changeIDsPerBlock, retention.changeIDsLooseMin, retention.changeIDInterval) = (5, 5, 1)
+        retention.changeIDRunsMax = 3
+        let keeper: any StoreKeeper = try house.store.makeKeeper(retention)
+        var now: Int64 = 0
+        for number: Int in 0..<150 {
+            _ = try house.shard.send("k\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "c\(number)")
+            now += 10
+            // Planned before the next group, applied after it: what was planned may be stale by then.
+            guard number % 7 == 0, let planned: MaintenanceBatch = try keeper.nextBatch(now: now) else { continue }
+            _ = try house.shard.send("l\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "d\(number)")
+            _ = try house.shard.core.apply(planned)
+        }
+        for number: Int in 0..<150 {
+            #expect(try house.shard.send("k\(number)", v: [:], ccid: "c\(number)") == .error(409), "c\(number)")
+        }
+        #expect(try house.rows("idset") > 0)
+        #expect(try StoreCheck.run(house.store.path, settings: .testing).findings == [])
+    }
+
+    @Test("a group that is refused settles nothing, and the next one does")
+    func refused() throws {
+        let house: House = try .init()
+        for number: Int in 0..<Self.length {
+            _ = try house.shard.send("k\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "c\(number)")
+        }
+        try house.folder.run(
+            "CREATE TRIGGER no BEFORE INSERT ON idrun BEGIN SELECT RAISE(FAIL, 'not now'); END", in: "thicket.db")
+        #expect(try house.shard.send("x", v: ["n": ["o": "+", "v": 1]], ccid: "x").code != nil)
+        #expect(try house.rows("chg") == Int64(Self.length))
+        try house.folder.run("DROP TRIGGER no", in: "thicket.db")
+        #expect(try house.shard.send("x", v: ["n": ["o": "+", "v": 1]], ccid: "x").version == 1)
+        #expect(try house.rows("idrun") == 1)
+        for number: Int in 0..<Self.length {
+            #expect(try house.shard.send("k\(number)", v: [:], ccid: "c\(number)") == .error(409), "c\(number)")
+        }
+    }
+
+    @Test("over a store that looks nothing up all ccids stay in memory")
+    func inMemory() throws {
+        let shard: TestShard = try .init()
+        for number: Int in 0..<3_000 {
+            _ = try shard.send("k\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "c\(number)")
+        }
+        #expect(shard.core.buckets[shard.bucket]?.changeIDs.count == 3_000)
+        #expect(try shard.send("k0", v: [:], ccid: "c0") == .error(409))
+    }
+}
