@@ -42,11 +42,14 @@ final class ActiveEntity: RecencyNode {
         durableVersion = versionBase
     }
 
+    /// Bytes of newest changes kept of any object besides one state of it.
+    private static let roomBeside: Int = 2 << 20
+
     /// True while a change of the open group is not durable.
     var isTentative: Bool { durableVersion != state.version }
 
-    /// Bytes held, roughly: a parsed object takes about twice its text.
-    var memory: Int { 400 + 2 * state.size + recent.size }
+    /// Bytes held, roughly.
+    var memory: Int { 400 + state.memory + recent.size }
 
     /// Makes the object that the next change is decided on.
     func makeValue() { state.makeValue() }
@@ -63,8 +66,11 @@ final class ActiveEntity: RecencyNode {
             case .value(let diff): .value(.modify(diff))
             case .text(let text): .text(text)
             }
+        // What a diff holds beside its text, as far as it does not share it with the object.
+        let operations: Int = if case .value(.modify(let diff)) = action { diff.operations.count } else { 0 }
         recent.append(
-            action, before: state.value, beforeSize: state.size, makes: decision.state.version, diffSize: diffBytes)
+            action, before: state.value, beforeSize: state.memory, makes: decision.state.version,
+            diffSize: diffBytes + operations * DocumentMeasure.nodeBytes)
         state = decision.state
         self.gid = gid
         if isKeyframe { keyframe = gid }
@@ -80,7 +86,9 @@ final class ActiveEntity: RecencyNode {
     /// The open group is durable.
     func settle(recentCountMax: Int, recentBytesMax: Int) {
         durableVersion = state.version
-        recent.trim(countMax: recentCountMax, bytesMax: max(recentBytesMax, 2 * state.size))
+        // Room for the state before at least, for an edit that is late by one; of what is not very large, for two.
+        let room: Int = min(2 * state.memory, state.memory + Self.roomBeside)
+        recent.trim(countMax: recentCountMax, bytesMax: max(recentBytesMax, room))
     }
 
     /// The head as the store is to have it.

@@ -218,7 +218,8 @@ struct ChangeEngine: Sendable {
         } catch {
             throw ChangeRejection(.invalidDiff, "the diff does not fit version \(state.version)")
         }
-        let size: Int = DocumentMeasure.size(after: edit, before: state.value, size: state.size, after: value)
+        let (size, nodes): (Int, Int) = DocumentMeasure.measure(
+            after: edit, before: state.value, size: state.size, nodes: state.nodes, after: value)
         // An object that an earlier, higher limit let in may still shrink.
         guard size <= documentBytesMax || size <= state.size else {
             throw ChangeRejection(.tooLarge, "\(size) bytes, the most is \(documentBytesMax)")
@@ -226,6 +227,6 @@ struct ChangeEngine: Sendable {
         guard DocumentMeasure.fits(edit, in: value, depth: documentDepthMax) else {
             throw ChangeRejection(.tooLarge, "nested deeper than \(documentDepthMax)")
         }
-        return ObjectState(version: state.version + 1, isDeleted: false, value: value, size: size)
+        return ObjectState(version: state.version + 1, isDeleted: false, value: value, size: size, nodes: nodes)
     }
 }

@@ -1,23 +1,49 @@
 import ThicketProtocol
 
-/// Size and depth of objects, followed from change to change without writing the whole object out.
+/// Size, members and depth of objects, followed from change to change without looking at the whole object.
 enum DocumentMeasure {
-    /// Bytes after `diff` turned `before`, which has `size` bytes, into `after`.
+    /// Bytes that a member takes in memory besides its text: its place, its key, its share of the index and of the room
+    /// that is kept for more.
+    static let nodeBytes: Int = 100
+
+    /// Members and elements, of all levels.
+    static func nodes(of object: JSONObject) -> Int {
+        object.pairs.reduce(object.count) { $0 + nodes(in: $1.value) }
+    }
+
+    private static func nodes(in value: JSONValue) -> Int {
+        switch value {
+        case .null, .bool, .number, .string: 0
+        case .array(let elements): elements.reduce(elements.count) { $0 + nodes(in: $1) }
+        case .object(let object): nodes(of: object)
+        }
+    }
+
+    /// Bytes and members after `diff` turned `before`, which has `size` and `nodes` of them, into `after`.
     ///
     /// Looks at the changed keys only, each once: a diff's keys are distinct.
-    static func size(after diff: ObjectDiff, before: JSONObject, size: Int, after: JSONObject) -> Int {
-        var result: Int = size - max(0, before.count - 1) + max(0, after.count - 1)
+    static func measure(
+        after diff: ObjectDiff, before: JSONObject, size: Int, nodes count: Int, after: JSONObject
+    ) -> (size: Int, nodes: Int) {
+        var size: Int = size - max(0, before.count - 1) + max(0, after.count - 1)
+        var count: Int = count - before.count + after.count
         for (key, _) in diff.operations {
             let (old, new): (JSONValue?, JSONValue?) = (before[key], after[key])
             // A keystroke in a large text: most of it is the same.
             if case .string(let old)? = old, case .string(let new)? = new {
-                result += JSONText.growth(from: old, to: new)
+                size += JSONText.growth(from: old, to: new)
                 continue
             }
-            if let old { result -= pairSize(key, old) }
-            if let new { result += pairSize(key, new) }
+            if let old {
+                size -= pairSize(key, old)
+                count -= nodes(in: old)
+            }
+            if let new {
+                size += pairSize(key, new)
+                count += nodes(in: new)
+            }
         }
-        return result
+        return (size, count)
     }
 
     /// True when no value under a changed key is nested deeper than `limit`, the object itself counting one.

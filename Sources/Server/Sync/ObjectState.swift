@@ -14,12 +14,16 @@ struct ObjectState: Sendable {
     var isDeleted: Bool
     /// Bytes of `value` as compact JSON.
     var size: Int
+    /// Members and elements of `value`, of all levels; 0 while it is text.
+    private(set) var nodes: Int
     private var content: Content
 
-    init(version: Version, isDeleted: Bool, value: JSONObject, size: Int) {
+    /// - Parameter nodes: when it is known; else they are counted.
+    init(version: Version, isDeleted: Bool, value: JSONObject, size: Int, nodes: Int? = nil) {
         self.version = version
         self.isDeleted = isDeleted
         self.size = size
+        self.nodes = nodes ?? DocumentMeasure.nodes(of: value)
         content = .value(value)
     }
 
@@ -28,8 +32,12 @@ struct ObjectState: Sendable {
         self.version = version
         isDeleted = false
         self.size = size
+        nodes = 0
         content = .creation(diff)
     }
+
+    /// Bytes that it takes in memory, roughly: a tree of many small members is ten times its text and more.
+    var memory: Int { size + nodes * DocumentMeasure.nodeBytes }
 
     /// The object.
     var value: JSONObject {
@@ -41,12 +49,15 @@ struct ObjectState: Sendable {
 
     /// Makes the object now, so that nobody makes it twice.
     mutating func makeValue() {
-        if case .creation(let diff) = content { content = .value(SettingDiff.object(diff)) }
+        guard case .creation(let diff) = content else { return }
+        let value: JSONObject = SettingDiff.object(diff)
+        nodes = DocumentMeasure.nodes(of: value)
+        content = .value(value)
     }
 
     /// What a removal leaves, and every creation starts from.
     static func nothing(version: Version) -> ObjectState {
-        ObjectState(version: version, isDeleted: true, value: JSONObject(), size: 2)
+        ObjectState(version: version, isDeleted: true, value: JSONObject(), size: 2, nodes: 0)
     }
 }
 

@@ -40,8 +40,8 @@ struct RecentChanges {
     var oldestVersion: Version? { entries.first?.version }
 
     /// - Parameters:
-    ///   - before: the object before the change, and its bytes as JSON.
-    ///   - diffSize: bytes of the diff, as JSON.
+    ///   - before: the object before the change, and its bytes in memory.
+    ///   - diffSize: bytes of the diff in memory.
     mutating func append(
         _ action: Action, before: JSONObject, beforeSize: Int, makes version: Version, diffSize: Int
     ) {
