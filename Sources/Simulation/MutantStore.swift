@@ -161,6 +161,12 @@ final class MutantWriter: MutantReader, StoreWriter {
         return try inner.settledChange(hash: hash, in: bucket)
     }
 
+    func liveCount(in bucket: BucketRow) throws(StoreError) -> Int { try inner.liveCount(in: bucket) }
+
+    func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity] {
+        try inner.leastRecent(in: bucket, limit: limit)
+    }
+
     func beginReads() { inner.beginReads() }
     func endReads() { inner.endReads() }
     func beginCommit() -> Bool { inner.beginCommit() }

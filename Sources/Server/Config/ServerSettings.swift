@@ -82,7 +82,8 @@ public enum ServerSettings {
             "How long the token of a login is good; 0 is until it is revoked."),
         .origins(
             "cors-origins", \.corsOrigins,
-            "Web origins whose pages may use the data API, with commas between; * is every one, none is none."),
+            "Web origins whose pages may use the data API, accounts and partners' requests, with commas between; * is every one, none is none."
+        ),
         .text(
             "mail-folder", \.mailFolder,
             "Folder where messages to users wait for smtp-url, or for a mail program. A name without a slash lies in the data folder."

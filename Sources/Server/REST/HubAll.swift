@@ -23,7 +23,7 @@ extension Hub {
         var after: GlobalID?
         if let text: String = query.since {
             guard let gid: GlobalID = codec.decode(text, tag: tag) else {
-                return answer(channel.session, RESTAnswer.unknownPosition)
+                return answer(channel.session, RESTAnswer.unknownPositionOfAll)
             }
             after = gid
         }
@@ -53,7 +53,7 @@ extension Hub {
     /// A reader has looked at a part of the log.
     func foundAll(_ exchange: RESTExchange, _ page: AllPage?, on channel: Channel, now: HubInstant) {
         guard case .all(let query) = exchange.call.operation else { return }
-        guard let page: AllPage else { return answer(channel.session, RESTAnswer.unknownPosition) }
+        guard let page: AllPage else { return answer(channel.session, RESTAnswer.unknownPositionOfAll) }
         guard page.elements.isEmpty else { return answer(channel.session, RESTAnswer.changes(page.elements)) }
         exchange.all?.isReading = false
         exchange.all?.hasRead = true

@@ -123,7 +123,7 @@ extension Hub {
         switch exchange.call.operation {
         case .object(_, _, let known):
             guard let body: [UInt8] else { return RESTAnswer.objectNotFound }
-            return known == version
+            return known.contains(version)
                 ? RESTAnswer.notModified(version: version) : RESTAnswer.object(body, version: version)
         default:
             // It was made just now, and is gone again, or the store would not give it: it is stored all the same.
@@ -183,6 +183,9 @@ extension Hub {
     func refused(_ code: ErrorCode, _ element: [UInt8], _ exchange: RESTExchange, on channel: Channel) {
         switch exchange.call.operation {
         case .write(let change, let terms, _):
+            if code == .invalidRequest, let name: BucketName = channel.bucketName, BucketOptions.isBucket(name) {
+                return answer(channel.session, BucketOptions.refusal)
+            }
             let removes: Bool = change.operation == .remove
             answer(channel.session, RESTAnswer.of(code, removes: removes, isConditional: terms.condition != nil))
         case .submit: gather(element, exchange, on: channel)

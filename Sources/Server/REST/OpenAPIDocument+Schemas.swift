@@ -18,6 +18,7 @@ extension OpenAPIDocument {
                     - invalid_condition
                     - invalid_change
                     - invalid_diff
+                    - invalid_option
                     - invalid_request
                     - unauthorized
                     - read_only

@@ -88,6 +88,9 @@ enum RESTAnswer {
     static let unknownPosition: HTTPResponse = failure(
         404, "unknown_cv", "The position is not in this bucket's log, or no longer.",
         "Read the index again and go on from its 'current'.")
+    static let unknownPositionOfAll: HTTPResponse = failure(
+        404, "unknown_cv", "The position is not in the log of all users, or no longer.",
+        "Ask without cv, and go on from the changes that come; read again what was missed.")
     static let noSuchUser: HTTPResponse = failure(
         404, "no_such_user", "There is no such user any more.",
         "The account was deleted; what it had is being erased and cannot be read.")

@@ -4,8 +4,8 @@ import ThicketProtocol
 public struct RESTCall: Sendable {
     /// What is wanted.
     public enum Operation: Sendable {
-        /// The object as it is now, or as it was at a version; `knownVersion` is the one that the client has already.
-        case object(EntityKey, Version?, knownVersion: Version?)
+        /// The object as it is now, or as it was at a version; `known` are versions that the client has already.
+        case object(EntityKey, Version?, known: KnownVersions)
         /// A page of the index.
         case index(IndexRequest)
         /// A change of one object; answered when it is on disk.
@@ -40,6 +40,20 @@ public struct RESTCall: Sendable {
     public let bytes: Int
     /// Fields that the answer carries whatever it is, such as those of CORS.
     public var answerFields: [HTTPField] = []
+}
+
+/// Versions of an object that a client need not be sent (RFC 9110, 13.1.2).
+public enum KnownVersions: Sendable, Equatable {
+    /// Whichever it is: `If-None-Match: *`.
+    case any
+    case these([Version])
+
+    func contains(_ version: Version) -> Bool {
+        switch self {
+        case .any: true
+        case .these(let versions): versions.contains(version)
+        }
+    }
 }
 
 /// What the author of a change asks beyond what the change says; only HTTP has words for it.

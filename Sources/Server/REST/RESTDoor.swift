@@ -162,7 +162,7 @@ struct RESTDoor: Sendable {
             }
             let version: Version? = try version.map { (text: String) throws(Refusal) in try Self.version(text) }
             guard method != "GET" else {
-                return .object(key, version, knownVersion: Self.tag(request.fields["if-none-match"]))
+                return .object(key, version, known: Self.known(request.fields["if-none-match"]))
             }
             return try write(key, version, removes: method == "DELETE", request, query)
         }
@@ -170,12 +170,7 @@ struct RESTDoor: Sendable {
 
     private static func index(_ query: RESTQuery) throws(Refusal) -> IndexRequest {
         var limit: Int?
-        if let text: String = query["limit"] {
-            guard let number: Int64 = number(text), number > 0 else {
-                throw bad("limit", "It is a whole number from 1; above \(Limits.indexPageMax) counts as that.")
-            }
-            limit = Int(number)
-        }
+        if let text: String = query["limit"] { limit = try count("limit", text) }
         return IndexRequest(wantsData: query["data"] != nil, mark: query["mark"], since: query["since"], limit: limit)
     }
 
@@ -185,12 +180,7 @@ struct RESTDoor: Sendable {
         (all.wantsData, all.wantsUser) = (query.isOn("data"), query.isOn("username"))
         all.isMostRecent = query.isOn("most_recent")
         all.skipped = Array(query.all("skip_clientid").prefix(AllQuery.skippedMax))
-        if let text: String = query["batch"] {
-            guard let number: Int64 = number(text), number > 0 else {
-                throw bad("batch", "It is a whole number from 1; above \(Limits.indexPageMax) counts as that.")
-            }
-            all.limit = Int(min(number, Int64(Limits.indexPageMax)))
-        }
+        if let text: String = query["batch"] { all.limit = try count("batch", text) }
         return all
     }
 
@@ -239,6 +229,16 @@ struct RESTDoor: Sendable {
         return version
     }
 
+    /// How many are wanted at once; more than an answer holds is as many as that, however long the number is.
+    private static func count(_ name: String, _ text: String) throws(Refusal) -> Int {
+        let isNumber: Bool = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        let number: Int64 = isNumber ? Int64(text) ?? .max : 0
+        guard number > 0 else {
+            throw bad(name, "It is a whole number from 1; above \(Limits.indexPageMax) counts as that.")
+        }
+        return Int(min(number, Int64(Limits.indexPageMax)))
+    }
+
     private static func number(_ text: String) -> Int64? {
         guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return Int64(text)
@@ -246,6 +246,11 @@ struct RESTDoor: Sendable {
 
     /// The condition of a change (RFC 9110, 13.1).
     private static func condition(_ fields: HTTPFields) throws(Refusal) -> ChangeTerms.Condition? {
+        guard fields["if-match"] == nil || fields["if-none-match"] == nil else {
+            throw Refusal(
+                RESTAnswer.invalid(
+                    "invalid_condition", "If-Match and If-None-Match contradict each other.", "Send one of them."))
+        }
         if let text: String = fields["if-match"] {
             if text.utf8.elementsEqual("*".utf8) { return .exists }
             guard let version: Version = tag(text) else {
@@ -262,6 +267,16 @@ struct RESTDoor: Sendable {
                     "invalid_condition", "If-None-Match is only * for a change.", "It says: only if there is none."))
         }
         return .absent
+    }
+
+    /// What a field `if-none-match` of a read says. Tags that are none of ours match nothing.
+    private static func known(_ text: String?) -> KnownVersions {
+        guard let text: String else { return .these([]) }
+        if text.utf8.elementsEqual("*".utf8) { return .any }
+        return .these(
+            text.split(separator: ",").compactMap { part in
+                tag(String(part.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }))
+            })
     }
 
     /// The version in an entity tag as we make them; nil for any other.

@@ -130,6 +130,10 @@ public protocol StoreWriter: StoreReader {
     /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` a
     ///   crash may still bring the batch back; a change sent again is then found by its ccid.)
     func commit(_ batch: WriteBatch) throws(StoreError)
+    /// Objects of the bucket that are not deleted.
+    func liveCount(in bucket: BucketRow) throws(StoreError) -> Int
+    /// The objects of the bucket whose newest changes are the oldest, in that order, at most `limit`.
+    func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity]
     /// Makes one small durable write, to find out whether commits work (again).
     func probe() throws(StoreError)
     /// Writes what a keeper has planned. Returns the buckets whose marks it moved, for their owner.
@@ -141,6 +145,14 @@ extension StoreWriter {
     public func endReads() {}
     public func beginCommit() -> Bool { true }
     public var changeIDRunLength: Int? { nil }
+}
+
+/// An object that is not deleted, and its newest change.
+public struct LiveEntity: Hashable, Sendable {
+    public let key: EntityKey
+    public let gid: GlobalID
+
+    public init(key: EntityKey, gid: GlobalID) { (self.key, self.gid) = (key, gid) }
 }
 
 /// Plans background work over its own reader; the writer applies it between groups.

@@ -15,6 +15,10 @@ final class ActiveBucket: RecencyNode {
     private var settled: GlobalID = 0
     /// Objects in use.
     private(set) var entities: [EntityKey: ActiveEntity] = [:]
+    /// How many objects it may have; nil: as many as come.
+    var room: BucketRoom?
+    /// It holds the options of the others of its app.
+    let isOptions: Bool
     /// Every object that the bucket ever had is among `entities`: the bucket began in this memory, and nothing of it was
     /// dropped. A key that is not there has never been.
     private(set) var hasAllEntities: Bool
@@ -26,6 +30,7 @@ final class ActiveBucket: RecencyNode {
         self.tag = tag
         self.record = record
         hasAllEntities = record == nil
+        isOptions = BucketOptions.isBucket(id.name)
         super.init()
         guard let changeIDs: ChangeIDTail else { return }
         settled = changeIDs.settled

@@ -15,6 +15,7 @@ extension ShardCore {
                 }
                 return ActiveBucket(id: id, tag: codec.tag(of: id), record: record, changeIDs: changeIDs)
             }
+            bucket.room = try room(of: id, bucket.record)
             buckets[id] = bucket
         }
         bucketRecency.use(bucket, bytes: bucket.memory)
@@ -150,5 +151,6 @@ extension ShardCore {
             if let bucket: ActiveBucket = buckets[id] { drop(bucket) }
         }
         forgotten.removeAll()
+        forgetWhoseOptionsChanged()
     }
 }

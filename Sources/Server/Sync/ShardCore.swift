@@ -29,6 +29,8 @@ public final class ShardCore {
     var emptyJobs: [EmptyJob] = []
     /// To be dropped at the end of the group.
     var forgotten: [BucketID] = []
+    /// Options that the open group changes: whose buckets are dropped at its end.
+    var changedOptions: [(app: AppID, key: EntityKey)] = []
     var endedUsers: EndedUsers = .init()
 
     public init(store: any StoreWriter, settings: ShardSettings = ShardSettings()) {
@@ -155,9 +157,15 @@ public final class ShardCore {
             return try laterChanges(of: entity, after: version)
         }
         let decision: Decision = try outcome.get()
+        if bucket.isOptions {
+            if !decision.isRemoval { try BucketOptions.check(decision.state.value, of: change.key) }
+            noteOptions(change.key, of: bucket.id.app)
+        }
         try admit(bucket)
         let target: ActiveEntity = entity ?? newEntity(change.key, in: bucket)
+        let isCreation: Bool = target.state.isDeleted
         write(decision, to: target, author: submitted, changeID: change.changeID, hash: hash)
+        if isCreation, bucket.room != nil { makeRoom(in: bucket, now: submitted.now) }
     }
 
     private func isKnown(
@@ -222,6 +230,9 @@ public final class ShardCore {
             previousKeyframe: entity.keyframe, previousOfBucket: record.head, clientID: author.clientID,
             changeID: changeID, timestamp: author.now, diff: diff, keyframe: body)
         let element: [UInt8] = ChangeElement.encode(row, codec, tag: bucket.tag)
+        if bucket.room != nil {
+            bucket.room?.count += (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
+        }
         entity.take(decision, gid: gid, diffBytes: diff.count, isKeyframe: body != nil)
         bucket.record?.head = gid
         bucket.noteChangeID(hash: hash, gid: gid)

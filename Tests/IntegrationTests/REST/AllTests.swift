@@ -161,6 +161,42 @@ struct AllTests {
         }
     }
 
+    @Test(
+        "a capacity holds for whoever writes, and everybody is told what it pushes out; what would do nothing is refused",
+        arguments: StoreKind.allCases)
+    func capacity(kind: StoreKind) throws {
+        try withServer(kind) { server, admin in
+            for options: String in [
+                #"{"schema":{}}"#, #"{"capacity":0}"#, #"{"capacity":2,"sorting":"x"}"#, #"{"n":1}"#,
+            ] {
+                let refused: TestHTTP.Answer = try admin.ask("POST", "__options__/i/notes", body: options)
+                #expect(refused.status == 400 && refused.code == "invalid_option", "\(options): \(refused.body)")
+                #expect(refused.body.contains("capacity (1 to 100000)"))
+            }
+            #expect(try admin.ask("GET", "__options__/i/notes").status == 404)
+            #expect(try admin.ask("POST", "__options__/i/notes", body: #"{"capacity":2}"#).version == 1)
+            let ann: TestHTTP = try server.http()
+            let socket: TestClient = try server.client("s1", command: "cv:\(try server.current(ann))")
+            #expect(try socket.receive() == "0:c:[]")
+            for key: String in ["a", "b"] { #expect(try ann.ask("POST", "notes/i/\(key)", body: "{}").version == 1) }
+            #expect(try [socket.receive(), socket.receive()].allSatisfy { $0.contains(#""o":"M""#) })
+            let made: TestHTTP.Answer = try ann.ask("POST", "notes/i/c?response=1&clientid=web", body: #"{"n":1}"#)
+            #expect(made.version == 1 && made.body == #"{"n":1}"#, "the answer is about the new object")
+            let heard: String = try socket.receive()
+            #expect(
+                heard.contains(#""clientid":"web""#) && heard.contains(#"{"clientid":"capacity","cv":""#), "\(heard)")
+            #expect(heard.contains(#""id":"a","o":"-""#))
+            #expect(try ann.ask("GET", "notes/i/a").status == 404)
+            let own: String = try socket.ask(
+                #"0:c:{"clientid":"s1","id":"d","o":"M","v":{"n":{"o":"+","v":1}},"ccid":"d1"}"#)
+            #expect(own.contains(#""id":"d""#) && own.contains(#""id":"b","o":"-""#), "\(own)")
+            #expect(try ann.ask("GET", "notes/index").body.fields("id") == ["d", "c"])
+            let both: String = #"[{"id":"e","o":"M","ccid":"e1","d":{}},{"id":"f","o":"M","ccid":"f1","d":{}}]"#
+            #expect(try ann.ask("POST", "notes/changes", body: both).body.fields("id") == ["e", "f"])
+            #expect(try ann.ask("GET", "notes/index").body.fields("id") == ["f", "e"])
+        }
+    }
+
     @Test("__options__ is a bucket like any other, of the app and not of a user", arguments: StoreKind.allCases)
     func options(kind: StoreKind) throws {
         try withServer(kind) { server, admin in

@@ -105,6 +105,17 @@ struct ObjectTests {
             let tag: String = try #require(read.fields["etag"])
             let known: TestHTTP.Answer = try http.ask("GET", "notes/i/a", fields: [("if-none-match", tag)])
             #expect(known.status == 304 && known.body.isEmpty && known.version == 1)
+            for (list, status): (String, Int) in [
+                ("*", 304), ("\"7\", W/\"1\" ,\"x\"", 304), ("\"7\", \"11\"", 200), ("1", 200), ("\"01x\"", 200),
+                ("", 200),
+            ] {
+                let answer: TestHTTP.Answer = try http.ask("GET", "notes/i/a", fields: [("if-none-match", list)])
+                #expect(answer.status == status, "\(list)")
+            }
+            #expect(try http.ask("GET", "notes/i/none", fields: [("if-none-match", "*")]).status == 404)
+            let both: TestHTTP.Answer = try http.ask(
+                "POST", "notes/i/a", body: #"{"n":9}"#, fields: [("if-match", tag), ("if-none-match", "*")])
+            #expect(both.code == "invalid_condition", "one of them cannot hold")
             #expect(try http.ask("POST", "notes/i/a", body: #"{"n":2}"#, fields: [("if-match", tag)]).version == 2)
             #expect(try http.ask("GET", "notes/i/a", fields: [("if-none-match", tag)]).body == #"{"n":2}"#)
             #expect(try http.ask("DELETE", "notes/i/a", fields: [("if-match", "\"2\"")]).version == 3)

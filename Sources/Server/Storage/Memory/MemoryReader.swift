@@ -178,6 +178,15 @@ final class MemoryWriter: MemoryReader, StoreWriter {
         return ChangeIDTail(entries: entries, settled: 0)
     }
 
+    func liveCount(in bucket: BucketRow) throws(StoreError) -> Int {
+        try (state().entities[bucket] ?? [:]).values.count { !$0.isDeleted }
+    }
+
+    func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity] {
+        let live: [EntityRecord] = try (state().entities[bucket] ?? [:]).values.filter { !$0.isDeleted }
+        return live.sorted { $0.gid < $1.gid }.prefix(limit).map { LiveEntity(key: $0.key, gid: $0.gid) }
+    }
+
     func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? { nil }
 
     func commit(_ batch: WriteBatch) throws(StoreError) {

@@ -88,6 +88,25 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         return 0
     }
 
+    func liveCount(in bucket: BucketRow) throws(StoreError) -> Int {
+        try storing("counting the objects") { () throws(SQLiteError) in
+            try database.statement("SELECT count(*) FROM ent WHERE b = ?1 AND dead = 0").bind(1, bucket)
+                .first { Int($0.integer(0)) } ?? 0
+        }
+    }
+
+    func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity] {
+        var found: [(key: String, gid: GlobalID)] = []
+        try storing("looking for old objects") { () throws(SQLiteError) in
+            try database.statement("SELECT k, gid FROM ent WHERE b = ?1 AND dead = 0 ORDER BY gid LIMIT ?2")
+                .bind(1, bucket).bind(2, Int64(limit))
+                .forEach { (row) throws(SQLiteError) in found.append((row.text(0), row.integer(1))) }
+        }
+        var live: [LiveEntity] = []
+        for (key, gid): (String, GlobalID) in found { live.append(LiveEntity(key: try .stored(key), gid: gid)) }
+        return live
+    }
+
     func probe() throws(StoreError) {
         try writing("probing") { () throws(SQLiteError) in
             let next: Int64 = (try Meta.integer(Meta.probe, database) ?? 0) + 1

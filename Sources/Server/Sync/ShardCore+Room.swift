@@ -1,0 +1,113 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// What the shard knows of a bucket whose options bound the number of its objects.
+struct BucketRoom {
+    /// Objects that there may be.
+    let capacity: Int
+    /// Objects that there are, with what the open group has made and removed.
+    var count: Int
+    /// The objects changed least recently when the store was last asked, in that order. One that was changed since has
+    /// another `gid`, and is more recent than all of these.
+    var oldest: ArraySlice<LiveEntity> = []
+
+    /// Objects asked for at once.
+    static let oldestMax: Int = 256
+    /// Objects that one new object may push out: more only where the capacity was made smaller.
+    static let removalsMax: Int = 16
+}
+
+/// `capacity` of a bucket's options: when a new object is one too many, those changed least recently go, by removals like
+/// any other, told to everybody.
+extension ShardCore {
+    /// What a bucket that comes into memory may hold; nil: as much as comes.
+    func room(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketRoom? {
+        guard !BucketOptions.isBucket(id.name), let place: BucketID = BucketOptions.bucket(of: id.app),
+            let key: EntityKey = try? EntityKey(id.name.text)
+        else { return nil }
+        let options: ActiveEntity? = try activeEntity(key, in: try activeBucket(place))
+        guard let state: ObjectState = options?.state, !state.isDeleted,
+            let capacity: Int = BucketOptions.capacity(state.value)
+        else { return nil }
+        let count: Int = try reading { () throws(StoreError) in
+            try record.map { (record) throws(StoreError) in try store.liveCount(in: record.row) } ?? 0
+        }
+        return BucketRoom(capacity: capacity, count: count)
+    }
+
+    /// Options were changed: the buckets that they are for are looked up anew with the next group.
+    func noteOptions(_ key: EntityKey, of app: AppID) { changedOptions.append((app, key)) }
+
+    /// Drops the buckets whose options were changed.
+    func forgetWhoseOptionsChanged() {
+        guard !changedOptions.isEmpty else { return }
+        for bucket: ActiveBucket in Array(buckets.values) {
+            let isMeant: Bool = changedOptions.contains { app, key in
+                bucket.id.app == app && bucket.id.name.text.utf8.elementsEqual(key.text.utf8)
+            }
+            if isMeant { drop(bucket) }
+        }
+        changedOptions.removeAll()
+    }
+
+    /// Removes what a new object was one too many for. Where the store cannot be read the next new object does it.
+    func makeRoom(in bucket: ActiveBucket, now: Int64) {
+        for _ in 0..<BucketRoom.removalsMax {
+            guard let room: BucketRoom = bucket.room, room.count > room.capacity,
+                let entity: ActiveEntity = (try? leastRecent(in: bucket)) ?? nil, remove(entity, now: now)
+            else { return }
+        }
+    }
+
+    private func leastRecent(in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
+        guard let row: BucketRow = bucket.record?.row else { return nil }
+        if let entity: ActiveEntity = try nextOldest(of: bucket) { return entity }
+        let found: [LiveEntity] = try reading { () throws(StoreError) in
+            try store.leastRecent(in: row, limit: BucketRoom.oldestMax)
+        }
+        bucket.room?.oldest = found[...]
+        if let entity: ActiveEntity = try nextOldest(of: bucket) { return entity }
+        // All that is on disk was changed in this group; so its own changes are the oldest there are.
+        guard found.count < BucketRoom.oldestMax else { return nil }
+        return group.entities.filter { $0.bucket === bucket && !$0.state.isDeleted }.min { $0.gid < $1.gid }
+    }
+
+    private func nextOldest(of bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
+        while let oldest: LiveEntity = bucket.room?.oldest.popFirst() {
+            if let entity: ActiveEntity = try activeEntity(oldest.key, in: bucket), !entity.state.isDeleted,
+                entity.gid == oldest.gid
+            {
+                return entity
+            }
+        }
+        return nil
+    }
+
+    /// - Returns: false if there is no position for it.
+    private func remove(_ entity: ActiveEntity, now: Int64) -> Bool {
+        guard let next: GlobalID = nextGlobalID, let changeID: ChangeID = Self.changeID(of: entity.key, next),
+            let author: SubmittedChange = Self.author(of: changeID, entity, now: now)
+        else { return false }
+        write(
+            .removal(of: entity.state), to: entity, author: author, changeID: changeID,
+            hash: identity.hash(of: changeID), isStep: true)
+        return true
+    }
+
+    /// `clientid` of these removals. No library calls itself so.
+    static let roomClientID: String = "capacity"
+
+    /// Nobody: no channel ever has life 0.
+    private static func author(of changeID: ChangeID, _ entity: ActiveEntity, now: Int64) -> SubmittedChange? {
+        guard let clientID: ClientID = try? ClientID(roomClientID) else { return nil }
+        return SubmittedChange(
+            origin: ChangeOrigin(connection: 0, channel: 0), bucket: entity.bucket.id, clientID: clientID,
+            library: .other, canWrite: true,
+            request: ChangeRequest(key: entity.key.text, ccid: changeID.text, operation: .remove), now: now)
+    }
+
+    private static func changeID(of key: EntityKey, _ gid: GlobalID) -> ChangeID? {
+        let text: String = "\(roomClientID)\0\(key.text)\0\(gid)"
+        return try? ChangeID(Hex.encode(Array(Hash.sha256(Array(text.utf8)).prefix(16))))
+    }
+}
