@@ -63,9 +63,9 @@ struct RESTDoorTests {
         guard case .object(let key, nil, let known) = call.operation, known == .these([]) else { throw Unexpected() }
         #expect(key.text == "a@b.c")
         guard
-            case .object(_, 7, let known) = try Self.call(
+            case .object(_, 7, let listed) = try Self.call(
                 "GET /1/app/notes/i/a/v/7", fields: ["If-None-Match: \"3\", W/\"4\",x"]
-            ).operation, known == .these([3, 4])
+            ).operation, listed == .these([3, 4])
         else { throw Unexpected() }
         guard case .object = try Self.call("HEAD /1/app/notes/i/a/").operation else { throw Unexpected() }
         guard case .object(let raw, _, _) = try Self.call("GET /1/app/notes/i/100%").operation else {
