@@ -127,7 +127,10 @@ let package = Package(
         program("thicket-endure", "Tests/Endure", ["ThicketEndurance", "ThicketProcesses", "ThicketCommandLine"]),
         tests(
             "ProcessTests",
-            ["ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "ThicketTestSupport", "thicketd", "thicket"]),
+            [
+                "ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "ThicketServer", "ThicketSQLite",
+                "ThicketTestSupport", "thicketd", "thicket",
+            ]),
         // Those who mean harm: attackers over HTTP and sockets against a real server.
         library(
             "ThicketThreats", "Tests/Threats",

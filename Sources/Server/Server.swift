@@ -124,7 +124,7 @@ public final class Server {
     private static func certificate(_ files: TLSFiles, _ log: Log) throws(NetError) -> TLSContext {
         do throws(TLSError) {
             let context: TLSContext = try .init(files)
-            context.describe(to: log)
+            context.describe(files, to: log)
             return context
         } catch {
             throw NetError.tls(error)

@@ -22,13 +22,75 @@ struct KeyFileTests {
         }
         #expect(access(path, F_OK) != 0)
         #expect(try Daemon.command(folder.path, ["partner", "list", "--key-file", path + ".away"]).code == 0)
+        try writeKey(path)
+        let list: ChildProcess.Outcome = try run("partner", "list")
+        #expect(list.code == 0 && list.errors.contains("not the one by which the database is sealed"))
+        for words: [String] in [
+            ["partner", "rotate", "1000"], ["partner", "create"], ["partner", "disable", "1000"], ["key", "check"],
+            ["partner", "api-key", "1000", "--new"], ["key", "rotate"], ["serve"],
+        ] {
+            let refused: ChildProcess.Outcome = try Daemon.command(folder.path, words)
+            #expect(refused.code == 1 && refused.errors.contains("nothing was changed. Put back"), "\(refused)")
+            #expect(refused.output.isEmpty, "\(words)")
+        }
+        #expect(rename(path + ".away", path) == 0)
+        #expect(try run("key", "check").output.hasSuffix("opens the keys of 1 of 1 partner\n"))
+        #expect(try run("partner", "list").output.contains("\t1 auth key\t"))
+    }
+
+    private func writeKey(_ path: String) throws {
         let made: ChildProcess.Outcome = try ChildProcess.run([
             "/bin/sh", "-c", "head -c 32 /dev/urandom > \(path); chmod 600 \(path)",
         ])
         #expect(made.code == 0)
-        let other: ChildProcess.Outcome = try run("partner", "list")
-        #expect(other.code == 0 && other.errors.contains("not the one that was there before"))
-        #expect(other.output.contains("another key file sealed it"))
+    }
+
+    /// `api key  72278fb2-…` of what a command has printed.
+    private func value(_ name: String, _ output: String) throws -> String {
+        let line: Substring? = output.split(separator: "\n").first { $0.hasPrefix(name) }
+        return String(try #require(line?.split(separator: " ").last, "\(output)"))
+    }
+
+    @Test("the advice about a lost key file can be followed: the partner's apps and its server are let in again")
+    func lost() throws {
+        let made: String = try run("partner", "create").output
+        let (apiKey, path): (String, String) = (try value("api key", made), folder.path + "/server.key")
+        #expect(try run("app", "create", "shop", "--partner", "1000").code == 0)
+        #expect(unlink(path) == 0)
+        let refused: ChildProcess.Outcome = try run("serve", "--listen", "127.0.0.1:0")
+        #expect(refused.code == 1 && refused.errors.contains("'thicketd key abandon' goes on without it"))
+        let abandoned: ChildProcess.Outcome = try run("key", "abandon")
+        #expect(abandoned.code == 0, "\(abandoned)")
+        #expect(abandoned.errors.contains("thicketd partner api-key 1000 --file FILE"))
+        #expect(try run("partner", "list").output.contains("api key lost"))
+        let server: Daemon = try .init(folder: folder.path)
+        let again: ChildProcess.Outcome = try Daemon.command(
+            folder.path, ["partner", "api-key", "1000", "--file", "-"], input: apiKey + "\n")
+        #expect(again.code == 0 && again.errors.contains("refused from now on"), "\(again)")
+        let rotated: ChildProcess.Outcome = try run("partner", "rotate", "1000")
+        #expect(rotated.errors.contains("lets its users in from now on"))
+        #expect(try run("partner", "list").output.contains("api key \(apiKey)\t1 auth key\t0 users\tshop"))
+        let inUse: ChildProcess.Outcome = try run("key", "rotate")
+        #expect(inUse.code == 3, "a running server has the key in memory: \(inUse)")
+        _ = try server.terminate()
+        let rotation: ChildProcess.Outcome = try run("key", "rotate")
+        #expect(rotation.code == 0 && rotation.output.contains("1 API key and 1 auth key of partners"), "\(rotation)")
+        #expect(try run("key", "check").code == 0)
+    }
+
+    @Test("a change of the key file that was interrupted is told of, and finished by the next start")
+    func interrupted() throws {
+        #expect(try run("partner", "create").code == 0)
+        let path: String = folder.path + "/server.key"
+        try writeKey(path + ".new")
+        for words: [String] in [["partner", "list"], ["partner", "rotate", "1000"], ["key", "check"]] {
+            let told: ChildProcess.Outcome = try Daemon.command(folder.path, words)
+            #expect(told.code == 1 && told.errors.contains("'thicketd serve' or 'thicketd key rotate' finishes it"))
+        }
+        let outcome: ChildProcess.Outcome = try Daemon(folder: folder.path).terminate()
+        #expect(outcome.errors.contains("event=key_rotation.undone"))
+        #expect(access(path + ".new", F_OK) != 0)
+        #expect(try run("key", "check").code == 0)
     }
 
     @Test("partner rotate says which keys are good; the list goes by numbers and tells no secret")

@@ -46,6 +46,29 @@ struct TLSTests {
         #expect(try server.terminate().code == 0)
     }
 
+    @Test(
+        "a key that everybody may read is used, since containers mount them so, and warned of in the log and by 'config'"
+    )
+    func exposedKey() throws {
+        SecureEdge.make(certificate: certificate, key: key)
+        let flags: [String] = ["--tls-cert", certificate, "--tls-key", key]
+        for (mode, isExposed): (UInt32, Bool) in [
+            (0o600, false), (0o400, false), (0o640, false), (0o644, true), (0o444, true), (0o660, true), (0o604, true),
+        ] {
+            chmod(key, mode)
+            let shown: ChildProcess.Outcome = try Daemon.command(folder.path, ["config"] + flags)
+            #expect(shown.code == 0 && shown.errors.contains("may be used by others") == isExposed, "\(shown.errors)")
+            #expect(!isExposed || shown.errors.contains("(mode 0\(String(mode, radix: 8)))"), "\(shown.errors)")
+        }
+        chmod(key, 0o600)
+        let server: Daemon = try .init(folder: folder.path, flags)
+        chmod(key, 0o444)
+        server.process.signal(SIGHUP)
+        try server.process.wait(for: "level=warning event=tls.key_exposed advice=\"\(key) may be used by others")
+        let outcome: ChildProcess.Outcome = try server.terminate()
+        #expect(outcome.code == 0 && outcome.errors.ranges(of: "tls.key_exposed").count == 1, "not at the start")
+    }
+
     @Test("a start with files that cannot be used says which, why, and what to do, and serves nobody")
     func badStart() throws {
         SecureEdge.make(certificate: certificate, key: key)

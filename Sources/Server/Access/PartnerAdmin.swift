@@ -10,6 +10,8 @@ public enum PartnerAdminError: Error, Hashable, Sendable, CustomStringConvertibl
     case badID
     case badAPIKey
     case badAuthKey(bytes: Int)
+    /// Another key file has sealed what is in the database; nothing was written.
+    case foreignKeyFile
     case store(StoreError)
 
     public var description: String {
@@ -22,6 +24,7 @@ public enum PartnerAdminError: Error, Hashable, Sendable, CustomStringConvertibl
         case .badAPIKey: "an API key is 8 to 64 letters, digits and dashes"
         case .badAuthKey(let bytes):
             "an auth key has \(Partner.authKeyBytesMin) to \(Partner.authKeyBytesMax) bytes, this one \(bytes)"
+        case .foreignKeyFile: "the key file is not the one by which the database is sealed; nothing was changed"
         case .store(let error): error.description
         }
     }
@@ -32,7 +35,9 @@ public final class PartnerAdmin {
     /// A line of the list; secrets are not in it.
     public struct Listed: Sendable, Hashable {
         public let id: String
-        public let apiKey: String
+        /// nil: a key file that is gone has sealed it.
+        public let apiKey: String?
+        /// Those that the key file opens.
         public let authKeys: Int
         public let isEnabled: Bool
         public let keepsPasswords: Bool
@@ -51,6 +56,9 @@ public final class PartnerAdmin {
         random = settings.random
         try Schema.prepare(database) { () throws(SQLiteError) in try Meta.seed(database, random: settings.random) }
     }
+
+    /// Whether another key file has sealed what is in the database: then nothing can be changed.
+    public var isKeyForeign: Bool { (try? ServerKeyMark.standing(of: key, database)) == .foreign }
 
     /// Makes a partner with new keys.
     /// - Parameters:
@@ -73,22 +81,37 @@ public final class PartnerAdmin {
         guard (1...9).contains(id.utf8.count), id.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             id.utf8.first != 0x30
         else { throw .badID }
-        guard (8...64).contains(apiKey.utf8.count), apiKey.utf8.allSatisfy(Self.isAPIKeyByte) else { throw .badAPIKey }
+        try Self.check(apiKey: apiKey)
         if let authKey: String { try Self.check(authKey) }
         try changing { () throws(SQLiteError) -> PartnerAdminError? in
             guard try !isKnown(id) else { return .partnerTaken(id) }
-            let name: [UInt8] = key.name(of: apiKey)
-            let isTaken: Bool =
-                try database.statement("SELECT 1 FROM partner WHERE name = ?1").bind(1, name).first { _ in true }
-                ?? false
-            guard !isTaken else { return .apiKeyTaken }
+            guard try owner(ofAPIKey: apiKey) == nil else { return .apiKeyTaken }
             try database.statement(
                 "INSERT INTO partner (id, name, api_key, enabled, created) VALUES (?1, ?2, ?3, 1, ?4)"
-            ).bind(1, id).bind(2, name).bind(3, key.seal(Array(apiKey.utf8), of: PartnerRow.apiKeyOwner(id)))
-                .bind(4, now).run()
+            ).bind(1, id).bind(2, key.name(of: apiKey)).bind(
+                3, key.seal(Array(apiKey.utf8), of: PartnerRow.apiKeyOwner(id))
+            )
+            .bind(4, now).run()
             if let authKey: String { try insert(authKey, of: id, now) }
             return nil
         }
+    }
+
+    /// Gives a partner another API key, in place of the one it has: requests that show that one are refused from now on.
+    /// - Parameter apiKey: nil makes one.
+    /// - Returns: the key.
+    public func replaceAPIKey(id: String, by apiKey: String?) throws(PartnerAdminError) -> String {
+        let apiKey: String = apiKey ?? Partner.newID(random: random)
+        try Self.check(apiKey: apiKey)
+        try changing { () throws(SQLiteError) -> PartnerAdminError? in
+            guard try isKnown(id) else { return .unknownPartner(id) }
+            if let owner: String = try owner(ofAPIKey: apiKey), !owner.utf8.elementsEqual(id.utf8) {
+                return .apiKeyTaken
+            }
+            try PartnerRow.set(apiKey: apiKey, of: id, key, database)
+            return nil
+        }
+        return apiKey
     }
 
     /// Gives a partner another auth key; the one before it stays good until the next call of this or `dropOld`.
@@ -152,9 +175,8 @@ public final class PartnerAdmin {
                 let apiKey: [UInt8]? = key.open(row.sealedAPIKey, of: PartnerRow.apiKeyOwner(row.id))
                 listed.append(
                     Listed(
-                        id: row.id,
-                        apiKey: apiKey.map { String(decoding: $0, as: UTF8.self) } ?? "(another key file sealed it)",
-                        authKeys: row.sealedAuthKeys.count, isEnabled: row.isEnabled,
+                        id: row.id, apiKey: apiKey.map { String(decoding: $0, as: UTF8.self) },
+                        authKeys: row.partner(key).authKeys.count, isEnabled: row.isEnabled,
                         keepsPasswords: row.keepsPasswords, apps: apps, users: users ?? 0))
             }
             return listed
@@ -183,6 +205,16 @@ public final class PartnerAdmin {
         }
     }
 
+    private static func check(apiKey: String) throws(PartnerAdminError) {
+        guard (8...64).contains(apiKey.utf8.count), apiKey.utf8.allSatisfy(isAPIKeyByte) else { throw .badAPIKey }
+    }
+
+    /// The partner that has the API key; nil when there is none.
+    private func owner(ofAPIKey apiKey: String) throws(SQLiteError) -> String? {
+        try database.statement("SELECT id FROM partner WHERE name = ?1").bind(1, key.name(of: apiKey))
+            .first { $0.text(0) }
+    }
+
     private static func check(_ authKey: String) throws(PartnerAdminError) {
         guard (Partner.authKeyBytesMin...Partner.authKeyBytesMax).contains(authKey.utf8.count) else {
             throw .badAuthKey(bytes: authKey.utf8.count)
@@ -207,14 +239,15 @@ public final class PartnerAdmin {
         ).bind(1, id).bind(2, Int64(count)).run()
     }
 
-    /// One transaction, which also tells running servers to read the partners again.
+    /// One transaction, which also tells running servers to read the partners again. Nothing is written under another key
+    /// file than the database's: what it sealed would be lost as soon as the right one is back.
     private func changing(
         _ body: () throws(SQLiteError) -> PartnerAdminError?
     ) throws(PartnerAdminError) {
         var refusal: PartnerAdminError?
         do throws(SQLiteError) {
             try database.transaction(.immediate) { () throws(SQLiteError) in
-                refusal = try body()
+                refusal = try ServerKeyMark.claim(key, database) ? try body() : .foreignKeyFile
                 if refusal != nil { throw SQLiteError.refused("the partner's row") }
                 try Meta.set(Meta.partners, (try Meta.integer(Meta.partners, database) ?? 0) + 1, database)
             }

@@ -26,12 +26,25 @@ struct PartnerRow {
                     isEnabled: row.integer(3) != 0, keepsPasswords: row.integer(5) != 0, created: row.integer(4)))
         }
         for place: Int in rows.indices {
-            try database.statement("SELECT sealed FROM partner_key WHERE partner = ?1 ORDER BY id DESC")
-                .bind(1, rows[place].id).forEach { (row: Statement) throws(SQLiteError) in
-                    rows[place].sealedAuthKeys.append(row.bytes(0))
-                }
+            rows[place].sealedAuthKeys = try sealedAuthKeys(of: rows[place].id, database).map(\.sealed)
         }
         return rows
+    }
+
+    /// The newest first, with the number of each row.
+    static func sealedAuthKeys(
+        of id: String, _ database: Database
+    ) throws(SQLiteError) -> [(number: Int64, sealed: [UInt8])] {
+        var keys: [(number: Int64, sealed: [UInt8])] = []
+        try database.statement("SELECT id, sealed FROM partner_key WHERE partner = ?1 ORDER BY id DESC").bind(1, id)
+            .forEach { (row: Statement) throws(SQLiteError) in keys.append((row.integer(0), row.bytes(1))) }
+        return keys
+    }
+
+    /// Seals the API key of a partner, and has it found by it.
+    static func set(apiKey: String, of id: String, _ key: ServerKey, _ database: Database) throws(SQLiteError) {
+        try database.statement("UPDATE partner SET name = ?2, api_key = ?3 WHERE id = ?1").bind(1, id)
+            .bind(2, key.name(of: apiKey)).bind(3, key.seal(Array(apiKey.utf8), of: apiKeyOwner(id))).run()
     }
 
     /// With its keys opened. One that does not open is none: its partner lets nobody in until the key file is back.

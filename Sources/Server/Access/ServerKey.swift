@@ -9,8 +9,11 @@ public struct ServerKey: Sendable {
     static let bytesCount: Int = 32
     private let sealing: [UInt8]
     private let naming: MessageKey256
+    /// Of this file.
     private let pepper: [UInt8]
-    private let pretending: [UInt8]
+    /// What the files before this one have left (`KeyRotation`), or what this one begins with.
+    private var peppersBefore: [[UInt8]] = []
+    private var pretending: [UInt8]
 
     init(_ secret: [UInt8]) {
         precondition(secret.count == Self.bytesCount, "a server key has 32 bytes")
@@ -23,11 +26,20 @@ public struct ServerKey: Sendable {
 
     /// Reads the file; makes it, for its owner only, when there is none.
     public static func load(_ path: String) throws(ServerKeyError) -> ServerKey {
+        if let kept: ServerKey = try read(path) { return kept }
+        try make(path)
+        guard let made: ServerKey = try read(path) else {
+            throw ServerKeyError(path, "it was made, and somebody has taken it away")
+        }
+        return made
+    }
+
+    /// - Returns: nil when there is no such file.
+    static func read(_ path: String) throws(ServerKeyError) -> ServerKey? {
         let file: Int32 = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         if file < 0 {
             guard errno == ENOENT else { throw ServerKeyError(path, DataFolder.reason(errno)) }
-            try make(path)
-            return try load(path)
+            return nil
         }
         defer { close(file) }
         var info: stat = .init()
@@ -36,15 +48,15 @@ public struct ServerKey: Sendable {
             throw ServerKeyError(path, "others may read it; 'chmod 600' it, or think of its secrets as known")
         }
         var secret: [UInt8] = .init(repeating: 0, count: bytesCount + 1)
-        let count: Int = read(file, &secret, secret.count)
+        let count: Int = Glibc.read(file, &secret, secret.count)
         guard count == bytesCount else {
             throw ServerKeyError(path, "it does not hold \(bytesCount) bytes: put back the file that was there")
         }
         return ServerKey(Array(secret.prefix(bytesCount)))
     }
 
-    /// On disk under its name only when it is complete.
-    private static func make(_ path: String) throws(ServerKeyError) {
+    /// A new key, on disk under its name only when it is complete. A file that has the name stays.
+    static func make(_ path: String) throws(ServerKeyError) {
         let partial: String = path + ".partial-\(getpid())"
         let secret: [UInt8] = RandomBytes.make(bytesCount)
         let file: Int32 = Glibc.open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -86,13 +98,30 @@ public struct ServerKey: Sendable {
     /// What built-in accounts are checked with.
     public var accountSecrets: AccountSecrets {
         AccountSecrets(
-            verifier: { [pepper] in Hash.hmacSHA256(key: pepper, $0) },
+            verifier: { [peppers = peppersBefore + [pepper]] secret in
+                peppers.reduce(secret) { Hash.hmacSHA256(key: $1, $0) }
+            },
             pretence: { [pretending] in Hash.hmacSHA256(key: pretending, $0) })
     }
+
+    // MARK: One file after another
+
+    /// What the next key file has to know of this one.
+    var heritage: KeyHeritage { KeyHeritage(pretence: pretending, peppers: peppersBefore + [pepper]) }
+
+    /// This file as the follower of others.
+    func heir(of heritage: KeyHeritage) -> ServerKey {
+        var heir: ServerKey = self
+        (heir.pretending, heir.peppersBefore) = (heritage.pretence, heritage.peppers)
+        return heir
+    }
+
+    /// What is kept of a secret, from what was kept of it under the file before this one: nobody has the secret itself.
+    func verifier(from before: [UInt8]) -> [UInt8] { Hash.hmacSHA256(key: pepper, before) }
 }
 
 /// Why the key file cannot be used.
-public struct ServerKeyError: Error, Equatable, CustomStringConvertible {
+public struct ServerKeyError: Error, Hashable, CustomStringConvertible {
     public let path: String
     public let problem: String
     init(_ path: String, _ problem: String) { (self.path, self.problem) = (path, problem) }

@@ -210,6 +210,12 @@ extension Metrics {
         case connections
         case headBytes = "head_bytes"
         case queue
+        /// So many changes of all clients await their commit that a sender is read no further for a while.
+        case queueHighWater = "queue_high_water"
+        /// So many reads of a connection await their answer that it is read no further for a while.
+        case connectionReads = "connection_reads"
+        /// The same of all connections: who asks next is read no further for a while.
+        case queuedReads = "queued_reads"
         /// Too many channels of one user.
         case userChannels = "user_channels"
         /// Too many changes of one user, or bytes of them, await their outcome.

@@ -45,7 +45,10 @@ extension Hub {
             ticket: begin(session, bytes: bytes, now: now), terms: session.exchange?.call.terms)
         actions.append(.submit(.change(submitted)))
         guard isAboveHighWater else { return nil }
-        if !session.pauses.contains(.queue) { heldByQueue.append(session.id) }
+        if !session.pauses.contains(.queue) {
+            heldByQueue.append(session.id)
+            metrics.limitHits.add(1, .queueHighWater)
+        }
         pause(session, .queue)
         return nil
     }

@@ -37,8 +37,10 @@ extension Hub {
             actions.append(isContinued ? .readWhenDrained(request) : .read(request))
         }
         if session.readsOutstanding >= limits.readsPerConnectionMax {
+            if !session.pauses.contains(.reads) { metrics.limitHits.add(1, .connectionReads) }
             pause(session, .reads)
         } else if readsOutstanding >= limits.readsQueuedMax {
+            if !session.pauses.contains(.reads) { metrics.limitHits.add(1, .queuedReads) }
             heldByReads.append(session.id)
             pause(session, .reads)
         } else if let tenant: Tenant = session.tenant, tenant.reads >= limits.readsPerUserMax {

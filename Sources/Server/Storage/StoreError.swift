@@ -13,8 +13,12 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         case closed
         /// Rows were refused: a number taken twice, a row of the wrong shape.
         case constraint
-        /// The file is of a schema this program does not know, or not a Thicket store at all.
+        /// The file is not a Thicket store at all.
         case schema
+        /// A store of an earlier schema, which is to be brought up to date first.
+        case older
+        /// A store of a later schema, which this program does not know.
+        case newer
         /// The folder or file cannot be opened: missing, or no permission.
         case unavailable
     }

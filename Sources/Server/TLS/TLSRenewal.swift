@@ -1,3 +1,4 @@
+import Glibc
 import ThicketProtocol
 
 extension TLSFiles {
@@ -5,6 +6,24 @@ extension TLSFiles {
     init?(_ config: ServerConfig) {
         guard Self.isGiven(config.tlsCertificate) || Self.isGiven(config.tlsKey) else { return nil }
         self.init(certificate: config.tlsCertificate, key: config.tlsKey)
+    }
+
+    /// The mode of the key's file when more than its owner and a group that reads may use it; nil when all is well, or the
+    /// file cannot be looked at. Nothing is refused: in a container, where secrets have mode 0444, nobody else is there.
+    var exposedMode: UInt32? {
+        var info: stat = .init()
+        guard stat(key, &info) == 0, info.st_mode & 0o027 != 0 else { return nil }
+        return info.st_mode & 0o777
+    }
+
+    /// What is said of such a file.
+    func exposure(_ mode: UInt32) -> String {
+        "\(key) may be used by others than its owner (mode \(octal(mode))): 'chmod 600' it, unless nobody else is on this machine"
+    }
+
+    private func octal(_ mode: UInt32) -> String {
+        let digits: String = .init(mode, radix: 8)
+        return String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits
     }
 
     private static func isGiven(_ path: String) -> Bool { !path.utf8.elementsEqual("none".utf8) }
@@ -15,7 +34,10 @@ extension TLSContext {
     private static let daysWarned: Int64 = 7
 
     /// Tells the log whose certificate it is and until when, louder when it is over or soon will be.
-    func describe(to log: Log) {
+    func describe(_ files: TLSFiles, to log: Log) {
+        if let mode: UInt32 = files.exposedMode {
+            log.warning("tls.key_exposed", ["advice": .text(files.exposure(mode))])
+        }
         let now: Int64 = SystemClock.unixMilliseconds() / 1_000
         let days: Int64 = (validity.upperBound - now) / 86_400
         let fields: LogFields = [
@@ -38,7 +60,7 @@ extension EventLoop {
             let fresh: TLSContext = try .init(files)
             use(fresh)
             metrics.tlsReloads.add(1, .done)
-            fresh.describe(to: log)
+            fresh.describe(files, to: log)
         } catch {
             metrics.tlsReloads.add(1, .failed)
             log.error(

@@ -193,6 +193,6 @@ final class PartnerStoreTests {
         let other: ServerKey = .init(RandomBytes.make(32))
         let stranger: PartnerStore = try .init(path: path, key: other)
         #expect(try stranger.partner(apiKey: made.apiKey) == nil)
-        #expect(try PartnerAdmin(path: path, key: other).list().first?.apiKey.contains(made.apiKey) == false)
+        #expect(try PartnerAdmin(path: path, key: other).list().map(\.apiKey) == [nil])
     }
 }

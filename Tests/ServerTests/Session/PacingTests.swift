@@ -83,6 +83,7 @@ struct PacingTests {
         harness.holdsCommits = true
         for number: Int in 0..<2 { peer.send(edit("k\(number)", "x\(number)", to: "v")) }
         #expect(harness.paused == [peer.id])
+        #expect(harness.metrics.limitHits.value(.queueHighWater) == 1)
         for number: Int in 2..<4 { peer.send(edit("k\(number)", "x\(number)", to: "v")) }
         #expect(peer.take().isEmpty)
         #expect(peer.ask(edit("k", "x", to: "v")).first?.contains("\"error\":503") == true)
@@ -90,6 +91,8 @@ struct PacingTests {
         #expect(harness.paused.isEmpty)
         #expect(peer.take().count == 1)
         #expect(harness.hub.changeCount == 0)
+        #expect(harness.metrics.limitHits.value(.queueHighWater) == 1, "one pause is counted once")
+        #expect(harness.metrics.limitHits.value(.queue) == 1)
     }
 
     @Test("a connection with too many open reads is not read on, and closed with 1013 when it comes to four times that")
@@ -103,6 +106,7 @@ struct PacingTests {
         harness.holdsReads = true
         for _ in 0..<4 { peer.send("0:e:k.1") }
         #expect(harness.paused == [peer.id])
+        #expect(harness.metrics.limitHits.value(.connectionReads) == 1)
         for _ in 0..<3 { harness.answerRead() }
         #expect(harness.paused.isEmpty)
         #expect(peer.take().count == 3)
@@ -157,6 +161,7 @@ struct PacingTests {
         harness.holdsReads = true
         for peer: Peer in peers { peer.send("0:e:k.1") }
         #expect(harness.paused == [peers[2].id])
+        #expect(harness.metrics.limitHits.value(.queuedReads) == 1)
         while !harness.reads.isEmpty { harness.answerRead() }
         #expect(harness.paused.isEmpty)
     }

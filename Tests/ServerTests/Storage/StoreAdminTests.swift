@@ -98,7 +98,7 @@ import ThicketProtocol
         let error: StoreError? = #expect(throws: StoreError.self) {
             try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
         }
-        #expect(error?.kind == .schema)
+        #expect(error?.kind == .newer)
     }
 
     @Test("packed ccids come back as they were written")

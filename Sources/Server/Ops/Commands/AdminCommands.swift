@@ -38,35 +38,51 @@ enum AdminCommands {
         return folder
     }
 
-    /// The key of the secrets in the database, made at its first use.
-    static func serverKey(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) -> ServerKey {
-        let path: String = folder.place(of: config.keyFile)
-        if access(path, F_OK) != 0, errno == ENOENT, folder.hasDatabase, ServerKeyMark.isSet(path: folder.databasePath)
-        {
-            throw CommandFailure(
-                """
-                \(path) is gone, and keys in the database are sealed by it: put back the file that was there (key-file names \
-                another place).
-                If it is lost for good, make another one with 'head -c 32 /dev/urandom > \(path); chmod 600 \(path)': partners \
-                must be added again then, and accounts with keys let nobody in any more.
-                """)
-        }
-        do throws(ServerKeyError) {
-            return try ServerKey.load(path)
-        } catch {
-            throw CommandFailure(error.description)
-        }
+    static func admin(_ folder: DataFolder) throws(CommandFailure) -> StoreAdmin {
+        try bringingUpToDate(folder) { () throws(StoreError) in try StoreAdmin(path: folder.databasePath) }
     }
 
-    /// What is said of a key file that is not the one by which the database was sealed.
-    static let foreignKey: String =
-        "the key file is not the one that was there before: partners that were made with that let nobody in, nor do accounts with keys; put it back"
-
-    static func admin(_ folder: DataFolder) throws(CommandFailure) -> StoreAdmin {
+    /// Opens a store. An older one is brought up to date by that: only while no server holds the folder, since the one that
+    /// holds it knows the older schema only.
+    static func bringingUpToDate<Opened>(
+        _ folder: DataFolder, _ open: () throws(StoreError) -> Opened
+    ) throws(CommandFailure) -> Opened {
+        let opened: Opened
+        let older: Int64?
+        let lock: FolderLock?
         do throws(StoreError) {
-            return try StoreAdmin(path: folder.databasePath)
+            older = try Schema.olderVersion(path: folder.databasePath)
         } catch {
             throw failure(folder.databasePath, error)
+        }
+        if let older: Int64 { lock = try lockToMigrate(folder, older) } else { lock = nil }
+        defer { withExtendedLifetime(lock) {} }
+        do throws(StoreError) {
+            opened = try open()
+        } catch {
+            throw failure(folder.databasePath, error)
+        }
+        if let older: Int64 {
+            Terminal.writeError(
+                "thicketd: brought \(folder.databasePath) from schema version \(older) to \(Schema.version); older "
+                    + "programs cannot use it any more\n")
+        }
+        return opened
+    }
+
+    private static func lockToMigrate(_ folder: DataFolder, _ older: Int64) throws(CommandFailure) -> FolderLock {
+        do throws(DataFolderError) {
+            return try folder.lock()
+        } catch {
+            guard error.kind == .folderInUse else { throw CommandFailure(error) }
+            let holder: String = folder.processID.map { " (process \($0))" } ?? ""
+            throw CommandFailure(
+                """
+                \(folder.path): the database has schema version \(older), this program works with \(Schema.version), and a server \
+                holds the folder\(holder). Nothing was changed.
+                Stop that server, take a backup ('thicketd backup'), start the server of this version, then try again; until \
+                then use the 'thicketd' that the server is.
+                """, .folderInUse)
         }
     }
 
@@ -78,45 +94,16 @@ enum AdminCommands {
             case .io: "The disk fails: save a copy of the folder and look at the system's log."
             case .busy: "Another program holds the file; try again when it has let go."
             case .corrupt: "Keep a copy of the folder, then 'thicketd restore' the last good backup."
-            case .schema:
-                "It was written by a newer thicketd, or is no database of ours: run the version that wrote it."
+            case .schema: "It is no database of ours: look whether --data names the right folder."
+            case .older:
+                "It was written by an older thicketd. Take a backup ('thicketd backup' copies it as it is), then start "
+                    + "'thicketd serve' of this version, which brings it up to date; until then use the older program."
+            case .newer:
+                "It was written by a newer thicketd: use that version. The way back is a backup from before it."
             case .unavailable: "Look at the path and at who may read and write it."
             case .closed, .constraint: "This is a bug: please report it."
             }
         return CommandFailure("\(path): \(error.detail)\n\(advice)")
-    }
-
-    static func createApp(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
-        let app: AppID = try identifier(call.argument("NAME"))
-        // A partner vouches for its users: strangers who know the app's key, which is no secret, are not to make accounts.
-        let usual: AppPasswords = call.value("partner") == nil ? .sent : .none
-        let passwords: AppPasswords = try KeyCommands.passwords(call.value("passwords") ?? usual.word)
-        let folder: DataFolder = try folder(config, creating: true)
-        try expectWhole(folder)
-        let admin: StoreAdmin = try admin(folder)
-        do throws(StoreAdminError) {
-            let partner: String? = call.value("partner")
-            let isNew: Bool = try admin.createApp(app, partner: partner, now: UnixTime.now().milliseconds)
-            let tie: String = partner.map { ", tied to partner \($0)" } ?? ""
-            guard isNew else {
-                Terminal.write("the app \(app) is there already\(tie)\n")
-                if call.value("passwords") != nil {
-                    Terminal.writeError(
-                        "It stays as it is: 'thicketd app passwords \(app)' changes which ones it takes.\n")
-                }
-                return
-            }
-            try admin.setPasswords(passwords, of: app)
-            let now: Int64 = UnixTime.now().milliseconds
-            let key: String = try admin.addKey(of: app, isAdmin: false, now: now)
-            let adminKey: String = try admin.addKey(of: app, isAdmin: true, now: now)
-            Terminal.write("created the app \(app)\(tie)\napi key   \(key)\nadmin key \(adminKey)\n")
-            Terminal.writeError(
-                "The keys are shown this once. The API key stands in the app; keep the admin key to yourself: it sets "
-                    + "passwords and deletes accounts.\n")
-        } catch {
-            throw CommandFailure("\(folder.path): \(error)")
-        }
     }
 
     static func createToken(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {

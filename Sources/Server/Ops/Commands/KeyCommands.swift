@@ -58,7 +58,14 @@ enum KeyCommands {
             try AdminCommands.identifier(text)
         }
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
-            let tokens: [StoreAdmin.ListedToken] = try admin.tokens(of: app, user: user)
+            var tokens: [StoreAdmin.ListedToken] = []
+            if let user: UserID {
+                for user: UserID in try users(named: user, of: app, admin) {
+                    tokens += try admin.tokens(of: app, user: user)
+                }
+            } else {
+                tokens = try admin.tokens(of: app, user: nil)
+            }
             if tokens.isEmpty { Terminal.write("no tokens\n") }
             for token: StoreAdmin.ListedToken in tokens {
                 let right: String = token.isReadOnly ? "read-only" : "read-write"
@@ -77,14 +84,27 @@ enum KeyCommands {
             throw CommandFailure("name one token, as 'thicketd token list' does, or give --all", .usage)
         }
         var ended: Int = 0
+        var losers: [UserID] = []
         try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
-            ended = try admin.revokeTokens(id, of: app, user: user)
+            for user: UserID in try users(named: user, of: app, admin) {
+                let count: Int = try admin.revokeTokens(id, of: app, user: user)
+                if count > 0 { losers.append(user) }
+                ended += count
+            }
         }
         guard ended > 0 else {
             throw CommandFailure("\(user) has no such token in the app \(app); nothing was revoked")
         }
         Terminal.write(ended == 1 ? "revoked 1 token\n" : "revoked \(ended) tokens\n")
-        try signOut(app, user, config)
+        for user: UserID in losers { try signOut(app, user, config) }
+    }
+
+    /// Whom an operator may mean: the user to whom tokens were given under this name, and the account that has it.
+    private static func users(
+        named user: UserID, of app: AppID, _ admin: StoreAdmin
+    ) throws(StoreAdminError) -> [UserID] {
+        guard let account: UserID = try admin.account(named: user, of: app), account != user else { return [user] }
+        return [user, account]
     }
 
     /// Has a running server close what the tokens have opened.

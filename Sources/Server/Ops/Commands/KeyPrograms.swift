@@ -59,10 +59,12 @@ extension ThicketdProgram {
         "token list", summary: "list the tokens of an app or of one user",
         details: """
             One line for each: the first 16 digits of its hash, the user, what it may do, when it was made, when it ends,
-            and the device it was made for. 10,000 lines at most.
+            and the device it was made for. 10,000 lines at most. Tokens of an account stand under its id; --user takes its
+            name as well.
             """,
         options: [
-            .value("app", "APP", "the app", isRequired: true), .value("user", "USER", "only those of this user"),
+            .value("app", "APP", "the app", isRequired: true),
+            .value("user", "USER", "only those of this user: a name, or an account's name or id"),
         ] + placeOptions,
         examples: [Example("thicketd token list --app notes --user ann@example.com --data ./data", "Ann's")])
 
@@ -74,7 +76,8 @@ extension ThicketdProgram {
             """,
         arguments: [.optional("TOKEN", "as 'token list' names it")],
         options: [
-            .value("app", "APP", "the app", isRequired: true), .value("user", "USER", "the user", isRequired: true),
+            .value("app", "APP", "the app", isRequired: true),
+            .value("user", "USER", "the user: a name, or an account's name or id", isRequired: true),
             .flag("all", "every token of the user"),
         ] + placeOptions,
         examples: [

@@ -18,7 +18,7 @@ enum PartnerCommands {
         guard (file != nil) != call.flag("no-auth-key") else {
             throw CommandFailure("give either --auth-key-file FILE or --no-auth-key", .usage)
         }
-        let authKey: String? = try file.map(authKey)
+        let authKey: String? = try file.map { (path) throws(CommandFailure) in try line(path, "auth key") }
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
             let id: String = call.value("id") ?? ""
             try admin.add(
@@ -32,22 +32,44 @@ enum PartnerCommands {
 
     static func list(_ config: ServerConfig) throws(CommandFailure) {
         try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
+            if admin.isKeyForeign {
+                Terminal.writeError(
+                    "thicketd: the key file is not the one by which the database is sealed, so nothing of it opens; put "
+                        + "back the one that was there\n")
+            }
             let all: [PartnerAdmin.Listed] = try admin.list()
             if all.isEmpty { Terminal.write("no partners; 'thicketd partner create' makes one\n") }
             for each: PartnerAdmin.Listed in all {
                 let state: String = each.isEnabled ? "enabled" : "disabled"
                 let apps: String = each.apps.isEmpty ? "no app" : each.apps.joined(separator: " ")
+                let apiKey: String = each.apiKey ?? "lost, see 'thicketd partner api-key'"
                 Terminal.write(
-                    "\(each.id)\t\(state)\(each.keepsPasswords ? ", keeps passwords" : "")\tapi key \(each.apiKey)\t\(each.authKeys) auth key\(each.authKeys == 1 ? "" : "s")\t\(each.users) user\(each.users == 1 ? "" : "s")\t\(apps)\n"
+                    "\(each.id)\t\(state)\(each.keepsPasswords ? ", keeps passwords" : "")\tapi key \(apiKey)\t\(each.authKeys) auth key\(each.authKeys == 1 ? "" : "s")\t\(each.users) user\(each.users == 1 ? "" : "s")\t\(apps)\n"
                 )
             }
+        }
+    }
+
+    static func replaceAPIKey(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let id: String = call.argument("ID") ?? ""
+        let file: String? = call.value("file")
+        guard (file != nil) != call.flag("new") else {
+            throw CommandFailure("give either --new or --file FILE", .usage)
+        }
+        let given: String? = try file.map { (path) throws(CommandFailure) in try line(path, "API key") }
+        try doing(config) { (admin: PartnerAdmin) throws(PartnerAdminError) in
+            let made: String = try admin.replaceAPIKey(id: id, by: given)
+            Terminal.write(given == nil ? "api key \(made)\n" : "partner \(id) has that API key\n")
+            Terminal.writeError(
+                "Requests that show another one for this partner are refused from now on: its apps have to send this one.\n"
+            )
         }
     }
 
     static func rotate(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
         let id: String = call.argument("ID") ?? ""
         let file: String? = call.value("auth-key-file")
-        let given: String? = try file.map(authKey)
+        let given: String? = try file.map { (path) throws(CommandFailure) in try line(path, "auth key") }
         if call.flag("finish"), given != nil {
             throw CommandFailure("--finish takes no new key: leave out --auth-key-file", .usage)
         }
@@ -100,17 +122,32 @@ enum PartnerCommands {
         }
     }
 
-    /// The text of a key file; one line end behind it is not part of the key.
-    private static func authKey(_ path: String) throws(CommandFailure) -> String {
+    /// The text of a file of one key; one line end behind it is not part of the key.
+    private static func line(_ path: String, _ what: String) throws(CommandFailure) -> String {
         guard var text: String = FileText.read(path, bytesMax: 4_096) else {
-            throw CommandFailure("the auth key file \(path) cannot be read: \(DataFolder.reason(errno))")
+            throw CommandFailure("the \(what) file \(path) cannot be read: \(DataFolder.reason(errno))")
         }
         if text.utf8.last == 0x0A { text.unicodeScalars.removeLast() }
         if text.utf8.last == 0x0D { text.unicodeScalars.removeLast() }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw CommandFailure("\(path): an auth key is one line without white space")
+            throw CommandFailure("\(path): an \(what) is one line without white space")
         }
         return text
+    }
+
+    /// Opens the partners of a folder.
+    static func open(_ folder: DataFolder, _ key: ServerKey) throws(CommandFailure) -> PartnerAdmin {
+        try AdminCommands.bringingUpToDate(folder) { () throws(StoreError) in
+            try PartnerAdmin(path: folder.databasePath, key: key)
+        }
+    }
+
+    static func list(_ admin: PartnerAdmin, _ folder: DataFolder) throws(CommandFailure) -> [PartnerAdmin.Listed] {
+        do throws(PartnerAdminError) {
+            return try admin.list()
+        } catch {
+            throw CommandFailure("\(folder.path): \(error)")
+        }
     }
 
     private static func doing(
@@ -118,19 +155,12 @@ enum PartnerCommands {
     ) throws(CommandFailure) {
         let folder: DataFolder = try AdminCommands.folder(config, creating: true)
         try AdminCommands.expectWhole(folder)
-        let key: ServerKey = try AdminCommands.serverKey(config, folder)
-        let admin: PartnerAdmin
-        do throws(StoreError) {
-            admin = try PartnerAdmin(path: folder.databasePath, key: key)
-            if try !ServerKeyMark.check(key, path: folder.databasePath) {
-                Terminal.writeError("thicketd: \(AdminCommands.foreignKey)\n")
-            }
-        } catch {
-            throw AdminCommands.failure(folder.databasePath, error)
-        }
+        try KeyFileCommands.expectSettled(config, folder)
+        let admin: PartnerAdmin = try open(folder, try KeyFileCommands.load(config, folder))
         do throws(PartnerAdminError) {
             try body(admin)
         } catch {
+            if case .foreignKeyFile = error { throw KeyFileCommands.foreign(folder.place(of: config.keyFile)) }
             throw CommandFailure("\(folder.path): \(error)")
         }
     }

@@ -3,7 +3,8 @@ import ThicketCommandLine
 extension ThicketdProgram {
     /// The commands about partners.
     static let partners: [Command] = [
-        partnerCreate, partnerAdd, partnerList, partnerRotate, partnerDisable, partnerEnable, partnerPasswords,
+        partnerCreate, partnerAdd, partnerList, partnerRotate, partnerAPIKey, partnerDisable, partnerEnable,
+        partnerPasswords,
     ]
 
     private static let keyOptions: [Option] = ServerSettings.options(["key-file"]) + placeOptions
@@ -54,6 +55,23 @@ extension ThicketdProgram {
         examples: [
             Example("thicketd partner rotate 1000 --data ./data", "a second key beside the first"),
             Example("thicketd partner rotate 1000 --finish --data ./data", "only the second from now on"),
+        ])
+
+    static let partnerAPIKey: Command = .init(
+        "partner api-key", summary: "give a partner another API key",
+        details: """
+            In place of the one it has: a partner has one, since it proves nothing and only names the partner. Its apps have
+            to send the new one from now on, so this is for a partner whose key file was lost (see 'key abandon'), or whose
+            API key is to stop naming it. Users, tokens of the stream and auth keys stay as they are.
+            """,
+        arguments: partnerArgument,
+        options: [
+            .flag("new", "make one"),
+            .value("file", "FILE", "take it from a file, '-' for standard input: one line", completion: .file),
+        ] + keyOptions,
+        examples: [
+            Example("thicketd partner api-key 1000 --file api-key.txt --data ./data", "the one that its apps send"),
+            Example("thicketd partner api-key 1000 --new --data ./data", "one that nobody has seen"),
         ])
 
     static let partnerDisable: Command = .init(

@@ -46,22 +46,18 @@ enum ServeCommand {
         _ config: ServerConfig, _ folder: DataFolder, _ metrics: Metrics, _ log: Log, _ reload: ConfigReload,
         mailed: @escaping @Sendable () -> Void
     ) throws(CommandFailure) -> Server {
-        let key: ServerKey = try AdminCommands.serverKey(config, folder)
+        try finishInterrupted(config, folder, log)
+        let loaded: ServerKey = try KeyFileCommands.load(config, folder)
+        let own: ServerKey?
         let store: SQLiteStore
         do throws(StoreError) {
-            switch try StoreRestore.finishInterrupted(folder.databasePath) {
-            case .finished(let replaced):
-                log.warning("restore.finished", ["replaced": .text(replaced ?? "nothing")])
-            case .undone: log.warning("restore.undone")
-            case nil: break
-            }
             store = try SQLiteStore(path: folder.databasePath, settings: .init(config.limits))
-            if try !ServerKeyMark.check(key, path: folder.databasePath) {
-                log.error("key_file.foreign", ["advice": .text(AdminCommands.foreignKey)])
-            }
+            own = try ServerKeyMark.claim(loaded, path: folder.databasePath)
         } catch {
             throw AdminCommands.failure(folder.databasePath, error)
         }
+        // An account that is made under another key could not be checked once the right file is back.
+        guard let key: ServerKey = own else { throw KeyFileCommands.foreign(folder.place(of: config.keyFile)) }
         do throws(NetError) {
             let server: Server = try Server(
                 config: config, store: store, retention: config.retention, metrics: metrics, log: log,
@@ -80,6 +76,33 @@ enum ServeCommand {
         } catch {
             if case .tls(let problem) = error { throw CommandFailure(problem.description) }
             throw CommandFailure("\(error). Another program may have the port; --listen chooses another")
+        }
+    }
+
+    /// Ends what an interrupted restore, and an interrupted change of the key file, have left.
+    private static func finishInterrupted(
+        _ config: ServerConfig, _ folder: DataFolder, _ log: Log
+    ) throws(CommandFailure) {
+        do throws(StoreError) {
+            switch try StoreRestore.finishInterrupted(folder.databasePath) {
+            case .finished(let replaced):
+                log.warning("restore.finished", ["replaced": .text(replaced ?? "nothing")])
+            case .undone: log.warning("restore.undone")
+            case nil: break
+            }
+        } catch {
+            throw AdminCommands.failure(folder.databasePath, error)
+        }
+        guard folder.hasDatabase else { return }
+        do throws(KeyChangeError) {
+            switch try KeyRotation.finishInterrupted(folder.place(of: config.keyFile), database: folder.databasePath) {
+            case .finished(let replaced):
+                log.warning("key_rotation.finished", ["replaced": .text(replaced ?? "nothing")])
+            case .undone: log.warning("key_rotation.undone")
+            case nil: break
+            }
+        } catch {
+            throw CommandFailure("\(folder.path): \(error)")
         }
     }
 

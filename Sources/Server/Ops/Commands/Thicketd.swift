@@ -58,7 +58,7 @@ public enum Thicketd {
         switch call.command.name {
         case "serve":
             try ServeCommand.run(loaded) { () throws(CommandFailure) in try load(call, environment, isRunning: true) }
-        case "app create": try AdminCommands.createApp(call, loaded.config)
+        case "app create": try AppCommands.create(call, loaded.config)
         case "app passwords": try KeyCommands.setPasswords(call, loaded.config)
         case "app key add": try KeyCommands.addKey(call, loaded.config)
         case "app key list": try KeyCommands.listKeys(call, loaded.config)
@@ -71,6 +71,10 @@ public enum Thicketd {
         case "partner add": try PartnerCommands.add(call, loaded.config)
         case "partner list": try PartnerCommands.list(loaded.config)
         case "partner rotate": try PartnerCommands.rotate(call, loaded.config)
+        case "partner api-key": try PartnerCommands.replaceAPIKey(call, loaded.config)
+        case "key check": try KeyFileCommands.check(loaded.config)
+        case "key rotate": try KeyFileCommands.rotate(call, loaded.config)
+        case "key abandon": try KeyFileCommands.abandon(loaded.config)
         case "partner disable": try PartnerCommands.setEnabled(false, call, loaded.config)
         case "partner passwords": try PartnerCommands.setPasswords(call, loaded.config)
         case "partner enable": try PartnerCommands.setEnabled(true, call, loaded.config)
@@ -81,7 +85,11 @@ public enum Thicketd {
         case "restore": try AdminCommands.restore(call, loaded.config)
         case "ask": try AskCommand.run(call, loaded.config)
         case "health": try HealthCommand.run(loaded.config)
-        case "config": Terminal.write(loaded.text)
+        case "config":
+            Terminal.write(loaded.text)
+            if let files: TLSFiles = .init(loaded.config), let mode: UInt32 = files.exposedMode {
+                Terminal.writeError("thicketd: \(files.exposure(mode))\n")
+            }
         case "version": Terminal.write("thicketd \(ThicketServer.version)\n")
         default: throw CommandFailure("the command '\(call.command.name)' is declared and not written")
         }

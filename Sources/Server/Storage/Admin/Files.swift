@@ -44,6 +44,27 @@ struct Files: Sendable {
         try sync(Self.folder(of: to))
     }
 
+    /// Gives a small file a second name, which it keeps when its own goes to another one, and returns when that is on disk.
+    /// - Parameter name: the names that it may have, from 1 on.
+    /// - Returns: the name; the last one again when what has that is the same.
+    func keep(_ path: String, as name: (Int) -> String) throws(StoreError) -> String {
+        var number: Int = 1
+        while Self.exists(name(number)) { number += 1 }
+        if number > 1, Self.isSame(path, name(number - 1)) { return name(number - 1) }
+        try ask(.move, path, "naming a file")
+        guard link(path, name(number)) == 0 else { throw Self.failure("naming a file") }
+        try sync(Self.folder(of: path))
+        return name(number)
+    }
+
+    private static func isSame(_ path: String, _ other: String) -> Bool {
+        guard let bytes: [UInt8] = FileText.readBytes(path, bytesMax: smallBytesMax) else { return false }
+        return bytes == FileText.readBytes(other, bytesMax: smallBytesMax)
+    }
+
+    /// Bytes of a file that is kept under a second name.
+    private static let smallBytesMax: Int = 4_096
+
     /// Makes an empty file that only its owner may read, if there is none: stores hold keys and what users wrote.
     func createPrivate(_ path: String) throws(StoreError) {
         try ask(.create, path, "making a file")

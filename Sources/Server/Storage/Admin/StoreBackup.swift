@@ -12,6 +12,8 @@ public enum StoreBackup {
 
     /// Writes a compact, consistent copy of the store at `path` to `destination`, which must not exist yet.
     ///
+    /// A store of an earlier schema is copied as it is: whoever replaces the program can take the copy with either.
+    ///
     /// The copy is one state of the store, it is checked before it gets its name, and it is on disk when this returns.
     /// The server is not stopped or slowed by it beyond the reading; its log grows meanwhile.
     public static func run(
@@ -24,7 +26,7 @@ public enum StoreBackup {
         var isNamed: Bool = false
         do {
             let source: Database = try SQLiteStore.connect(path, .readOnly, settings)
-            try Schema.check(source)
+            try Schema.check(source, orOlder: true)
             try copy(source, to: partial, files)
             let report: Report = try verify(partial, settings)
             isNamed = true
@@ -51,7 +53,7 @@ public enum StoreBackup {
     /// Reads the whole copy once.
     static func verify(_ path: String, _ settings: StoreSettings) throws(StoreError) -> Report {
         let database: Database = try SQLiteStore.connect(path, .readOnly, settings)
-        try Schema.check(database)
+        try Schema.check(database, orOlder: true)
         let (findings, buckets, changes): ([String], Int64, Int64) = try storing("checking the copy") {
             () throws(SQLiteError) in
             (

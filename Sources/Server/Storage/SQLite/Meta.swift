@@ -14,6 +14,8 @@ enum Meta {
 
     /// Tells the server's key file from others (`ServerKeyMark`).
     static let serverKey: String = "server_key"
+    /// What the key files before this one have left (`KeyHeritage`).
+    static let keyHeritage: String = "key_heritage"
 
     /// The newest change that was erased with its user.
     static let erased: String = "erased"

@@ -127,9 +127,28 @@ enum Schema {
         let (application, found): (Int64, Int64) = try storing("opening the store") { () throws(SQLiteError) in
             (try database.integer("PRAGMA application_id") ?? 0, try database.integer("PRAGMA user_version") ?? 0)
         }
-        guard application == applicationID else { throw StoreError(.schema, "the file is no store of ours") }
-        guard found == version || (orOlder && (1..<version).contains(found)) else {
-            throw StoreError(.schema, "the store has schema version \(found), this program wants \(version)")
+        guard application == applicationID, found > 0 else { throw StoreError(.schema, "the file is no store of ours") }
+        try refuseNewer(found)
+        guard found == version || orOlder else {
+            throw StoreError(.older, "the file has schema version \(found), older than this program's \(version)")
+        }
+    }
+
+    /// The version of a store that is older than this program; nil of every other file, and where there is none.
+    static func olderVersion(path: String) throws(StoreError) -> Int64? {
+        guard Files.exists(path), Files.size(path) > 0 else { return nil }
+        let database: Database = try SQLiteStore.connect(path, .readOnly, .init())
+        return try storing("looking at the store's version") { () throws(SQLiteError) in
+            guard try database.integer("PRAGMA application_id") == applicationID else { return nil }
+            let found: Int64 = try database.integer("PRAGMA user_version") ?? 0
+            return (1..<version).contains(found) ? found : nil
+        }
+    }
+
+    private static func refuseNewer(_ found: Int64) throws(StoreError) {
+        guard found <= version else {
+            throw StoreError(
+                .newer, "the file has schema version \(found), newer than this program, which knows up to \(version)")
         }
     }
 
@@ -149,9 +168,8 @@ enum Schema {
         guard application == applicationID || (application == 0 && tables == 0) else {
             throw StoreError(.schema, "the file belongs to another program")
         }
-        guard (0...version).contains(found) else {
-            throw StoreError(.schema, "the file has schema version \(found), this program knows up to \(version)")
-        }
+        try refuseNewer(found)
+        guard found >= 0 else { throw StoreError(.schema, "the file is no store of ours") }
         try storing("preparing the tables") { () throws(SQLiteError) in
             for migration: String in migrations[Int(found)...] { try database.execute(migration) }
             if found == 0 { try seed() }

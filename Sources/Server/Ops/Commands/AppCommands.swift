@@ -1,0 +1,76 @@
+import ThicketAuth
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicketd app create`.
+enum AppCommands {
+    static func create(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.argument("NAME"))
+        let given: AppPasswords? = try call.value("passwords").map(KeyCommands.passwords)
+        let folder: DataFolder = try AdminCommands.folder(config, creating: true)
+        try AdminCommands.expectWhole(folder)
+        let admin: StoreAdmin = try AdminCommands.admin(folder)
+        do throws(StoreAdminError) {
+            guard try admin.hasApp(app) else { return try make(app, call.value("partner"), given, admin) }
+            guard let partner: String = call.value("partner"), try admin.partner(of: app) == nil else {
+                return try keep(app, call.value("partner"), given, admin)
+            }
+            try tie(app, to: partner, given, admin)
+        } catch {
+            throw CommandFailure("\(folder.path): \(error)")
+        }
+    }
+
+    private static func make(
+        _ app: AppID, _ partner: String?, _ given: AppPasswords?, _ admin: StoreAdmin
+    ) throws(StoreAdminError) {
+        let now: Int64 = UnixTime.now().milliseconds
+        try admin.createApp(app, partner: partner, now: now)
+        // A partner vouches for its users: strangers who know the app's key, which is no secret, are not to make accounts.
+        try admin.setPasswords(given ?? (partner == nil ? .sent : .none), of: app)
+        let key: String = try admin.addKey(of: app, isAdmin: false, now: now)
+        let adminKey: String = try admin.addKey(of: app, isAdmin: true, now: now)
+        Terminal.write("created the app \(app)\(tied(to: partner))\napi key   \(key)\nadmin key \(adminKey)\n")
+        Terminal.writeError(
+            "The keys are shown this once. The API key stands in the app; keep the admin key to yourself: it sets "
+                + "passwords and deletes accounts.\n")
+    }
+
+    /// The app is there and stays as it is; another partner than its own is refused.
+    private static func keep(
+        _ app: AppID, _ partner: String?, _ given: AppPasswords?, _ admin: StoreAdmin
+    ) throws(StoreAdminError) {
+        try admin.createApp(app, partner: partner, now: UnixTime.now().milliseconds)
+        Terminal.write("the app \(app) is there already\(tied(to: partner))\n")
+        guard given != nil else { return }
+        Terminal.writeError("It stays as it is: 'thicketd app passwords \(app)' changes which ones it takes.\n")
+    }
+
+    /// An app that has users of its own, or may have, gets a partner. Whoever made an account is not to be shut out
+    /// silently, nor are strangers to go on making accounts unseen.
+    private static func tie(
+        _ app: AppID, to partner: String, _ given: AppPasswords?, _ admin: StoreAdmin
+    ) throws(StoreAdminError) {
+        let accounts: Int64 = try admin.accountCount(of: app)
+        let before: AppPasswords = try admin.passwords(of: app)
+        let passwords: AppPasswords = given ?? (accounts == 0 ? .none : before)
+        try admin.createApp(app, partner: partner, passwords: passwords, now: UnixTime.now().milliseconds)
+        Terminal.write(
+            "the app \(app) is there already\(tied(to: partner)) now; it takes passwords: \(passwords.word)\n")
+        let (users, goOn): (String, String) =
+            accounts == 1 ? ("1 account", "logs in") : ("\(accounts) accounts", "log in")
+        if passwords == .none, before != .none {
+            Terminal.writeError(
+                accounts == 0
+                    ? "It took them (\(before.word)) and had no account; 'thicketd app passwords \(app) \(before.word)' "
+                        + "takes them again.\n"
+                    : "Its \(users) cannot log in with passwords any more; their tokens go on.\n")
+        } else if passwords != .none {
+            Terminal.writeError(
+                "Besides the partner's users, whoever has the app's API key may still make an account with a password, and its "
+                    + "\(users) \(goOn) as before. To end both: 'thicketd app passwords \(app) none'.\n")
+        }
+    }
+
+    private static func tied(to partner: String?) -> String { partner.map { ", tied to partner \($0)" } ?? "" }
+}

@@ -1,0 +1,161 @@
+import Glibc
+import ThicketCommandLine
+
+/// `thicketd key …`: the file by which the secrets in the database are sealed.
+enum KeyFileCommands {
+    // MARK: For all commands
+
+    /// The key of the secrets in the database, made at its first use.
+    static func load(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) -> ServerKey {
+        let path: String = folder.place(of: config.keyFile)
+        if isLost(path, folder) {
+            throw CommandFailure(
+                """
+                \(path) is gone, and keys in the database are sealed by it: put back the file that was there (key-file names \
+                another place).
+                \(advice)
+                """)
+        }
+        do throws(ServerKeyError) {
+            return try ServerKey.load(path)
+        } catch {
+            throw CommandFailure(error.description)
+        }
+    }
+
+    /// Refuses while the key file is being changed: whatever is sealed now may be sealed under the wrong one.
+    static func expectSettled(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) {
+        let path: String = folder.place(of: config.keyFile)
+        guard !KeyRotation.isUnderWay(path) else {
+            throw CommandFailure(
+                "\(KeyRotation.fresh(path)) is there: the key file is being changed, or that was interrupted. "
+                    + "'thicketd serve' or 'thicketd key rotate' finishes it")
+        }
+    }
+
+    /// What is said of a key file that is not the one by which the database was sealed.
+    static func foreign(_ path: String) -> CommandFailure {
+        CommandFailure(
+            """
+            \(path) is not the key file by which this database is sealed; nothing was changed. Put back the one that was there \
+            (key-file names another place; 'thicketd key check --key-file FILE' tells whether it is the one).
+            \(advice)
+            """)
+    }
+
+    private static let advice: String =
+        "If it is lost for good, 'thicketd key abandon' goes on without it, and says what to do then."
+
+    private static func isLost(_ path: String, _ folder: DataFolder) -> Bool {
+        access(path, F_OK) != 0 && errno == ENOENT && folder.hasDatabase
+            && ServerKeyMark.isSet(path: folder.databasePath)
+    }
+
+    // MARK: Commands
+
+    static func check(_ config: ServerConfig) throws(CommandFailure) {
+        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        try expectSettled(config, folder)
+        let path: String = folder.place(of: config.keyFile)
+        guard access(path, F_OK) == 0 else {
+            throw CommandFailure("\(path) cannot be used: \(DataFolder.reason(errno))")
+        }
+        let admin: PartnerAdmin = try PartnerCommands.open(folder, try load(config, folder))
+        if admin.isKeyForeign { throw foreign(path) }
+        let all: [PartnerAdmin.Listed] = try PartnerCommands.list(admin, folder)
+        let lost: [PartnerAdmin.Listed] = all.filter { $0.apiKey == nil }
+        Terminal.write(
+            "\(path) is the key file of this database and opens the keys of \(all.count - lost.count) of "
+                + "\(count(all.count, "partner"))\n")
+        tell(of: lost, path)
+    }
+
+    static func rotate(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        try changing(config) { (path, database) throws(KeyChangeError) in
+            if let other: String = call.value("to") {
+                let resealed: KeyReseal.Report? = try KeyRotation.to(other, from: path, database: database)
+                Terminal.write(resealed.map { describe($0, other) } ?? "\(other) is the key file of this database\n")
+                Terminal.writeError(
+                    "Set key-file = \(other) before the server starts. Backups made before now need \(path): keep it as "
+                        + "long as them, and keep a copy of the new one apart from the data.\n")
+                return
+            }
+            let report: KeyRotation.Report = try KeyRotation.inPlace(path, database: database)
+            Terminal.write(describe(report.resealed, path))
+            Terminal.writeError(
+                "The key file before it is \(report.replaced): backups made before now need it. Keep it as long as them, "
+                    + "and keep a copy of the new one apart from the data.\n")
+        }
+    }
+
+    static func abandon(_ config: ServerConfig) throws(CommandFailure) {
+        try changing(config) { (path, database) throws(KeyChangeError) in
+            guard try KeyRotation.abandonOld(path, database: database) else {
+                Terminal.write("\(path) is the key file of this database: nothing is lost, and nothing was changed\n")
+                return
+            }
+            Terminal.write("\(path) is the key file of this database from now on\n")
+        }
+        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        let path: String = folder.place(of: config.keyFile)
+        let admin: PartnerAdmin = try PartnerCommands.open(folder, try load(config, folder))
+        tell(of: try PartnerCommands.list(admin, folder).filter { $0.apiKey == nil || $0.authKeys == 0 }, path)
+    }
+
+    // MARK: Parts
+
+    /// Does it under the folder's lock: a running server holds the key in memory.
+    private static func changing(
+        _ config: ServerConfig, _ body: (_ path: String, _ database: String) throws(KeyChangeError) -> Void
+    ) throws(CommandFailure) {
+        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        let lock: FolderLock
+        do throws(DataFolderError) {
+            lock = try folder.lock()
+        } catch {
+            throw CommandFailure(error)
+        }
+        defer { withExtendedLifetime(lock) {} }
+        let path: String = folder.place(of: config.keyFile)
+        do throws(KeyChangeError) {
+            try body(path, folder.databasePath)
+        } catch {
+            switch error {
+            case .foreign(let path): throw foreign(path)
+            case .store(let problem): throw AdminCommands.failure(folder.databasePath, problem)
+            case .missing(let path):
+                throw CommandFailure("\(path) is gone: put back the file that was there.\n\(advice)")
+            case .file(let problem):
+                throw CommandFailure(
+                    "\(problem)\nNothing was changed. Where the file may not be replaced, 'thicketd key rotate --to FILE' "
+                        + "makes another one.")
+            case .tooMany: throw CommandFailure("\(error)")
+            }
+        }
+    }
+
+    private static func describe(_ report: KeyReseal.Report, _ path: String) -> String {
+        let left: String =
+            report.unopened == 0 ? "" : "; \(report.unopened) that an abandoned key file sealed stay as they are"
+        return
+            "\(path) is the key file of this database from now on: sealed anew \(count(report.apiKeys, "API key")) and "
+            + "\(count(report.authKeys, "auth key")) of partners and \(count(report.accounts, "account"))\(left)\n"
+    }
+
+    private static func tell(of lost: [PartnerAdmin.Listed], _ path: String) {
+        guard !lost.isEmpty else { return }
+        var text: String = "These partners let nobody in, because a key file that is gone sealed their keys:\n"
+        for partner: PartnerAdmin.Listed in lost {
+            text +=
+                "  thicketd partner api-key \(partner.id) --file FILE   (with the API key that its apps send; or --new)\n"
+            text += "  thicketd partner rotate \(partner.id)                (a new auth key for its server)\n"
+        }
+        text +=
+            "Accounts with keys come in again by a mailed code; those with passwords, and all tokens, are not touched.\n"
+        Terminal.writeError(text)
+    }
+
+    private static func count(_ number: Int, _ thing: String) -> String {
+        "\(number) \(thing)\(number == 1 ? "" : "s")"
+    }
+}

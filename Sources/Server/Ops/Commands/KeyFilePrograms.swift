@@ -1,0 +1,53 @@
+import ThicketCommandLine
+
+/// The declarations of `thicketd key …`.
+extension ThicketdProgram {
+    static let keyFiles: [Command] = [keyCheck, keyRotate, keyAbandon]
+
+    private static let keyOptions: [Option] = ServerSettings.options(["key-file"]) + placeOptions
+
+    static let keyCheck: Command = .init(
+        "key check", summary: "say whether a key file is the database's",
+        details: """
+            Ends with 0 when the file that key-file names is the one by which the secrets in the database are sealed, with
+            1 when not. Tells of partners whose keys it does not open. Changes nothing; may run beside the server.
+            """,
+        options: keyOptions,
+        examples: [
+            Example("thicketd key check --data /srv/thicket", "the file that the server uses"),
+            Example("thicketd key check --key-file /safe/place/thicket-server.key --data /srv/thicket", "the copy"),
+        ])
+
+    static let keyRotate: Command = .init(
+        "key rotate", summary: "put another key file in the place of the server's",
+        details: """
+            Makes a new key file and seals all that the old one sealed under it, in one transaction: the keys of partners,
+            what accounts with keys are checked by. Nobody notices: no key that anybody has changes. The old file is kept
+            beside the new one, as FILE.replaced-N, for the backups that were made before. Refuses while a server runs.
+
+            It may be interrupted at any moment: until all is sealed anew the old file is the right one and stays in its
+            place; after that the next 'thicketd serve' or 'key rotate' gives the new one its name, and says so.
+            """,
+        options: [
+            .value(
+                "to", "FILE", "seal under the key in FILE, made unless it is there, and leave the old file alone",
+                completion: .file)
+        ] + keyOptions,
+        examples: [
+            Example("thicketd key rotate --data /srv/thicket", "once a year, or when somebody may have read it"),
+            Example(
+                "thicketd key rotate --to /etc/thicket/key-2 --data /srv/thicket",
+                "where the old file cannot be replaced, such as a secret of a container"),
+        ])
+
+    static let keyAbandon: Command = .init(
+        "key abandon", summary: "go on without a key file that is lost for good",
+        details: """
+            Makes the file that key-file names the database's, a new one if it is not there, though another one sealed
+            what is in it. What that one sealed stays, and opens again should it be found and be made the database's in the
+            same way. Until then partners need new keys; the command says for whom and how. Refuses while a server runs;
+            changes nothing when no key file is lost.
+            """,
+        options: keyOptions,
+        examples: [Example("thicketd key abandon --data /srv/thicket", "no copy of server.key was kept")])
+}

@@ -1,0 +1,97 @@
+import ThicketSQLite
+
+/// All that a key file seals or hashes in a database, put under another one: inside one transaction.
+///
+/// Whoever seals something else, or keeps something else hashed under the key file, adds it here; `KeyRotationTests` look
+/// for each.
+struct KeyReseal {
+    /// What was put under the other key, for people.
+    struct Report: Sendable, Hashable {
+        var apiKeys: Int = 0
+        var authKeys: Int = 0
+        /// Accounts whose proofs are checked with the key file.
+        var accounts: Int = 0
+        /// Keys of partners that a file before the old one had sealed: they stay as they are, and open for nobody.
+        var unopened: Int = 0
+    }
+
+    /// With what the files before it have left.
+    let old: ServerKey
+    let new: ServerKey
+    let database: Database
+    private(set) var report: Report = .init()
+
+    /// Accounts of one page.
+    private static let pageRows: Int64 = 1_000
+
+    init(from old: ServerKey, to new: ServerKey, _ database: Database) {
+        (self.old, self.new, self.database) = (old, new, database)
+    }
+
+    mutating func run() throws(SQLiteError) -> Report {
+        try resealPartners()
+        try rehashAccounts()
+        try rehashCodes()
+        try old.heritage.leave(to: new, database)
+        try Meta.set(Meta.serverKey, new.mark, database)
+        // Whoever has read the partners reads them again.
+        try Meta.set(Meta.partners, (try Meta.integer(Meta.partners, database) ?? 0) + 1, database)
+        return report
+    }
+
+    private mutating func resealPartners() throws(SQLiteError) {
+        for row: PartnerRow in try PartnerRow.all(database) {
+            if let apiKey: [UInt8] = old.open(row.sealedAPIKey, of: PartnerRow.apiKeyOwner(row.id)) {
+                try PartnerRow.set(apiKey: String(decoding: apiKey, as: UTF8.self), of: row.id, new, database)
+                report.apiKeys += 1
+            } else {
+                report.unopened += 1
+            }
+            for (number, sealed): (Int64, [UInt8]) in try PartnerRow.sealedAuthKeys(of: row.id, database) {
+                guard let authKey: [UInt8] = old.open(sealed, of: PartnerRow.authKeyOwner(row.id)) else {
+                    report.unopened += 1
+                    continue
+                }
+                try database.statement("UPDATE partner_key SET sealed = ?2 WHERE id = ?1").bind(1, number)
+                    .bind(2, new.seal(authKey, of: PartnerRow.authKeyOwner(row.id))).run()
+                report.authKeys += 1
+            }
+        }
+    }
+
+    /// Those whose clients send a key; sent passwords are kept without the key file.
+    private mutating func rehashAccounts() throws(SQLiteError) {
+        var last: String = ""
+        while true {
+            var page: [(user: String, verifier: [UInt8], recovery: [UInt8]?)] = []
+            try database.statement(
+                """
+                SELECT user, verifier, recovery FROM account WHERE scheme = 1 AND user > ?1 ORDER BY user LIMIT ?2
+                """
+            ).bind(1, last).bind(2, Self.pageRows).forEach { (row: Statement) throws(SQLiteError) in
+                page.append((row.text(0), row.bytes(1), row.optionalBytes(2)))
+            }
+            guard let end: String = page.last?.user else { return }
+            last = end
+            for row: (user: String, verifier: [UInt8], recovery: [UInt8]?) in page {
+                try database.statement("UPDATE account SET verifier = ?2, recovery = ?3 WHERE user = ?1")
+                    .bind(1, row.user).bind(2, new.verifier(from: row.verifier))
+                    .bind(3, row.recovery.map(new.verifier(from:))).run()
+            }
+            report.accounts += page.count
+        }
+    }
+
+    /// Codes that were mailed: those of accounts go on, those of partners' users are asked for again, minutes later.
+    private func rehashCodes() throws(SQLiteError) {
+        var codes: [(user: String, code: [UInt8])] = []
+        try database.statement("SELECT user, code FROM account_code").forEach { (row: Statement) throws(SQLiteError) in
+            codes.append((row.text(0), row.bytes(1)))
+        }
+        for row: (user: String, code: [UInt8]) in codes {
+            try database.statement("UPDATE account_code SET code = ?2 WHERE user = ?1").bind(1, row.user)
+                .bind(2, new.verifier(from: row.code)).run()
+        }
+        try database.execute("DELETE FROM reset_code")
+    }
+}
