@@ -54,7 +54,7 @@ enum AppCommands {
         let accounts: Int64 = try admin.accountCount(of: app)
         let before: AppPasswords = try admin.passwords(of: app)
         let passwords: AppPasswords = given ?? (accounts == 0 ? .none : before)
-        try admin.createApp(app, partner: partner, passwords: passwords, now: UnixTime.now().milliseconds)
+        try admin.tie(app, to: partner, taking: passwords)
         Terminal.write(
             "the app \(app) is there already\(tied(to: partner)) now; it takes passwords: \(passwords.word)\n")
         let (users, goOn): (String, String) =

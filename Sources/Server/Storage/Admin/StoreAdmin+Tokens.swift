@@ -1,4 +1,3 @@
-import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 import ThicketSQLite
@@ -56,20 +55,6 @@ extension StoreAdmin {
             throw .store(error)
         }
         return listed
-    }
-
-    /// The user that the name of an account stands for; nil when the app has no such account.
-    public func account(named name: UserID, of app: AppID) throws(StoreAdminError) -> UserID? {
-        let user: String? = try doing("looking for an account") { () throws(SQLiteError) in
-            try database.statement("SELECT user FROM account WHERE app = ?1 AND folded = ?2").bind(1, app.text)
-                .bind(2, Account.folded(name.text)).first { $0.text(0) }
-        }
-        guard let user: String else { return nil }
-        do throws(StoreError) {
-            return try .stored(user)
-        } catch {
-            throw .store(error)
-        }
     }
 
     /// Ends tokens of a user. A connection that one of them has opened is not touched here.

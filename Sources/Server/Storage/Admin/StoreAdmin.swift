@@ -1,4 +1,3 @@
-public import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
 import ThicketSQLite
@@ -70,13 +69,10 @@ public final class StoreAdmin {
     /// - Parameters:
     ///   - partner: whose users come in, by tokens that it signs; nil leaves that as it is. An app has one partner for
     ///     good: its users' data is theirs.
-    ///   - passwords: which ones it takes from now on; nil leaves that as it is.
     ///   - now: milliseconds since 1970.
     /// - Returns: false when it was known already.
     @discardableResult
-    public func createApp(
-        _ app: AppID, partner: String? = nil, passwords: AppPasswords? = nil, now: Int64
-    ) throws(StoreAdminError) -> Bool {
+    public func createApp(_ app: AppID, partner: String? = nil, now: Int64) throws(StoreAdminError) -> Bool {
         var refusal: StoreAdminError?
         return try doing("creating an app") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
@@ -87,10 +83,6 @@ public final class StoreAdmin {
                     refusal = try tie(app, to: partner)
                     if refusal != nil { throw SQLiteError.refused("the app's partner") }
                 }
-                if let passwords: AppPasswords {
-                    try database.statement("UPDATE app SET passwords = ?2 WHERE name = ?1").bind(1, app.text)
-                        .bind(2, passwords.rawValue).run()
-                }
                 return isNew
             }
         } orElse: {
@@ -98,29 +90,14 @@ public final class StoreAdmin {
         }
     }
 
-    private func tie(_ app: AppID, to partner: String) throws(SQLiteError) -> StoreAdminError? {
+    /// Inside a transaction.
+    func tie(_ app: AppID, to partner: String) throws(SQLiteError) -> StoreAdminError? {
         let isKnown: Bool =
             try database.statement("SELECT 1 FROM partner WHERE id = ?1").bind(1, partner).first { _ in true } ?? false
         guard isKnown else { return .unknownPartner(partner) }
         try database.statement("UPDATE app SET partner = ?2 WHERE name = ?1 AND (partner IS NULL OR partner = ?2)")
             .bind(1, app.text).bind(2, partner).run()
         return database.changedRows == 1 ? nil : .appTaken(app)
-    }
-
-    /// The partner whose users come in to the app; nil when it has none, or nobody knows the app.
-    public func partner(of app: AppID) throws(StoreAdminError) -> String? {
-        try doing("looking at an app") { () throws(SQLiteError) in
-            try database.statement("SELECT partner FROM app WHERE name = ?1 AND partner IS NOT NULL")
-                .bind(1, app.text).first { $0.text(0) }
-        }
-    }
-
-    /// How many accounts the server itself keeps for the app.
-    public func accountCount(of app: AppID) throws(StoreAdminError) -> Int64 {
-        try doing("counting the accounts") { () throws(SQLiteError) in
-            try database.statement("SELECT count(*) FROM account WHERE app = ?1").bind(1, app.text)
-                .first { $0.integer(0) } ?? 0
-        }
     }
 
     public func hasApp(_ app: AppID) throws(StoreAdminError) -> Bool {

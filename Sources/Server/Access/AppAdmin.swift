@@ -1,0 +1,54 @@
+public import ThicketAuth
+import ThicketProtocol
+import ThicketSQLite
+
+/// Apps and the users who come in to them.
+extension StoreAdmin {
+    /// Gives an app its partner, and says which passwords it takes from then on: both or neither.
+    public func tie(
+        _ app: AppID, to partner: String, taking passwords: AppPasswords
+    ) throws(StoreAdminError) {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        var refusal: StoreAdminError?
+        try doing("changing an app") { () throws(SQLiteError) in
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                refusal = try tie(app, to: partner)
+                if refusal != nil { throw SQLiteError.refused("the app's partner") }
+                try database.statement("UPDATE app SET passwords = ?2 WHERE name = ?1").bind(1, app.text)
+                    .bind(2, passwords.rawValue).run()
+            }
+        } orElse: {
+            refusal
+        }
+    }
+
+    /// The partner whose users come in to the app; nil when it has none, or nobody knows the app.
+    public func partner(of app: AppID) throws(StoreAdminError) -> String? {
+        try doing("looking at an app") { () throws(SQLiteError) in
+            try database.statement("SELECT partner FROM app WHERE name = ?1 AND partner IS NOT NULL")
+                .bind(1, app.text).first { $0.text(0) }
+        }
+    }
+
+    /// How many accounts the server itself keeps for the app.
+    public func accountCount(of app: AppID) throws(StoreAdminError) -> Int64 {
+        try doing("counting the accounts") { () throws(SQLiteError) in
+            try database.statement("SELECT count(*) FROM account WHERE app = ?1").bind(1, app.text)
+                .first { $0.integer(0) } ?? 0
+        }
+    }
+
+    /// The user that the name of an account stands for; nil when the app has no such account.
+    public func account(named name: UserID, of app: AppID) throws(StoreAdminError) -> UserID? {
+        let user: String? = try doing("looking for an account") { () throws(SQLiteError) in
+            try database.statement("SELECT user FROM account WHERE app = ?1 AND folded = ?2").bind(1, app.text)
+                .bind(2, Account.folded(name.text)).first { $0.text(0) }
+        }
+        guard let user: String else { return nil }
+        do throws(StoreError) {
+            return try .stored(user)
+        } catch {
+            throw .store(error)
+        }
+    }
+}
