@@ -14,8 +14,8 @@ pad() {
 hmac() { { pad 92; { pad 54; cat; } | openssl dgst -sha512 -binary; } | openssl dgst -sha512 -binary; }
 base64url() { openssl base64 -A | tr '+/' '-_' | tr -d '='; }
 sign() {
-    signed="$(printf %s "$1" | base64url).$(printf '{"exp":%d,%s}' $(($(date +%s) + ${TOKEN_SECONDS:-900})) "$2" | base64url)"
-    printf '%s.%s\n' "$signed" "$(printf %s "$signed" | hmac | base64url)"
+    text="$(printf %s "$1" | base64url).$(printf '{"exp":%d,%s}' $(($(date +%s) + ${TOKEN_SECONDS:-900})) "$2" | base64url)"
+    printf '%s.%s\n' "$text" "$(printf %s "$text" | hmac | base64url)"
 }
 
 case "$1" in

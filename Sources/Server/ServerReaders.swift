@@ -103,6 +103,7 @@ private final class ReaderRunner {
             if executor == nil { executor = try open() }
             executor?.limits = limits.current
             let answer: ReadAnswer = executor?.answer(request) ?? .failed(StoreError(.closed, "no reader"))
+            countMemory()
             if case .failed(let error) = answer { throw error }
             return answer
         } catch {
@@ -110,6 +111,14 @@ private final class ReaderRunner {
             executor = nil
             return .failed(error)
         }
+    }
+
+    private func countMemory() {
+        let memory: StoreMemory = store.memory
+        metrics.cacheBytes.set(memory.segments, .segments)
+        metrics.cacheBytes.set(memory.walks, .walks)
+        metrics.cacheBytes.set(memory.catchUps, .catchUps)
+        metrics.cacheBytes.set(pages.bytes, .indexPages)
     }
 
     private func open() throws(StoreError) -> ReadExecutor {

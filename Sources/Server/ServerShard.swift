@@ -269,7 +269,11 @@ private final class ShardRunner: @unchecked Sendable {
         if outcome.appliedCount > 0 { gate.note(changes: outcome.appliedCount, nanoseconds: end - groupBegun) }
         groupBegun = end
         count(outcome, microseconds: Int(commitNanoseconds / 1_000))
-        metrics.bucketsLive.set(core.memory.buckets)
+        let memory: ShardMemory = core.memory
+        metrics.bucketsLive.set(memory.buckets)
+        metrics.cacheBytes.set(memory.entityBytes, .objects)
+        metrics.cacheBytes.set(memory.bucketBytes, .buckets)
+        metrics.cacheBytes.set(memory.changeIDBytes, .changeIDs)
         report(ServerShard.Report(outcome: outcome), isHere)
         return outcome.failure == nil
     }

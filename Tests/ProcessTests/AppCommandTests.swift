@@ -59,7 +59,8 @@ struct AppCommandTests {
         #expect(listed.split(separator: "\n").count == 1 && listed.contains("read-write"), "\(listed)")
         let id: Substring = try #require(listed.split(separator: "\t").dropFirst().first)
         #expect(try run("token", "list", "--app", "shop", "--user", String(id)).output == listed)
-        #expect(try run("token", "create", "--app", "shop", "--user", "Ann@example.com").code == 0)
+        let other: ChildProcess.Outcome = try run("token", "create", "--app", "shop", "--user", "Ann@example.com")
+        #expect(other.code == 0 && other.errors.contains("For the account: --user \(id)"), "\(other)")
         let both: String = try run("token", "list", "--app", "shop", "--user", "Ann@example.com").output
         #expect(both.split(separator: "\n").count == 2, "the user of that name, and the account")
         let revoke: [String] = ["token", "revoke", "--app", "shop", "--user"]

@@ -73,8 +73,14 @@ struct KeyFileTests {
         let inUse: ChildProcess.Outcome = try run("key", "rotate")
         #expect(inUse.code == 3, "a running server has the key in memory: \(inUse)")
         _ = try server.terminate()
+        #expect(try run("backup", folder.path + "/before.db").code == 0)
         let rotation: ChildProcess.Outcome = try run("key", "rotate")
         #expect(rotation.code == 0 && rotation.output.contains("1 API key and 1 auth key of partners"), "\(rotation)")
+        #expect(try run("key", "check").code == 0)
+        let restored: ChildProcess.Outcome = try run("restore", folder.path + "/before.db")
+        #expect(restored.code == 0 && restored.errors.contains("sealed by another key file"), "\(restored)")
+        #expect(rename(path + ".replaced-1", path) == 0)
+        #expect(try run("restore", folder.path + "/before.db").errors.isEmpty)
         #expect(try run("key", "check").code == 0)
     }
 

@@ -35,6 +35,12 @@ enum ServerKeyMark {
         return !((try? Meta.bytes(Meta.serverKey, database)) ?? []).isEmpty
     }
 
+    /// Whether the key is the one by which the database is sealed; false also when that cannot be read.
+    static func isOwn(_ key: ServerKey, path: String) -> Bool {
+        guard let database: Database = try? SQLiteStore.connect(path, .readWrite, .init()) else { return false }
+        return (try? standing(of: key, database)) == .own
+    }
+
     /// Sets the mark where there is none.
     /// - Returns: the key with what the files before it have left; nil when another one sealed the database.
     static func claim(_ key: ServerKey, path: String) throws(StoreError) -> ServerKey? {

@@ -107,6 +107,31 @@ public final class CounterFamily<Label: MetricLabel>: Instrument {
     }
 }
 
+/// One gauge for each value of a label.
+public final class GaugeFamily<Label: MetricLabel>: Instrument {
+    public let name: String
+    public let help: String
+    public var kind: String { "gauge" }
+    public var labelName: String? { label }
+    private let label: String
+    private let gauges: [Label: Gauge]
+
+    /// - Parameter label: the label's name on the page, such as `cache`.
+    public init(_ name: String, by label: String, _ help: String) {
+        (self.name, self.help, self.label) = (name, help, label)
+        gauges = Dictionary(
+            uniqueKeysWithValues: Label.allCases.map { ($0, Gauge("\(name){\(label)=\"\($0.labelText)\"}", help)) })
+    }
+
+    public func set(_ value: Int, _ label: Label) { gauges[label]?.set(value) }
+
+    public func value(_ label: Label) -> Int { gauges[label]?.value ?? 0 }
+
+    public func renderSamples(to text: inout String) {
+        for label: Label in Label.allCases { gauges[label]?.renderSamples(to: &text) }
+    }
+}
+
 /// How often values fell into each of a fixed row of ranges.
 ///
 /// Observed values are whole numbers in a small unit (microseconds, bytes, changes); the page shows them times `scale`.

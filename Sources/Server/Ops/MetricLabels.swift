@@ -197,6 +197,20 @@ extension Metrics {
         case unknown
     }
 
+    /// Something that is kept in memory up to a bound, to be made or read anew when it is wanted again.
+    public enum CacheName: String, MetricLabel {
+        case objects
+        case buckets
+        /// The newest changes of all buckets.
+        case tails
+        case indexPages = "index_pages"
+        case segments
+        case walks
+        /// What is left of catch-ups from disk.
+        case catchUps = "catch_ups"
+        case changeIDs = "change_ids"
+    }
+
     /// A limit that was met. The settings carry the same names.
     public enum LimitName: String, MetricLabel {
         case objectBytes = "object_bytes"

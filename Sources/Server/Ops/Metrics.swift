@@ -99,6 +99,8 @@ public final class Metrics: Sendable {
     public let changeSeconds: Histogram = .seconds(
         "thicket_change_seconds", "From a change's arrival to its acknowledgement being queued.")
     public let bucketsLive: Gauge = .init("thicket_buckets_live", "Buckets held in memory.")
+    public let cacheBytes: GaugeFamily<CacheName> = .init(
+        "thicket_cache_bytes", by: "cache", "Bytes kept in memory for what may be wanted again, by cache.")
     public let catchUps: CounterFamily<CatchUp> = .init(
         "thicket_catch_ups_total", by: "source", "cv requests, by where the answer came from.")
 

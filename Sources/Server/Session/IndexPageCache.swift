@@ -49,6 +49,9 @@ public final class IndexPageCache: Sendable {
     /// - Parameter bytesMax: bytes of all pages; 0 keeps none.
     public init(bytesMax: Int) { self.bytesMax = bytesMax }
 
+    /// Bytes of all pages.
+    var bytes: Int { pages.withLock { $0.weight } }
+
     func page(_ place: Place) -> Page? { pages.withLock { $0[place] } }
 
     func keep(_ page: Page, at place: Place) {

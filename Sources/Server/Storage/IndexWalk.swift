@@ -5,6 +5,8 @@ import ThicketProtocol
 /// Never changes once made, so readers of all threads share it. Keys stand in one buffer: a walk of 100,000 objects
 /// takes some 4 MB.
 final class IndexWalk: Sendable {
+    /// Bytes that one object takes, roughly: two numbers, the end of a key, and the key.
+    static let bytesPerObject: Int = 60
     private let gids: [GlobalID]
     private let versions: [Version]
     /// Entry n's key is `keyBytes[keyEnds[n - 1]..<keyEnds[n]]`.

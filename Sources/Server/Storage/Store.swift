@@ -11,6 +11,25 @@ public protocol Store: AnyObject, Sendable {
     func makeReader() throws(StoreError) -> any StoreReader
     /// Plans retention and segments, for a background thread (`now` is passed to each turn).
     func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper
+    /// What is kept in memory for readers; may be asked on any thread.
+    var memory: StoreMemory { get }
+}
+
+/// Bytes that a store keeps for all its readers.
+public struct StoreMemory: Sendable, Hashable {
+    public var segments: Int = 0
+    public var walks: Int = 0
+    public var catchUps: Int = 0
+}
+
+extension Store {
+    /// What is kept for readers; nothing unless a store says otherwise.
+    public var memory: StoreMemory { .init() }
+}
+
+extension StoreWriter {
+    /// Bytes of ccids that are kept in memory; none unless a store says otherwise.
+    public var changeIDBytes: Int { 0 }
 }
 
 /// Reads what is committed. Each call sees one state of the whole store.
@@ -126,6 +145,8 @@ public protocol StoreWriter: StoreReader {
     /// `commit` or `endReads`.
     /// - Returns: false, and nothing is held, when it would have to wait for others or has old work to do first.
     func beginCommit() -> Bool
+    /// Bytes of ccids that are kept in memory.
+    var changeIDBytes: Int { get }
     /// Writes the group in one transaction and returns when it is durable.
     /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` a
     ///   crash may still bring the batch back; a change sent again is then found by its ccid.)

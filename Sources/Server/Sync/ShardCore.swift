@@ -60,7 +60,7 @@ public final class ShardCore {
     public var memory: ShardMemory {
         ShardMemory(
             buckets: buckets.count, bucketBytes: bucketRecency.bytes, entities: entityRecency.count,
-            entityBytes: entityRecency.bytes)
+            entityBytes: entityRecency.bytes, changeIDBytes: store.changeIDBytes)
     }
 
     /// Finds out whether a store that refused a group takes writes again.
@@ -270,6 +270,8 @@ public struct ShardMemory: Sendable, Equatable {
     /// Objects in use, and bytes held for them, roughly.
     public let entities: Int
     public let entityBytes: Int
+    /// Bytes of old ccids that the store keeps for its writer.
+    public let changeIDBytes: Int
 }
 
 extension RefusedOutcome {

@@ -53,7 +53,30 @@ struct KeyRotationTests {
             try accounts.add(
                 Account(user: "u2", app: "notes", name: "Bob", proof: sent), bundle: nil, token: second, now: 1))
         #expect(try accounts.keep(code: secrets.verifier(Self.code), of: "u1", now: 1))
+        let bundle: EntityBundle = .init(
+            bundle: Bundle(version: 1, content: [9]), recovery: secrets.verifier(Self.words), wrap: nil)
+        #expect(try PartnerStore(path: bench.database, key: key).put(bundle, of: "e1", in: "shop"))
         return bench
+    }
+
+    @Test("every column that holds something keyed is known to the change of the key file, or needs none")
+    func columns() throws {
+        let bench: Bench = try filled()
+        let database: Database = try .init(path: bench.database)
+        var found: [String] = []
+        try database.prepare(
+            """
+            SELECT t.name || '.' || c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
+            WHERE t.type = 'table' AND c.name IN ('sealed', 'api_key', 'verifier', 'recovery', 'code') ORDER BY 1
+            """
+        ).forEach { (row: Statement) throws(SQLiteError) in found.append(row.text(0)) }
+        let resealed: [String] = [
+            "account.recovery", "account.verifier", "account_code.code", "entity_bundle.recovery", "partner.api_key",
+            "partner_key.sealed", "reset_code.code",
+        ]
+        // A scrypt under a salt of its own.
+        let apart: [String] = ["credential.verifier"]
+        #expect(found == (resealed + apart).sorted(), "is it keyed? then KeyReseal has to know of it")
     }
 
     /// All that the first key file sealed opens under the one that is there now, `rotations` files later.
@@ -70,6 +93,9 @@ struct KeyRotationTests {
         }
         let secrets: AccountSecrets = key.accountSecrets
         #expect(proof.verifier == secrets.verifier(Self.secret) && proof.recovery == secrets.verifier(Self.words))
+        #expect(
+            try PartnerStore(path: bench.database, key: key).bundle(of: "e1", in: "shop")?.recovery
+                == secrets.verifier(Self.words))
         #expect(try accounts.account("u2", in: "notes")?.proof == .password(salt: [2], hash: [3]))
         #expect(secrets.pretence(Self.nobody) == first.accountSecrets.pretence(Self.nobody), "nobody stays as it was")
         let copy: Bench = .init(bench.folder.copied())

@@ -31,6 +31,7 @@ struct KeyReseal {
     mutating func run() throws(SQLiteError) -> Report {
         try resealPartners()
         try rehashAccounts()
+        try rehashBundles()
         try rehashCodes()
         try old.heritage.leave(to: new, database)
         try Meta.set(Meta.serverKey, new.mark, database)
@@ -79,6 +80,29 @@ struct KeyReseal {
                     .bind(3, row.recovery.map(new.verifier(from:))).run()
             }
             report.accounts += page.count
+        }
+    }
+
+    /// What the recovery words of partners' users prove.
+    private func rehashBundles() throws(SQLiteError) {
+        var last: (app: String, entity: String) = ("", "")
+        while true {
+            var page: [(app: String, entity: String, recovery: [UInt8])] = []
+            try database.statement(
+                """
+                SELECT app, entity, recovery FROM entity_bundle WHERE recovery IS NOT NULL AND (app, entity) > (?1, ?2)
+                ORDER BY app, entity LIMIT ?3
+                """
+            ).bind(1, last.app).bind(2, last.entity).bind(3, Self.pageRows)
+                .forEach { (row: Statement) throws(SQLiteError) in
+                    page.append((row.text(0), row.text(1), row.bytes(2)))
+                }
+            guard let end: (app: String, entity: String, recovery: [UInt8]) = page.last else { return }
+            last = (end.app, end.entity)
+            for row: (app: String, entity: String, recovery: [UInt8]) in page {
+                try database.statement("UPDATE entity_bundle SET recovery = ?3 WHERE app = ?1 AND entity = ?2")
+                    .bind(1, row.app).bind(2, row.entity).bind(3, new.verifier(from: row.recovery)).run()
+            }
         }
     }
 

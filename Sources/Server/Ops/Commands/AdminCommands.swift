@@ -114,6 +114,11 @@ enum AdminCommands {
         let admin: StoreAdmin = try admin(folder)
         do throws(StoreAdminError) {
             Terminal.write(try admin.createToken(grant, now: UnixTime.now().milliseconds) + "\n")
+            if let account: UserID = try admin.account(named: grant.user, of: grant.app) {
+                Terminal.writeError(
+                    "The app has an account of that name; the token is not for it but for a user called \(grant.user). For "
+                        + "the account: --user \(account)\n")
+            }
         } catch {
             throw CommandFailure("\(folder.path): \(explained(error, admin))")
         }
@@ -188,6 +193,7 @@ enum AdminCommands {
                 "restored \(file) into \(folder.path); versions went up by \(report.versionsAdded), and every client "
                     + "will read its index anew\n")
             if let kept: String = report.replaced { Terminal.write("what was there before is \(kept)\n") }
+            KeyFileCommands.warnIfForeign(config, folder)
         } catch {
             throw failure("\(file) was not restored, \(folder.path) is as it was", error)
         }

@@ -99,7 +99,20 @@ enum KeyFileCommands {
         let folder: DataFolder = try AdminCommands.folderWithData(config)
         let path: String = folder.place(of: config.keyFile)
         let admin: PartnerAdmin = try PartnerCommands.open(folder, try load(config, folder))
-        tell(of: try PartnerCommands.list(admin, folder).filter { $0.apiKey == nil || $0.authKeys == 0 }, path)
+        tell(of: try PartnerCommands.list(admin, folder).filter { $0.apiKey == nil }, path)
+    }
+
+    /// Says that a database that was put in place wants another key file than the one that is there.
+    static func warnIfForeign(_ config: ServerConfig, _ folder: DataFolder) {
+        let path: String = folder.place(of: config.keyFile)
+        guard ServerKeyMark.isSet(path: folder.databasePath) else { return }
+        let key: ServerKey? = (try? ServerKey.read(path)) ?? nil
+        guard let key: ServerKey, ServerKeyMark.isOwn(key, path: folder.databasePath) else {
+            Terminal.writeError(
+                "thicketd: it was sealed by another key file than \(path): put that one there before the server starts; an "
+                    + "earlier one is kept as \(path).replaced-N\n")
+            return
+        }
     }
 
     // MARK: Parts

@@ -22,7 +22,11 @@ extension ThicketdProgram {
 
     static let partnerAdd: Command = .init(
         "partner add", summary: "take over a partner whose keys exist",
-        details: "The auth key is read from a file, '-' for standard input, so that it stands in no list of processes.",
+        details: """
+            A partner that another server has known, with the number and the API key it had there, or one that this server
+            is to let in with an auth key of the partner's own. The auth key is read from a file, '-' for standard input, so
+            that it stands in no list of processes. The API key names the partner and is no secret.
+            """,
         options: [
             .value("id", "ID", "its number", isRequired: true),
             .value("api-key", "KEY", "the API key its apps send", isRequired: true),
@@ -76,7 +80,10 @@ extension ThicketdProgram {
 
     static let partnerDisable: Command = .init(
         "partner disable", summary: "let nobody of a partner in",
-        details: "Its tokens are refused from the next request on; the data of its users stays.",
+        details: """
+            Its tokens are refused from the next request on, and a running server closes the connections of its users within
+            a second. Their data stays.
+            """,
         arguments: partnerArgument, options: keyOptions,
         examples: [Example("thicketd partner disable 1000 --data ./data", "until it is enabled again")])
 
@@ -92,6 +99,7 @@ extension ThicketdProgram {
 
     static let partnerEnable: Command = .init(
         "partner enable", summary: "let a partner's users in again",
+        details: "Tokens that were signed meanwhile, and have not ended, are good.",
         arguments: partnerArgument, options: keyOptions,
         examples: [Example("thicketd partner enable 1000 --data ./data", "after 'partner disable'")])
 }

@@ -68,7 +68,8 @@ public enum ThicketdProgram {
         "token create", summary: "make a token that lets a user in",
         details: """
             Prints the token, 32 hex digits, and nothing else. It is shown this once: the server keeps only its hash.
-            A user may have many tokens.
+            A user may have many tokens. The user is whoever is called so here; a token for an account is made for its id
+            ('account list').
             """,
         options: accountOptions + [
             .flag("read-only", "changes by this token are refused with 401"),
@@ -102,7 +103,8 @@ public enum ThicketdProgram {
         "backup", summary: "write a consistent copy while the server runs",
         details: """
             Writes one file that holds everything up to a moment during the command, checked after it was written.
-            FILE must not exist yet. The copy holds user data and token hashes: keep it as safe as the folder itself.
+            FILE must not exist yet. The copy holds user data and token hashes: keep it as safe as the folder itself. It does
+            not hold the key file: keep a copy of that apart from both.
             """,
         arguments: [.one("FILE", "where to write it", .file)], options: placeOptions,
         examples: [Example("thicketd backup /backup/thicket-$(date +%F).db --data /srv/thicket", "every night")])
@@ -112,7 +114,8 @@ public enum ThicketdProgram {
         details: """
             Refuses while a server runs. The copy is checked first; the database that was there is kept beside the
             new one and its name is printed. Positions and versions are moved on, so that clients who saw newer data
-            start again from the index and send again what only they have.
+            start again from the index and send again what only they have. The server wants the key file by which the backup
+            was sealed; the command says when another one is there.
             """,
         arguments: [.one("FILE", "made by 'thicketd backup'", .file)], options: placeOptions,
         examples: [Example("thicketd restore /backup/thicket-2026-01-31.db --data /srv/thicket", "go back")])
@@ -124,7 +127,7 @@ public enum ThicketdProgram {
             JSON for each answer, until the time is over. Clients may choose not to answer.
             """,
         arguments: [
-            .one("APP", "the app"), .one("USER", "the user"), .one("BUCKET", "the bucket"),
+            .one("APP", "the app"), .one("USER", "the user; of an account, its id"), .one("BUCKET", "the bucket"),
             .one(
                 "WHAT", "index: what they hold; log:1, log:2: send log messages; log:0: stop",
                 .oneOf(["index", "log:0", "log:1", "log:2"])),
@@ -138,8 +141,8 @@ public enum ThicketdProgram {
     static let health: Command = .init(
         "health", summary: "ask a running server whether it can commit",
         details: """
-            Asks over HTTP where 'listen' says, over TLS where 'tls-cert' is set, and prints what is the matter. Ends with 0 when a change would be taken,
-            1 when not, 4 when nobody listens. For container health checks and scripts that wait for the start.
+            Asks over HTTP where 'listen' says, over TLS where 'tls-cert' is set, and prints what is the matter. Ends with 0
+            when a change would be taken, 1 when not, 4 when nobody listens. For container health checks and scripts that wait for the start.
             """,
         options: ServerSettings.options(["listen", "tls-cert", "tls-key", "trust-proxy", "proxy-protocol"])
             + placeOptions,

@@ -43,6 +43,8 @@ public final class SQLiteStore: Store {
         return try SQLiteWriter(self, database)
     }
 
+    public var memory: StoreMemory { walks.memory }
+
     public func makeReader() throws(StoreError) -> any StoreReader { try makeSQLiteReader() }
 
     public func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper {

@@ -29,6 +29,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         try? database.reserveLog(bytes: store.settings.logReservedBytes)
     }
 
+    var changeIDBytes: Int { settledIDs.memory }
+
     func newBucketRow() -> BucketRow { store.newBucketRow() }
 
     var changeIDRunLength: Int? { store.settings.changeIDRunLength }

@@ -46,6 +46,15 @@ final class WalkCache: Sendable {
         segmentBytesMax = settings.segmentBytesMax
     }
 
+    /// Bytes of all that is kept.
+    var memory: StoreMemory {
+        state.withLock {
+            StoreMemory(
+                segments: $0.segments.weight, walks: $0.walks.weight * IndexWalk.bytesPerObject,
+                catchUps: $0.catchUps.weight * MemoryLayout<GlobalID>.size)
+        }
+    }
+
     func walk(_ place: WalkPlace) -> IndexWalk? { state.withLock { $0.walks[place] } }
 
     /// The newest walk of the bucket that is older than the wanted one: what has changed since makes the difference.
