@@ -42,8 +42,8 @@ final class ActiveEntity: RecencyNode {
         durableVersion = versionBase
     }
 
-    /// Bytes of newest changes kept of any object besides one state of it.
-    private static let roomBeside: Int = 2 << 20
+    /// Bytes of an object in memory up to which one more state of it is kept, however few `recentBytesMax` allows.
+    private static let keptBesideMax: Int = 4 << 20
 
     /// True while a change of the open group is not durable.
     var isTentative: Bool { durableVersion != state.version }
@@ -86,8 +86,8 @@ final class ActiveEntity: RecencyNode {
     /// The open group is durable.
     func settle(recentCountMax: Int, recentBytesMax: Int) {
         durableVersion = state.version
-        // Room for the state before at least, for an edit that is late by one; of what is not very large, for two.
-        let room: Int = min(2 * state.memory, state.memory + Self.roomBeside)
+        // Room for the state before, for an edit that is late by one; of very large objects the log is asked instead.
+        let room: Int = state.memory <= Self.keptBesideMax ? 2 * state.memory : 0
         recent.trim(countMax: recentCountMax, bytesMax: max(recentBytesMax, room))
     }
 

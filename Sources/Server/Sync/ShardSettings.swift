@@ -15,7 +15,7 @@ public struct ShardSettings: Sendable, Equatable {
     public var bucketCacheBytes: Int = 128 << 20
     /// Newest changes of one object kept in memory for late edits.
     public var recentChangesMax: Int = 256
-    /// Bytes of those, the values between them included; one state of the object and 2 MiB more are always allowed.
+    /// Bytes of those, the values between them included; twice the object is always allowed, unless it is above 4 MiB.
     public var recentBytesMax: Int = 256 << 10
     /// Changes of one object that an edit may be late by; beyond, error 405.
     public var rebaseChangesMax: Int = 10_000
