@@ -51,8 +51,9 @@ public enum AccountAnswer {
     enum Style { case text, json }
 
     /// The server has more requests waiting than it keeps.
-    public static let unavailable: HTTPResponse = refusal(
-        .unavailable(DirectoryError("too many requests wait")), .json)
+    public static func unavailable(_ route: AccountService.Route) -> HTTPResponse {
+        refusal(.unavailable(DirectoryError("too many requests wait")), route.call.style)
+    }
 
     static let done: HTTPResponse = success(["status": "success"])
     /// An account has ended. Its data goes; what the operator has copied before is the operator's.

@@ -122,7 +122,8 @@ final class ServerAccounts: Sendable {
                     asked.request, to: asked.route, from: asked.address, now: Double(now()) / 1_000)
             else {
                 return Answered(
-                    connection: asked.connection, response: AccountAnswer.unavailable.adding(asked.fields), ended: nil)
+                    connection: asked.connection, response: AccountAnswer.unavailable(asked.route).adding(asked.fields),
+                    ended: nil)
             }
             count(outcome)
             forgetful = outcome.forgetful

@@ -21,7 +21,7 @@ extension ServerLoop {
             fields: routes.cors.fields(for: request))
         guard accounts.push(asked) else {
             hub.metrics.limitHits.add(1, .accountQueue)
-            return .respond(routes.cors.marking(AccountAnswer.unavailable, to: request))
+            return .respond(routes.cors.marking(AccountAnswer.unavailable(route), to: request))
         }
         return .later
     }

@@ -54,7 +54,7 @@ final class ActiveBucket: RecencyNode {
     var head: GlobalID { record?.head ?? 0 }
 
     /// Bytes held apart from the objects, roughly.
-    var memory: Int { 1_000 + 40 * changeIDs.count }
+    var memory: Int { 1_000 + 40 * changeIDs.count + (room?.memory ?? 0) }
 
     /// What the set says about a ccid.
     enum Sighting: Equatable {

@@ -13,8 +13,12 @@ struct BucketRoom {
 
     /// Objects asked for at once.
     static let oldestMax: Int = 256
-    /// Objects that one new object may push out: more only where the capacity was made smaller.
+    /// Objects that one new object may push out: more than one only where the capacity was made smaller, and of those no more
+    /// in a group than an `EMPTY` removes.
     static let removalsMax: Int = 16
+
+    /// Bytes held, roughly.
+    var memory: Int { oldest.isEmpty ? 0 : 100 * Self.oldestMax }
 }
 
 /// `capacity` of a bucket's options: when a new object is one too many, those changed least recently go, by removals like
@@ -52,10 +56,12 @@ extension ShardCore {
 
     /// Removes what a new object was one too many for. Where the store cannot be read the next new object does it.
     func makeRoom(in bucket: ActiveBucket, now: Int64) {
-        for _ in 0..<BucketRoom.removalsMax {
+        for step: Int in 0..<BucketRoom.removalsMax {
             guard let room: BucketRoom = bucket.room, room.count > room.capacity,
+                step == 0 || group.extraRemovals < settings.emptyObjectsPerGroup,
                 let entity: ActiveEntity = (try? leastRecent(in: bucket)) ?? nil, remove(entity, now: now)
             else { return }
+            if step > 0 { group.extraRemovals += 1 }
         }
     }
 

@@ -21,6 +21,8 @@ struct ShardGroup {
     var rebasedCount: Int = 0
     /// Rows that carry the whole body.
     var keyframeCount: Int = 0
+    /// Objects that a smaller capacity has pushed out, beyond the one that each new object does.
+    var extraRemovals: Int = 0
     /// Bytes of the rows.
     var bytes: Int = 0
     /// In order of first answer.

@@ -82,6 +82,20 @@ struct RoomTests {
         #expect(try Self.live(shard).count == 22)
     }
 
+    @Test(
+        "what a smaller capacity pushes out is no more in a group than an EMPTY removes, beside what each new object does"
+    )
+    func bounded() throws {
+        let shard: TestShard = try .init { $0.emptyObjectsPerGroup = 10 }
+        for number: Int in 100..<150 { try shard.make("k\(number)", ["n": 1]) }
+        try Self.set(["capacity": 5], shard)
+        for left: Int in [40, 30, 20, 10, 5] {
+            let news: [SubmittedChange] = try (0..<3).map { try shard.submission("new\(left)-\($0)", d: ["n": 1]) }
+            try shard.group(news)
+            #expect(try Self.live(shard).count == left)
+        }
+    }
+
     @Test("other buckets and other users' have their own room")
     func others() throws {
         let shard: TestShard = try .init()
