@@ -121,9 +121,10 @@ extension Hub {
 
     private func object(_ exchange: RESTExchange, _ version: Version, _ body: [UInt8]?) -> HTTPResponse {
         switch exchange.call.operation {
-        case .object(_, _, let known):
+        case .object(_, _, let terms):
             guard let body: [UInt8] else { return RESTAnswer.objectNotFound }
-            return known.contains(version)
+            if let wanted: VersionList = terms.wanted, !wanted.contains(version) { return RESTAnswer.versionMismatch }
+            return terms.known.contains(version)
                 ? RESTAnswer.notModified(version: version) : RESTAnswer.object(body, version: version)
         default:
             // It was made just now, and is gone again, or the store would not give it: it is stored all the same.

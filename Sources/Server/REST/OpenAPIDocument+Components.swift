@@ -99,7 +99,7 @@ extension OpenAPIDocument {
             ifMatch:
               name: If-Match
               in: header
-              description: Makes the change only if the object is at this version, or with * if it is there at all.
+              description: Only if the object is at this version, or with * if it is there at all; else 412.
               schema: { type: string, pattern: '^(\*|"[1-9][0-9]{0,15}")$' }
               example: '"1"'
             ifNoneMatch:

@@ -13,6 +13,7 @@ extension OpenAPIDocument {
               summary: The object as it is now.
               tags: [objects]
               parameters:
+                - $ref: '#/components/parameters/ifMatch'
                 - $ref: '#/components/parameters/ifNoneMatch'
               responses:
                 '200': { $ref: '#/components/responses/Object' }
@@ -21,6 +22,7 @@ extension OpenAPIDocument {
                 '401': { $ref: '#/components/responses/Unauthorized' }
                 '403': { $ref: '#/components/responses/Forbidden' }
                 '404': { $ref: '#/components/responses/NotFound' }
+                '412': { $ref: '#/components/responses/Precondition' }
                 '414': { $ref: '#/components/responses/TooLong' }
                 '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
@@ -79,6 +81,7 @@ extension OpenAPIDocument {
               summary: The object as it was at a version that is still kept.
               tags: [objects]
               parameters:
+                - $ref: '#/components/parameters/ifMatch'
                 - $ref: '#/components/parameters/ifNoneMatch'
               responses:
                 '200': { $ref: '#/components/responses/Object' }
@@ -87,6 +90,7 @@ extension OpenAPIDocument {
                 '401': { $ref: '#/components/responses/Unauthorized' }
                 '403': { $ref: '#/components/responses/Forbidden' }
                 '404': { $ref: '#/components/responses/NotFound' }
+                '412': { $ref: '#/components/responses/Precondition' }
                 '414': { $ref: '#/components/responses/TooLong' }
                 '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }

@@ -88,6 +88,9 @@ enum RESTAnswer {
     static let unknownPosition: HTTPResponse = failure(
         404, "unknown_cv", "The position is not in this bucket's log, or no longer.",
         "Read the index again and go on from its 'current'.")
+    static let versionMismatch: HTTPResponse = failure(
+        412, "version_mismatch", "The object is not at the version that the request names.",
+        "Read the object and decide anew.")
     static let unknownPositionOfAll: HTTPResponse = failure(
         404, "unknown_cv", "The position is not in the log of all users, or no longer.",
         "Ask without cv, and go on from the changes that come; read again what was missed.")
@@ -152,10 +155,7 @@ enum RESTAnswer {
         case .unauthorized:
             failure(401, "read_only", "The token does not permit changes.", "Use a token that may write.")
         case .notFound: objectNotFound
-        case .badVersion where removes || isConditional:
-            failure(
-                412, "version_mismatch", "The object is not at the version that the request names.",
-                "Read the object and decide anew.")
+        case .badVersion where removes || isConditional: versionMismatch
         case .badVersion: objectNotFound
         case .duplicateChange:
             failure(

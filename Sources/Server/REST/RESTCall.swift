@@ -4,8 +4,8 @@ import ThicketProtocol
 public struct RESTCall: Sendable {
     /// What is wanted.
     public enum Operation: Sendable {
-        /// The object as it is now, or as it was at a version; `known` are versions that the client has already.
-        case object(EntityKey, Version?, known: KnownVersions)
+        /// The object as it is now, or as it was at a version, by the terms of the request.
+        case object(EntityKey, Version?, ReadTerms)
         /// A page of the index.
         case index(IndexRequest)
         /// A change of one object; answered when it is on disk.
@@ -42,9 +42,19 @@ public struct RESTCall: Sendable {
     public var answerFields: [HTTPField] = []
 }
 
-/// Versions of an object that a client need not be sent (RFC 9110, 13.1.2).
-public enum KnownVersions: Sendable, Equatable {
-    /// Whichever it is: `If-None-Match: *`.
+/// Which versions of an object a client wants to be sent (RFC 9110, 13.1).
+public struct ReadTerms: Sendable, Equatable {
+    /// Only these: `If-Match`; nil: whichever there is.
+    public var wanted: VersionList?
+    /// Not these, which it has: `If-None-Match`.
+    public var known: VersionList = .these([])
+
+    public init() {}
+}
+
+/// Versions, as a condition lists them.
+public enum VersionList: Sendable, Equatable {
+    /// Whichever it is: `*`.
     case any
     case these([Version])
 

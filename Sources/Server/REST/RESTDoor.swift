@@ -162,7 +162,7 @@ struct RESTDoor: Sendable {
             }
             let version: Version? = try version.map { (text: String) throws(Refusal) in try Self.version(text) }
             guard method != "GET" else {
-                return .object(key, version, known: Self.known(request.fields["if-none-match"]))
+                return .object(key, version, Self.terms(request.fields))
             }
             return try write(key, version, removes: method == "DELETE", request, query)
         }
@@ -269,9 +269,16 @@ struct RESTDoor: Sendable {
         return .absent
     }
 
-    /// What a field `if-none-match` of a read says. Tags that are none of ours match nothing.
-    private static func known(_ text: String?) -> KnownVersions {
-        guard let text: String else { return .these([]) }
+    /// The conditions of a read.
+    private static func terms(_ fields: HTTPFields) -> ReadTerms {
+        var terms: ReadTerms = .init()
+        terms.wanted = fields["if-match"].map(versions)
+        if let text: String = fields["if-none-match"] { terms.known = versions(text) }
+        return terms
+    }
+
+    /// A list of entity tags. Those that are none of ours match nothing.
+    private static func versions(_ text: String) -> VersionList {
         if text.utf8.elementsEqual("*".utf8) { return .any }
         return .these(
             text.split(separator: ",").compactMap { part in

@@ -113,6 +113,11 @@ struct ObjectTests {
                 #expect(answer.status == status, "\(list)")
             }
             #expect(try http.ask("GET", "notes/i/none", fields: [("if-none-match", "*")]).status == 404)
+            for (list, status): (String, Int) in [("*", 200), ("\"9\", \"1\"", 200), ("\"9\"", 412), ("x", 412)] {
+                let answer: TestHTTP.Answer = try http.ask("GET", "notes/i/a", fields: [("if-match", list)])
+                #expect(answer.status == status && (status == 200 || answer.code == "version_mismatch"), "\(list)")
+            }
+            #expect(try http.ask("GET", "notes/i/none", fields: [("if-match", "\"1\"")]).status == 404)
             let both: TestHTTP.Answer = try http.ask(
                 "POST", "notes/i/a", body: #"{"n":9}"#, fields: [("if-match", tag), ("if-none-match", "*")])
             #expect(both.code == "invalid_condition", "one of them cannot hold")

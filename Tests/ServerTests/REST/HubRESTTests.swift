@@ -36,13 +36,13 @@ struct HubRESTTests {
         #expect(harness.answers(Self.id()).isEmpty, "nothing is acknowledged before the commit")
         let group = harness.decide()
         // It is on disk now, and nobody has been told.
-        harness.call(Self.id(2), try Self.call(.object(try EntityKey("a"), nil, known: .these([]))))
+        harness.call(Self.id(2), try Self.call(.object(try EntityKey("a"), nil, ReadTerms())))
         #expect(harness.answers(Self.id(2)).map(\.status) == [404])
         harness.publish(group)
         #expect(harness.answers(Self.id()).map(\.status) == [200])
         #expect(socket.take().count == 1)
         harness.holdsCommits = false
-        harness.call(Self.id(3), try Self.call(.object(try EntityKey("a"), nil, known: .these([]))))
+        harness.call(Self.id(3), try Self.call(.object(try EntityKey("a"), nil, ReadTerms())))
         #expect(harness.answers(Self.id(3)).map(\.status) == [200])
     }
 
@@ -54,11 +54,11 @@ struct HubRESTTests {
         harness.holdsCommits = true
         socket.send("0:c:{\"id\":\"a\",\"o\":\"-\",\"ccid\":\"c2\"}")
         let group = harness.decide()
-        harness.call(Self.id(2), try Self.call(.object(try EntityKey("a"), nil, known: .these([]))))
+        harness.call(Self.id(2), try Self.call(.object(try EntityKey("a"), nil, ReadTerms())))
         let answer: HTTPResponse? = harness.answers(Self.id(2)).first
         #expect(answer?.status == 200 && answer?.fields["x-simperium-version"] == "1")
         harness.publish(group)
-        harness.call(Self.id(3), try Self.call(.object(try EntityKey("a"), nil, known: .these([]))))
+        harness.call(Self.id(3), try Self.call(.object(try EntityKey("a"), nil, ReadTerms())))
         #expect(harness.answers(Self.id(3)).map(\.status) == [404])
     }
 
@@ -70,7 +70,7 @@ struct HubRESTTests {
         // The token, the bucket, the object.
         for good: Int in 0..<3 {
             harness.holdsReads = true
-            harness.call(Self.id(), try Self.call(.object(try EntityKey("a"), nil, known: .these([]))))
+            harness.call(Self.id(), try Self.call(.object(try EntityKey("a"), nil, ReadTerms())))
             for _ in 0..<good { harness.answerRead() }
             harness.failRead()
             #expect(harness.answers(Self.id()).map(\.status) == [503], "after \(good) good reads")

@@ -60,12 +60,12 @@ struct RESTDoorTests {
         let call: RESTCall = try Self.call("GET /1/APP/notes/i/a%40b.c?clientid=x+y%2B")
         #expect(call.app.text == "app" && call.bucket?.text == "notes" && call.token == "t0ken")
         #expect(call.clientID.text == "x y+")
-        guard case .object(let key, nil, let known) = call.operation, known == .these([]) else { throw Unexpected() }
+        guard case .object(let key, nil, let terms) = call.operation, terms == ReadTerms() else { throw Unexpected() }
         #expect(key.text == "a@b.c")
         guard
-            case .object(_, 7, let listed) = try Self.call(
+            case .object(_, 7, let given) = try Self.call(
                 "GET /1/app/notes/i/a/v/7", fields: ["If-None-Match: \"3\", W/\"4\",x"]
-            ).operation, listed == .these([3, 4])
+            ).operation, given.known == .these([3, 4]), given.wanted == nil
         else { throw Unexpected() }
         guard case .object = try Self.call("HEAD /1/app/notes/i/a/").operation else { throw Unexpected() }
         guard case .object(let raw, _, _) = try Self.call("GET /1/app/notes/i/100%").operation else {

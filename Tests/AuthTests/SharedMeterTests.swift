@@ -1,0 +1,28 @@
+import Synchronization
+import Testing
+import ThicketAuth
+import ThicketServer
+
+/// Counts that services on several threads share.
+@Suite("Shared counts")
+struct SharedMeterTests {
+    @Test("however many threads try at once, a name has as many tries as it may have, and another its own")
+    func threads() {
+        let meter: SharedMeter = .init(perMinute: 100)
+        let taken: Mutex<[String: Int]> = .init([:])
+        let threads: [OwnThread] = (0..<4).map { number in
+            OwnThread("meter-\(number)") {
+                for name: String in ["a", "b"] {
+                    for _ in 0..<100 where meter.take(name, now: 0) == nil {
+                        taken.withLock { $0[name, default: 0] += 1 }
+                    }
+                }
+            }
+        }
+        for thread: OwnThread in threads { thread.join() }
+        #expect(taken.withLock { $0 } == ["a": 100, "b": 100])
+        #expect(meter.wait("a", now: 0) != nil && meter.wait("c", now: 0) == nil)
+        meter.perMinute = 1_000
+        #expect(meter.wait("a", now: 0) == nil)
+    }
+}
