@@ -167,6 +167,7 @@ final class MutantWriter: MutantReader, StoreWriter {
         try inner.leastRecent(in: bucket, limit: limit)
     }
 
+    var changeIDRunLength: Int? { inner.changeIDRunLength }
     func beginReads() { inner.beginReads() }
     func endReads() { inner.endReads() }
     func beginCommit() -> Bool { inner.beginCommit() }

@@ -10,7 +10,6 @@ public enum Shrinking {
         public let runs: Int
         /// Events of the run as it was found.
         public let eventsBefore: Int
-        let mutant: Mutant?
         /// What takes part: the knobs that are above their least.
         let cast: String
         /// The events up to the failure, the newest last.
@@ -20,8 +19,7 @@ public enum Shrinking {
         public var command: String {
             let words: String = changes.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(
                 separator: ",")
-            return "./dev soak \(result.arguments)" + (words.isEmpty ? "" : " --with \(words)")
-                + (mutant.map { " --mutant \($0.rawValue)" } ?? "") + " --verbose"
+            return "./dev soak \(result.arguments)" + (words.isEmpty ? "" : " --with \(words)") + " --verbose"
         }
 
         /// For people: who takes part, what happened last, what is wrong, and how to see it again.
@@ -160,7 +158,7 @@ public enum Shrinking {
             let tail: Tail = Tail(linesMax)
             let again: SimulationResult = Simulation.run(scenario, sink: { tail.add($0) })
             return Outcome(
-                changes: changes, result: again, runs: runs, eventsBefore: eventsBefore, mutant: scenario.mutant,
+                changes: changes, result: again, runs: runs, eventsBefore: eventsBefore,
                 cast: cast.joined(separator: ", "), lines: tail.lines)
         }
     }

@@ -21,6 +21,8 @@ final class SimulatedServer {
         /// Outcomes reach the loop in order.
         var outcomesAt: Int64 = 0
         var reads: Int = 0
+        /// Of the thread that decides.
+        var turns: Int = 0
 
         init(
             hub: Hub, core: ShardCore, readers: [ReadExecutor], keeper: (any StoreKeeper)?, auditor: any StoreReader
@@ -372,6 +374,11 @@ final class SimulatedServer {
     private func decide(_ life: Life) {
         let count: Int = world.random.chance(700) ? life.queue.count : world.random.below(life.queue.count + 1)
         var requests: Int = 0
+        // Now and then as the loop does it with changes that nobody else waits for.
+        life.turns += 1
+        if life.turns % 3 == 0, count > 0, !life.core.isFull {
+            _ = life.core.beginCommit(of: Array(life.queue.prefix(count)))
+        }
         for request: ShardRequest in life.queue.prefix(count) {
             life.core.receive(request)
             requests += 1

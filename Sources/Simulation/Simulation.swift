@@ -13,9 +13,13 @@ public struct SimulationResult: Sendable {
     /// Virtual time that all clients lived through together.
     public let clientSeconds: Int64
     let tally: Tally
+    /// The bug that was built in.
+    let mutant: Mutant?
 
     /// The arguments of `./dev soak` that play it again.
-    public var arguments: String { "--seed \(seed) --\(kind.rawValue)" }
+    public var arguments: String {
+        "--seed \(seed) --\(kind.rawValue)" + (mutant.map { " --mutant \($0.rawValue)" } ?? "")
+    }
 }
 
 /// The whole system on a seeded clock, network, disk and people.
@@ -50,12 +54,12 @@ public enum Simulation {
                 seed: scenario.seed, kind: scenario.kind, problems: world.problems, traceHash: world.trace.hash,
                 events: world.trace.events,
                 virtualSeconds: seconds, clientSeconds: seconds * Int64(scenario.clients + scenario.legacies),
-                tally: world.tally)
+                tally: world.tally, mutant: scenario.mutant)
         } catch {
             return SimulationResult(
                 seed: scenario.seed, kind: scenario.kind, problems: ["the world cannot be made: \(error)"],
                 traceHash: 0, events: 0,
-                virtualSeconds: 0, clientSeconds: 0, tally: Tally())
+                virtualSeconds: 0, clientSeconds: 0, tally: Tally(), mutant: scenario.mutant)
         }
     }
 }

@@ -75,6 +75,8 @@ struct SimulationTests {
         #expect(!small.changes.isEmpty)
         #expect(small.result.events < whole.events)
         #expect(small.story.contains(small.command))
+        #expect(small.command.contains("--mutant staleSource"))
+        #expect(whole.failureText.contains("--seed 4 --storms --mutant staleSource --verbose"))
         let again: SimulationResult = Simulation.run(
             seed: small.result.seed, with: small.changes, kind: .storm, mutant: .staleSource)
         #expect(again.traceHash == small.result.traceHash)

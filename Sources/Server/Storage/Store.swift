@@ -165,7 +165,6 @@ extension StoreWriter {
     public func beginReads() {}
     public func endReads() {}
     public func beginCommit() -> Bool { true }
-    public var changeIDRunLength: Int? { nil }
 }
 
 /// An object that is not deleted, and its newest change.

@@ -189,6 +189,8 @@ final class MemoryWriter: MemoryReader, StoreWriter {
 
     func settledChange(hash: UInt64, in bucket: BucketRecord) throws(StoreError) -> GlobalID? { nil }
 
+    var changeIDRunLength: Int? { nil }
+
     func commit(_ batch: WriteBatch) throws(StoreError) {
         if batch.isEmpty { return }
         _ = try store.commit(life: life, changes: batch.count) { (state: inout MemoryState) throws(StoreError) in
