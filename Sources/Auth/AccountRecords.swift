@@ -127,8 +127,10 @@ public enum AppPasswords: Int64, Sendable, Hashable, CaseIterable {
     case sent = 0
     /// The same, and the unsalted stretched names and passwords of the old notes app.
     case notes = 1
-    /// No password is ever taken.
+    /// No password is ever taken; accounts are made by `auth/signup` alone.
     case none = 2
+    /// Nor is any account made: users come in by a partner's tokens. Accounts with keys that exist still log in.
+    case closed = 3
 
     /// As operators write it.
     public var word: String {
@@ -136,6 +138,7 @@ public enum AppPasswords: Int64, Sendable, Hashable, CaseIterable {
         case .sent: "sent"
         case .notes: "notes"
         case .none: "none"
+        case .closed: "closed"
         }
     }
 }

@@ -89,10 +89,20 @@ extension AccountService {
         switch admitted {
         case .notes: return
         case .none: throw .notHere("this app takes no passwords; its clients log in under auth/")
+        case .closed: throw .notHere(Self.closed)
         case .sent:
             guard Self.isStretched(body.text("username")), Self.isStretched(body.text("password")) else { return }
             throw .notHere("this app takes no logins of the old notes app")
         }
+    }
+
+    private static let closed: String = "this app makes no accounts; its users come in by its partner"
+
+    /// Whether the app makes accounts at all. Looked at before the name is.
+    func admitSignup(_ asked: Asked) throws(AccountRefusal) {
+        let app: String = asked.app.text
+        let admitted: AppPasswords = try directory { (d) throws(DirectoryError) in try d.passwords(of: app) }
+        if admitted == .closed { throw .notHere(Self.closed) }
     }
 
     /// Whether a text is what the old notes app makes of a name or a password: base64 of a SHA-256.

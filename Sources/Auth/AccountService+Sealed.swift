@@ -35,6 +35,7 @@ extension AccountService {
     mutating func signup(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
+        try admitSignup(asked)
         let name: String = try Self.newName(body.text("u"))
         let proof: Account.KeyProof = .init(
             stretch: try Self.stretch(body), verifier: secrets.verifier(try Self.bytes("a", body)),

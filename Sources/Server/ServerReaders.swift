@@ -63,6 +63,7 @@ private final class ReaderRunner {
     private let limits: ServerReaders.SharedLimits
     private let pages: IndexPageCache
     private let metrics: Metrics
+    private let caches: (segments: Gauge, walks: Gauge, catchUps: Gauge, pages: Gauge)
     private let log: Log
     private let report: @Sendable (ServerReaders.Answered) -> Void
     private var executor: ReadExecutor?
@@ -76,6 +77,10 @@ private final class ReaderRunner {
         self.limits = limits
         self.pages = pages
         self.metrics = metrics
+        let caches: GaugeFamily<Metrics.CacheName> = metrics.cacheBytes
+        self.caches = (
+            caches.gauge(.segments), caches.gauge(.walks), caches.gauge(.catchUps), caches.gauge(.indexPages)
+        )
         self.log = log
         self.report = report
     }
@@ -115,10 +120,10 @@ private final class ReaderRunner {
 
     private func countMemory() {
         let memory: StoreMemory = store.memory
-        metrics.cacheBytes.set(memory.segments, .segments)
-        metrics.cacheBytes.set(memory.walks, .walks)
-        metrics.cacheBytes.set(memory.catchUps, .catchUps)
-        metrics.cacheBytes.set(pages.bytes, .indexPages)
+        caches.segments.set(memory.segments)
+        caches.walks.set(memory.walks)
+        caches.catchUps.set(memory.catchUps)
+        caches.pages.set(pages.bytes)
     }
 
     private func open() throws(StoreError) -> ReadExecutor {

@@ -100,6 +100,7 @@ private final class ShardRunner: @unchecked Sendable {
     private var settings: ShardSettings
     private var limits: ServerLimits
     private let metrics: Metrics
+    private let caches: (objects: Gauge, buckets: Gauge, changeIDs: Gauge)
     private let health: Health
     private let log: Log
     private let report: @Sendable (ServerShard.Report, Bool) -> Void
@@ -131,6 +132,8 @@ private final class ShardRunner: @unchecked Sendable {
         self.settings = settings
         self.limits = limits
         self.metrics = metrics
+        let caches: GaugeFamily<Metrics.CacheName> = metrics.cacheBytes
+        self.caches = (caches.gauge(.objects), caches.gauge(.buckets), caches.gauge(.changeIDs))
         self.health = health
         self.log = log
         self.report = report
@@ -271,9 +274,9 @@ private final class ShardRunner: @unchecked Sendable {
         count(outcome, microseconds: Int(commitNanoseconds / 1_000))
         let memory: ShardMemory = core.memory
         metrics.bucketsLive.set(memory.buckets)
-        metrics.cacheBytes.set(memory.entityBytes, .objects)
-        metrics.cacheBytes.set(memory.bucketBytes, .buckets)
-        metrics.cacheBytes.set(memory.changeIDBytes, .changeIDs)
+        caches.objects.set(memory.entityBytes)
+        caches.buckets.set(memory.bucketBytes)
+        caches.changeIDs.set(memory.changeIDBytes)
         report(ServerShard.Report(outcome: outcome), isHere)
         return outcome.failure == nil
     }

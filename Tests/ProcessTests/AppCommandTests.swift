@@ -22,15 +22,15 @@ struct AppCommandTests {
         #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
     }
 
-    @Test("an app without accounts that is tied to a partner takes no passwords any more, and is told so")
+    @Test("an app without accounts that is tied to a partner makes none any more, and is told so")
     func tiedEmpty() throws {
         _ = try makeApp("shop")
         #expect(try run("partner", "create").code == 0)
         let tied: ChildProcess.Outcome = try run("app", "create", "shop", "--partner", "1000")
         #expect(
-            tied.output == "the app shop is there already, tied to partner 1000 now; it takes passwords: none\n")
-        #expect(tied.errors.contains("'thicketd app passwords shop sent' takes them again"))
-        #expect(try run("app", "passwords", "shop").output == "none\n")
+            tied.output == "the app shop is there already, tied to partner 1000 now; it takes passwords: closed\n")
+        #expect(tied.errors.contains("As it was: 'thicketd app passwords shop sent'."))
+        #expect(try run("app", "passwords", "shop").output == "closed\n")
         #expect(try run("app", "passwords", "shop", "sent").code == 0)
         let again: ChildProcess.Outcome = try run("app", "create", "shop", "--partner", "1000")
         #expect(again.output == "the app shop is there already, tied to partner 1000\n")

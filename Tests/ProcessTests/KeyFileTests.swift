@@ -84,6 +84,17 @@ struct KeyFileTests {
         #expect(try run("key", "check").code == 0)
     }
 
+    @Test("where nothing was sealed yet there is no key file to change, and none is lost")
+    func unmarked() throws {
+        #expect(try run("app", "create", "notes").code == 0)
+        for words: [String] in [["key", "rotate"], ["key", "check"]] {
+            let outcome: ChildProcess.Outcome = try Daemon.command(folder.path, words)
+            #expect(outcome.code == 1 && !outcome.errors.contains("put back"), "\(outcome)")
+        }
+        #expect(try run("key", "abandon").output.contains("nothing is lost"))
+        #expect(try run("key", "rotate").code == 0)
+    }
+
     @Test("a change of the key file that was interrupted is told of, and finished by the next start")
     func interrupted() throws {
         #expect(try run("partner", "create").code == 0)

@@ -123,6 +123,11 @@ struct ServeTests {
         func post(_ path: String, _ key: String) throws -> String {
             try PlainHTTP.post(server.port, path, user, fields: ["X-Simperium-API-Key: \(key)"])
         }
+        let signup: String = try post("/1/closed/auth/signup", keys[0])
+        #expect(
+            signup.hasPrefix("HTTP/1.1 403") && signup.contains("\"not_here\"") || signup.contains("makes no accounts"))
+        #expect(
+            try post("/1/open/auth/signup", keys[1]).hasPrefix("HTTP/1.1 400"), "let in, and its body cannot be used")
         for path: String in ["create/", "authorize/"] {
             #expect(try post("/1/closed/\(path)", keys[0]).hasPrefix("HTTP/1.1 403"), "\(path)")
         }

@@ -123,7 +123,8 @@ public final class GaugeFamily<Label: MetricLabel>: Instrument {
             uniqueKeysWithValues: Label.allCases.map { ($0, Gauge("\(name){\(label)=\"\($0.labelText)\"}", help)) })
     }
 
-    public func set(_ value: Int, _ label: Label) { gauges[label]?.set(value) }
+    /// The gauge of one label, for who sets it often.
+    public func gauge(_ label: Label) -> Gauge { gauges[label] ?? Gauge(name, help) }
 
     public func value(_ label: Label) -> Int { gauges[label]?.value ?? 0 }
 

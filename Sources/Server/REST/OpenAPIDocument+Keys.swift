@@ -62,6 +62,7 @@ extension OpenAPIDocument {
                 '200': { $ref: '#/components/responses/SignedUp' }
                 '400': { $ref: '#/components/responses/AccountError' }
                 '401': { $ref: '#/components/responses/AccountError' }
+                '403': { $ref: '#/components/responses/AccountError' }
                 '409': { $ref: '#/components/responses/AccountError' }
                 '413': { $ref: '#/components/responses/AccountTooLarge' }
                 '414': { $ref: '#/components/responses/TooLong' }

@@ -15,6 +15,7 @@ public final class Hub {
     public private(set) var limits: ServerLimits
     let codec: ChangeVersionCodec
     let metrics: Metrics
+    let tailGauge: Gauge
 
     private var seats: SessionTable = .init()
     /// Connections open now.
@@ -59,6 +60,7 @@ public final class Hub {
         self.limits = limits
         self.codec = codec
         self.metrics = metrics
+        tailGauge = metrics.cacheBytes.gauge(.tails)
     }
 
     /// Other bounds from now on, for the connections that are there too.

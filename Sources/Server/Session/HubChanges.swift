@@ -122,7 +122,7 @@ extension Hub {
             tailBytes -= feed.tailBytes
             feed.dropTail()
         }
-        metrics.cacheBytes.set(tailBytes, .tails)
+        tailGauge.set(tailBytes)
     }
 
     /// Sends a group's changes to every live channel; one frame for all channels of one number.

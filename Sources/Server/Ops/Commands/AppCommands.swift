@@ -27,7 +27,7 @@ enum AppCommands {
         let now: Int64 = UnixTime.now().milliseconds
         try admin.createApp(app, partner: partner, now: now)
         // A partner vouches for its users: strangers who know the app's key, which is no secret, are not to make accounts.
-        try admin.setPasswords(given ?? (partner == nil ? .sent : .none), of: app)
+        try admin.setPasswords(given ?? (partner == nil ? .sent : .closed), of: app)
         let key: String = try admin.addKey(of: app, isAdmin: false, now: now)
         let adminKey: String = try admin.addKey(of: app, isAdmin: true, now: now)
         Terminal.write("created the app \(app)\(tied(to: partner))\napi key   \(key)\nadmin key \(adminKey)\n")
@@ -53,22 +53,28 @@ enum AppCommands {
     ) throws(StoreAdminError) {
         let accounts: Int64 = try admin.accountCount(of: app)
         let before: AppPasswords = try admin.passwords(of: app)
-        let passwords: AppPasswords = given ?? (accounts == 0 ? .none : before)
+        let passwords: AppPasswords = given ?? (accounts == 0 ? .closed : before)
         try admin.tie(app, to: partner, taking: passwords)
         Terminal.write(
             "the app \(app) is there already\(tied(to: partner)) now; it takes passwords: \(passwords.word)\n")
         let (users, goOn): (String, String) =
             accounts == 1 ? ("1 account", "logs in") : ("\(accounts) accounts", "log in")
-        if passwords == .none, before != .none {
+        let back: String = "'thicketd app passwords \(app) \(before.word)'"
+        switch passwords {
+        case .sent, .notes:
             Terminal.writeError(
-                accounts == 0
-                    ? "It took them (\(before.word)) and had no account; 'thicketd app passwords \(app) \(before.word)' "
-                        + "takes them again.\n"
-                    : "Its \(users) cannot log in with passwords any more; their tokens go on.\n")
-        } else if passwords != .none {
+                "Besides the partner's users, whoever has the app's API key may still make an account, and its \(users) \(goOn) as "
+                    + "before. To end both: 'thicketd app passwords \(app) closed'.\n")
+        case .none:
             Terminal.writeError(
-                "Besides the partner's users, whoever has the app's API key may still make an account with a password, and its "
-                    + "\(users) \(goOn) as before. To end both: 'thicketd app passwords \(app) none'.\n")
+                "Besides the partner's users, whoever has the app's API key may still make an account with a key; passwords of its "
+                    + "\(users) are not taken. To make no accounts any more: 'thicketd app passwords \(app) closed'.\n")
+        case .closed where accounts > 0:
+            Terminal.writeError(
+                "No account is made any more, and passwords of its \(users) are not taken; tokens go on. As it was: \(back).\n"
+            )
+        case .closed:
+            Terminal.writeError("No account was there, and none is made any more. As it was: \(back).\n")
         }
     }
 

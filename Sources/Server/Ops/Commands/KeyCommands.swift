@@ -18,7 +18,8 @@ enum KeyCommands {
     static func passwords(_ word: String) throws(CommandFailure) -> AppPasswords {
         guard let found: AppPasswords = AppPasswords.allCases.first(where: { $0.word.utf8.elementsEqual(word.utf8) })
         else {
-            throw CommandFailure("passwords are one of sent, notes, none; '\(SettingValue.shown(word))' is not", .usage)
+            throw CommandFailure(
+                "passwords are one of sent, notes, none, closed; '\(SettingValue.shown(word))' is not", .usage)
         }
         return found
     }

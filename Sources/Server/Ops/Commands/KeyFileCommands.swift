@@ -137,7 +137,11 @@ enum KeyFileCommands {
             case .foreign(let path): throw foreign(path)
             case .store(let problem): throw AdminCommands.failure(folder.databasePath, problem)
             case .missing(let path):
-                throw CommandFailure("\(path) is gone: put back the file that was there.\n\(advice)")
+                throw CommandFailure(
+                    ServerKeyMark.isSet(path: folder.databasePath)
+                        ? "\(path) is gone: put back the file that was there.\n\(advice)"
+                        : "there is no \(path) yet: the server's first start makes it, or the first command about partners"
+                )
             case .file(let problem):
                 throw CommandFailure(
                     "\(problem)\nNothing was changed. Where the file may not be replaced, 'thicketd key rotate --to FILE' "

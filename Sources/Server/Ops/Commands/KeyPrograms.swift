@@ -12,18 +12,20 @@ extension ThicketdProgram {
 
     /// Of `app create`, too.
     static let passwordsOption: Option = .value(
-        "passwords", "WORD", "which passwords it takes: sent, notes or none (see 'app passwords')",
-        defaultText: "sent; none with --partner", completion: .oneOf(words))
+        "passwords", "WORD", "which passwords it takes (see 'app passwords')",
+        defaultText: "sent; closed with --partner", completion: .oneOf(words))
 
     static let appPasswords: Command = .init(
         "app passwords", summary: "choose which passwords an app takes, or show it",
         details: """
             sent: passwords of its users, as Simperium's clients send them (create/, authorize/, update/). notes: also
             the names and passwords that the old notes app stretches without a salt; only for the app that those clients
-            use. none: no password is taken, users come in with keys that their clients make (auth/), or by tokens.
-            Accounts and tokens that exist stay; who has a password cannot use it while it is not taken.
+            use. none: no password is taken, users come in with keys that their clients make (auth/), or by tokens. closed:
+            no account is made either, users come in by a partner's tokens, or by yours. Accounts and tokens that exist stay; who
+            has a password cannot use it while it is not taken.
             """,
-        arguments: [appArgument, .optional("WORD", "sent, notes or none", .oneOf(words))], options: placeOptions,
+        arguments: [appArgument, .optional("WORD", "sent, notes, none or closed", .oneOf(words))],
+        options: placeOptions,
         examples: [
             Example("thicketd app passwords shop none --data ./data", "its clients never send a password"),
             Example("thicketd app passwords shop --data ./data", "which ones does it take?"),

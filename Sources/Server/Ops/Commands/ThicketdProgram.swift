@@ -50,9 +50,9 @@ public enum ThicketdProgram {
         details: """
             A running server knows the app at once. Prints an API key, for the app itself, and an admin key, for the
             operator's own programs; both are shown this once. An app that is there already stays as it is, but with
-            --partner, if it has none yet: then the partner's users may come in from now on. Such an app takes no passwords
-            any more if it has no accounts; if it has some it goes on as it was, and the command says that strangers may
-            still make accounts. --passwords says it either way.
+            --partner, if it has none yet: then the partner's users may come in from now on. Such an app makes no
+            accounts of its own any more if it has none; if it has some it goes on as it was, and the command says that
+            strangers may still make accounts. --passwords says it either way.
             """,
         arguments: [.one("NAME", "1 to 64 letters, digits, '.', '_' or '-'; kept in small letters")],
         options: [
