@@ -29,6 +29,10 @@ extension ShardCore {
         guard !BucketOptions.isBucket(id.name), let place: BucketID = BucketOptions.bucket(of: id.app),
             let key: EntityKey = try? EntityKey(id.name.text)
         else { return nil }
+        // Most apps have no options: nothing of theirs is kept in memory then.
+        if buckets[place] == nil {
+            guard try reading({ () throws(StoreError) in try store.bucket(place) }) != nil else { return nil }
+        }
         let options: ActiveEntity? = try activeEntity(key, in: try activeBucket(place))
         guard let state: ObjectState = options?.state, !state.isDeleted,
             let capacity: Int = BucketOptions.capacity(state.value)
