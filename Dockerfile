@@ -3,7 +3,6 @@ FROM swift:6.3.1-bookworm AS build
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends \
         libssl-dev libsqlite3-dev libcurl4-openssl-dev zlib1g-dev >/dev/null \
-    && (cd /tmp && apt-get download -qq node-sockjs-client && dpkg -x node-sockjs-client_*.deb /out) \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY Package.swift ./
@@ -16,6 +15,14 @@ RUN swift build -c release --static-swift-stdlib --product thicketd \
     && swift build -c release --static-swift-stdlib --product thicket \
     && mkdir -p /out && cp .build/release/thicketd .build/release/thicket /out/ && strip /out/*
 
+# The SockJS client for pages in frames of old browsers (docs/SOCKJS.md): Debian's file alone, its package would bring Node.js.
+FROM debian:bookworm-slim AS sockjs
+WORKDIR /client
+RUN apt-get update -qq \
+    && apt-get download -qq node-sockjs-client \
+    && dpkg -x node-sockjs-client_*.deb . \
+    && rm -rf /var/lib/apt/lists/*
+
 FROM debian:bookworm-slim
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends libssl3 libsqlite3-0 libcurl4 zlib1g ca-certificates >/dev/null \
@@ -23,9 +30,8 @@ RUN apt-get update -qq \
     && useradd --system --uid 8000 --create-home --home-dir /home/thicket thicket \
     && install -d -o thicket -g thicket /data
 COPY --from=build /out/thicketd /out/thicket /usr/local/bin/
-# For pages in frames of old browsers (docs/SOCKJS.md): Debian's file alone, its package would bring Node.js.
-COPY --from=build /out/usr/share/nodejs/sockjs-client/dist/sockjs.min.js /usr/share/nodejs/sockjs-client/dist/
-COPY --from=build /out/usr/share/doc/node-sockjs-client/copyright /usr/share/doc/node-sockjs-client/
+COPY --from=sockjs /client/usr/share/nodejs/sockjs-client/dist/sockjs.min.js /usr/share/nodejs/sockjs-client/dist/
+COPY --from=sockjs /client/usr/share/doc/node-sockjs-client/copyright /usr/share/doc/node-sockjs-client/
 USER thicket
 VOLUME /data
 EXPOSE 8000
