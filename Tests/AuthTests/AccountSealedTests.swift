@@ -50,6 +50,19 @@ struct AccountSealedTests {
         #expect(try bench.post("auth/prelogin", #"{"u":"nobody"}"#) == first, "who has a password is nobody here")
     }
 
+    @Test("T16: whose name nobody has is not found, wherever it would stand among the others")
+    func names() throws {
+        for name: String in ["bea", "dan"] {
+            #expect(try bench.post("auth/signup", SealedBodies.signup(name)).status == 200)
+        }
+        for (name, found): (String, String?) in [
+            ("a", nil), ("bea", "bea"), ("be", nil), ("beaa", nil), ("c", nil), ("dan", "dan"), ("da", nil), ("z", nil),
+        ] {
+            #expect(try bench.store.account(named: name, in: "notes")?.name == found, "\(name)")
+        }
+        #expect(try bench.store.account(named: "bea", in: "elsewhere") == nil)
+    }
+
     @Test("T16: prelogin is answered 30 times a minute to one address")
     func preloginLimit() throws {
         for place in 0..<30 { #expect(try bench.post("auth/prelogin", #"{"u":"u\#(place)"}"#).status == 200) }

@@ -166,14 +166,15 @@ public enum TimingRun {
                 name: "T16, how to stretch", kinds: ["known", "unknown"], count: settings.count, roundsPerAddress: 14,
                 status: 200
             ) { kind, round in
-                let user: String = (kind == 0 ? "sealed" : "nobody") + "\(round / triesPerName)"
+                let user: String = (kind == 0 ? "sealed" : "absent") + "\(round / triesPerName)"
                 return Caller.request("POST", "\(base)/prelogin", key, body: #"{"u":"\#(user)"}"#)
             },
             TimingProbe(
                 name: "T16, wrong proofs", kinds: ["known", "unknown"], count: settings.count, roundsPerAddress: 100,
                 status: 401
             ) { kind, _ in
-                let user: String = (kind == 0 ? "sealed" : "nobody") + "\(names.next(kind))"
+                // Not the names that the logins before have tried: an app counts tries of a name together.
+                let user: String = (kind == 0 ? "sealed" : "absent") + "\(names.next(kind))"
                 return Caller.request(
                     "POST", "\(base)/login", key, body: #"{"u":"\#(user)","a":"\#(wrong)","device":"D"}"#)
             },

@@ -19,10 +19,21 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    /// For a name that nobody has as much is read as for others: the account behind it in the order of names, or the first of
+    /// all. Otherwise the time of an answer told who is there, by two microseconds (`./dev soak --timing`).
     public func account(named folded: String, in app: String) throws(DirectoryError) -> Account? {
         try asking { () throws(SQLiteError) in
-            try database.statement(Self.selection + "WHERE app = ?1 AND folded = ?2").bind(1, app).bind(2, folded)
-                .first(Self.account)
+            let first: String? = try database.statement(
+                "SELECT user FROM account WHERE app = ?1 ORDER BY folded LIMIT 1"
+            ).bind(1, app).first { $0.text(0) }
+            let next: String? = try database.statement(
+                "SELECT user FROM account WHERE app = ?1 AND folded >= ?2 ORDER BY folded LIMIT 1"
+            ).bind(1, app).bind(2, folded).first { $0.text(0) }
+            guard let user: String = next ?? first else { return nil }
+            let found: (account: Account, name: String)? = try database.statement(
+                Self.selection + "WHERE user = ?1"
+            ).bind(1, user).first { (Self.account($0), $0.text(11)) }
+            return found.flatMap { $0.name.utf8.elementsEqual(folded.utf8) ? $0.account : nil }
         }
     }
 
@@ -155,7 +166,7 @@ public final class AccountStore: AccountDirectory {
     // MARK: Rows
 
     private static let selection: String =
-        "SELECT user, app, name, scheme, salt, n, r, p, verifier, recovery, access FROM account "
+        "SELECT user, app, name, scheme, salt, n, r, p, verifier, recovery, access, folded FROM account "
 
     private static func account(_ row: Statement) -> Account {
         let salt: [UInt8] = row.bytes(4)
