@@ -32,6 +32,16 @@ struct Figure {
     /// Lowest and highest of the rounds.
     let spread: ClosedRange<Double>
     var goal: Goal?
+    /// Why there is no figure, where something must be installed for it.
+    let missing: String?
+
+    /// A goal that cannot be measured here.
+    ///
+    /// - Parameter missing: what to install.
+    init(name: String, unit: String, goal: Goal?, missing: String) {
+        (self.name, self.unit, self.goal, self.missing) = (name, unit, goal, missing)
+        (rounds, value, spread) = (0, .nan, 0...0)
+    }
 
     /// Of one measurement.
     init(name: String, value: Double, unit: String, goal: Goal? = nil) {
@@ -43,7 +53,7 @@ struct Figure {
         let sorted: [Double] = samples.filter(\.isFinite).sorted()
         // One round without a figure makes the median a guess: then there is none.
         let isWhole: Bool = sorted.count == samples.count && !sorted.isEmpty
-        (self.name, self.unit, self.goal) = (name, unit, goal)
+        (self.name, self.unit, self.goal, missing) = (name, unit, goal, nil)
         rounds = samples.count
         value = isWhole ? median(sorted) : .nan
         spread = isWhole ? sorted[0]...sorted[sorted.count - 1] : 0...0
@@ -55,19 +65,25 @@ struct Figure {
             guard self.value.isFinite else { return .null }
             return JSONNumber(value).map { .number($0) } ?? .null
         }
+        let isMet: Bool? = missing == nil ? goal?.isMet(by: value) : nil
         return .object(
-            JSONObject([
-                (key: "name", value: .string(name.trimmingSpaces)), (key: "unit", value: .string(unit)),
-                (key: "median", value: number(value)), (key: "lowest", value: number(spread.lowerBound)),
-                (key: "highest", value: number(spread.upperBound)),
-                (key: "rounds", value: .number(JSONNumber(Int64(rounds)))),
-                (key: "goal", value: goal.map { .string($0.text) } ?? .null),
-                (key: "met", value: goal.map { .bool($0.isMet(by: value)) } ?? .null),
-            ]))
+            JSONObject(
+                [
+                    (key: "name", value: .string(name.trimmingSpaces)), (key: "unit", value: .string(unit)),
+                    (key: "median", value: number(value)), (key: "lowest", value: number(spread.lowerBound)),
+                    (key: "highest", value: number(spread.upperBound)),
+                    (key: "rounds", value: .number(JSONNumber(Int64(rounds)))),
+                    (key: "goal", value: goal.map { .string($0.text) } ?? .null),
+                    (key: "met", value: isMet.map { .bool($0) } ?? .null),
+                ] + (missing.map { [(key: "missing", value: .string($0))] } ?? [])))
     }
 
     /// For people.
     var line: String {
+        if let missing {
+            return "  " + Bench.padded(name, 56) + (goal.map { "goal \($0.text): " } ?? "")
+                + "not measured: \(missing)"
+        }
         var line: String = "  " + Bench.padded(name, 56) + Bench.padded(Bench.rounded(value), 12, left: true)
         line += " " + Bench.padded(unit, 5)
         if rounds > 1, value.isFinite {
@@ -75,6 +91,15 @@ struct Figure {
         }
         if let goal: Figure.Goal { line += "goal \(goal.text): " + (goal.isMet(by: value) ? "met" : "NOT MET") }
         return line
+    }
+}
+
+/// A scenario so many times: of each figure the median over the rounds, and their spread.
+func repeated(_ rounds: Int, _ scenario: () async throws -> [Figure]) async throws -> [Figure] {
+    var runs: [[Figure]] = []
+    for _ in 0..<rounds { runs.append(try await scenario()) }
+    return (runs.first ?? []).enumerated().map { place, figure in
+        Figure(name: figure.name, samples: runs.map { $0[place].value }, unit: figure.unit, goal: figure.goal)
     }
 }
 

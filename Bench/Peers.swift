@@ -125,6 +125,8 @@ struct PeerResults {
         .init(name: "cold 10,000", unit: "ms", measure: "cold", key: "ms_median", size: 10_000),
         .init(name: "catch-up 1,000", unit: "ms", measure: "catchup", key: "ms_median"),
         .init(name: "999 idle, each", unit: "KiB", measure: "idle", key: "kib_per_conn", size: 999),
+        // Near 1 the generator is the limit.
+        .init(name: "100×3: generator", unit: "cores", measure: "pipe", key: "gen_cpu_share"),
     ]
 
     private var results: [JSONObject] = []
@@ -192,6 +194,9 @@ struct PeerResults {
         figures[6].goal = .atMost(20)
         figures[7].goal = bound(7, redis: 3)
         figures[8].goal = bound(8, redis: 1)
+        figures.append(
+            Figure(
+                name: "100×3: generator, with Redis", samples: samples(Self.redis, Self.measures[10]), unit: "cores"))
         figures.append(
             Figure(
                 name: "idle connection (slope 999 to 9,999)", value: idleSlope() ?? .nan, unit: "KiB",

@@ -94,10 +94,14 @@ func changes(seconds: Double, sockets count: Int, rounds: Int = 7) throws -> [Fi
     }
     var floors: [Double] = [try floor(0)]
     var runs: [SocketLoad.Run] = []
-    var costs: [Double] = []
+    var (costs, serverShares, ownShares): ([Double], [Double], [Double]) = ([], [], [])
+    let cores: Double = Double(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     for round: Int in 1...rounds {
-        let cpu: Double = server.process.cpuSeconds()
+        let (cpu, own, start): (Double, Double, UInt64) = (server.process.cpuSeconds(), ownCPU(), nanoseconds())
         runs.append(try load.run(seconds: seconds / Double(rounds)))
+        let machine: Double = Double(nanoseconds() - start) / 1e9 * cores
+        ownShares.append((ownCPU() - own) / machine * 100)
+        serverShares.append((server.process.cpuSeconds() - cpu) / machine * 100)
         costs.append((server.process.cpuSeconds() - cpu) / Double(runs[round - 1].changes) * 1e6)
         floors.append(try floor(round))
     }
@@ -108,6 +112,8 @@ func changes(seconds: Double, sockets count: Int, rounds: Int = 7) throws -> [Fi
         Figure(name: "acknowledgement p50", samples: runs.map { quantile($0.times, 0.5) }, unit: "ms"),
         Figure(name: "acknowledgement p99", samples: runs.map { quantile($0.times, 0.99) }, unit: "ms"),
         Figure(name: "server CPU per change", samples: costs, unit: "µs"),
+        Figure(name: "server's share of all \(Int(cores)) cores", samples: serverShares, unit: "%"),
+        Figure(name: "generator's share of all \(Int(cores)) cores", samples: ownShares, unit: "%"),
         Figure(name: "floor: the store's SQL in a bare loop, groups of \(count)", samples: floors, unit: "1/s"),
         Figure(name: "floor: one append and fdatasync of \(count)", value: sync.medianSeconds * 1e3, unit: "ms"),
         Figure(name: "ratio to the floor", samples: ratios, unit: "", goal: .atLeast(0.6)),
