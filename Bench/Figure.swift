@@ -99,7 +99,9 @@ func repeated(_ rounds: Int, _ scenario: () async throws -> [Figure]) async thro
     var runs: [[Figure]] = []
     for _ in 0..<rounds { runs.append(try await scenario()) }
     return (runs.first ?? []).enumerated().map { place, figure in
-        Figure(name: figure.name, samples: runs.map { $0[place].value }, unit: figure.unit, goal: figure.goal)
+        Figure(
+            name: figure.name, samples: runs.map { place < $0.count ? $0[place].value : .nan }, unit: figure.unit,
+            goal: figure.goal)
     }
 }
 
