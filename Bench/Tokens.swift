@@ -3,7 +3,8 @@ import ThicketCrypto
 import ThicketProtocol
 
 /// Tokens of partners, verified on one core from the API key to the clock, beside the HMAC-SHA-512 without which there is no
-/// such thing.
+/// such thing. What a request does besides is not in it: the look whether the token was signed out, the count of
+/// attempts, and the note of the device.
 ///
 /// The token is one of a login, some 300 bytes; the partner has one live auth key, and 1,000 users. CPU time of one thread.
 func tokens(rounds: Int = 15) throws -> [Figure] {

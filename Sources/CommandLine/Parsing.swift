@@ -154,6 +154,13 @@ private struct WordSorter {
         }
     }
 
+    private mutating func add(_ value: String, to option: Option, _ shown: String) throws(UsageError) {
+        if let reason: String = option.valueRefusal?(value) {
+            throw UsageError(text: "this \(shown) is not taken: \(reason)")
+        }
+        call.optionValues[option.name, default: []].append(value)
+    }
+
     private mutating func take(
         _ option: Option, shown: String, attached: String?, _ rest: inout ArraySlice<String>
     ) throws(UsageError) {
@@ -167,10 +174,10 @@ private struct WordSorter {
             throw UsageError(text: "\(shown) is given twice")
         }
         if let value: String = attached {
-            call.optionValues[option.name, default: []].append(value)
+            try add(value, to: option, shown)
         } else if let value: String = rest.first, !isOption(value) {
             rest.removeFirst()
-            call.optionValues[option.name, default: []].append(value)
+            try add(value, to: option, shown)
         } else {
             throw UsageError(text: "\(shown) needs a value: \(shown) \(valueName)")
         }

@@ -131,11 +131,20 @@ public struct Option: Sendable {
     public let completion: Completion
     /// Why it is not taken; nil: it is. Neither help nor completion tells of one that is not.
     public var refusal: String?
+    /// Why a value is not taken; nil for one that is. The message does not repeat the value.
+    public var valueRefusal: (@Sendable (String) -> String?)?
 
     /// An option that people try and that must not be: whoever gives it is told why, and nothing is done.
     public static func refused(_ name: String, _ reason: String) -> Option {
         var option: Option = .value(name, "", "")
         option.refusal = reason
+        return option
+    }
+
+    /// The same option, some of whose values are not taken.
+    public func refusing(_ reason: @escaping @Sendable (String) -> String?) -> Option {
+        var option: Option = self
+        option.valueRefusal = reason
         return option
     }
 

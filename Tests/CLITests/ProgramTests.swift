@@ -54,6 +54,11 @@ struct ProgramTests {
             (["login", "--token", "0123"], "--token is not taken: everybody on this machine can see"),
             (["ls", "--token=0123"], "--token-file FILE"), (["signup", "--password", "x"], "--password-file FILE"),
             (["login", "--tok", "x"], "did you mean --token-file?"),
+            (
+                ["ls", "--proxy", "http://ann:0123@proxy:3128"],
+                "this --proxy is not taken: everybody on this machine can see"
+            ),
+            (["login", "--proxy=socks5://ann:0123@proxy"], "THICKET_PROXY"),
         ] as [([String], String)])
     func refused(words: [String], message: String) {
         guard case .refuse(let text) = ThicketProgram.program.parse(words) else {

@@ -125,7 +125,8 @@ struct ServeTests {
         }
         let signup: String = try post("/1/closed/auth/signup", keys[0])
         #expect(
-            signup.hasPrefix("HTTP/1.1 403") && signup.contains("\"not_here\"") || signup.contains("makes no accounts"))
+            signup.hasPrefix("HTTP/1.1 403")
+                && (signup.contains("\"not_here\"") || signup.contains("makes no accounts")), "\(signup)")
         #expect(
             try post("/1/open/auth/signup", keys[1]).hasPrefix("HTTP/1.1 400"), "let in, and its body cannot be used")
         for path: String in ["create/", "authorize/"] {

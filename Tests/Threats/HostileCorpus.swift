@@ -15,6 +15,9 @@ public struct HostileCorpus: Sendable {
     /// A bucket, a token of its user, and an object in it.
     public let token: String
 
+    /// A token of another user, to be signed out.
+    private let spare: String
+
     /// Logs in by every door of a house and writes down what is said there.
     public init(_ house: ThreatHouse) throws(ProcessError) {
         let caller: Caller = try house.caller()
@@ -23,12 +26,16 @@ public struct HostileCorpus: Sendable {
         let made: Caller.Reply = try caller.ask(
             "POST", "\(app)/create/", key, body: #"{"username":"ann@example.com","password":"open sesame"}"#)
         token = try made.string("access_token")
+        spare = try caller.ask(
+            "POST", "\(app)/create/", key, body: #"{"username":"leaver@example.com","password":"open sesame"}"#
+        ).string("access_token")
         let entity: String = try house.register("p1", by: caller)
         _ = try caller.ask(
             "POST", "/v2/credentials/register", [("x-rezolve-partner-apikey", house.partnerKey)],
             body: #"{"username":"rua@example.com","password":"open sesame","phone":"1"}"#)
         addPages()
         addData()
+        addAdministration(house)
         addAccounts(house)
         addPartners(house, entity)
         addSockJS()
@@ -45,7 +52,10 @@ public struct HostileCorpus: Sendable {
     // MARK: HTTP
 
     private mutating func addPages() {
-        for path: String in ["/", "/openapi.yaml", "/health/live", "/health/ready", "/metrics", "/nothing"] {
+        for path: String in [
+            "/", "/page.css", "/page.js", "/page.svg", "/openapi.yaml", "/health/live", "/health/ready", "/metrics",
+            "/nothing",
+        ] {
             add("GET", path)
         }
         add("HEAD", "/health/live")
@@ -79,6 +89,15 @@ public struct HostileCorpus: Sendable {
         add("POST", "/1/notes/b/changes?wait=1", shown, "[\(changes.joined(separator: ","))]")
     }
 
+    private mutating func addAdministration(_ house: ThreatHouse) {
+        let admin: [(String, String)] = [("x-simperium-token", house.adminKey)]
+        add("GET", "/1/notes/b/all?data=1&username=1", admin)
+        add("POST", "/1/notes/__options__/i/b", admin, #"{"capacity":1000,"version_max":5}"#)
+        add("GET", "/1/notes/__options__/i/b", admin)
+        add("DELETE", "/1/notes/__options__/i/c", admin)
+        add("GET", "/1/notes/b/index", admin + [("x-simperium-user", "ann@example.com")])
+    }
+
     private mutating func addAccounts(_ house: ThreatHouse) {
         let key: [(String, String)] = [("x-simperium-api-key", house.apiKey)]
         let admin: [(String, String)] = [("x-simperium-api-key", house.adminKey)]
@@ -88,6 +107,10 @@ public struct HostileCorpus: Sendable {
         add("POST", "/1/notes/authorize", [], "client_id=\(house.apiKey)&username=ann%40example.com&password=wrong")
         add("POST", "/1/notes/update/", key, #"{"username":"ann@example.com","password":"no","new_username":"bob"}"#)
         add("POST", "/1/notes/reset_password/", admin, #"{"username":"nobody","new_password":"something"}"#)
+        add("POST", "/1/notes/forgot/", key, #"{"username":"ann@example.com"}"#)
+        add(
+            "POST", "/1/notes/verify/", key,
+            #"{"username":"ann@example.com","code":"12345678","new_password":"another one"}"#)
         let (a, box, salt): (String, String, String) = (
             Base64.encodeURL(.init(repeating: 7, count: 32)), Base64.encodeURL(.init(repeating: 9, count: 200)),
             Base64.encodeURL(.init(repeating: 3, count: 16))
@@ -101,6 +124,11 @@ public struct HostileCorpus: Sendable {
         add("PUT", "/1/notes/auth/bundle", shown, #"{"version":0,"bundle":"\#(box)"}"#)
         for path: String in ["bundle", "tokens"] { add("GET", "/1/notes/auth/\(path)", shown) }
         add("DELETE", "/1/notes/auth/tokens/0123456789abcdef", shown)
+        add("POST", "/1/notes/auth/forgot", key, #"{"u":"kay"}"#)
+        add("POST", "/1/notes/auth/verify", key, #"{"u":"kay","code":"12345678",\#(rest)}"#)
+        add("POST", "/1/notes/auth/delete", shown, #"{"a":"\#(a)"}"#)
+        // A token of its own: the others are needed on.
+        add("POST", "/1/notes/auth/logout", [("x-simperium-token", spare)])
     }
 
     private mutating func addPartners(_ house: ThreatHouse, _ entity: String) {
@@ -110,6 +138,9 @@ public struct HostileCorpus: Sendable {
         let key: [(String, String)] = [("x-rezolve-partner-apikey", house.partnerKey)]
         let customer: String = "/api/v1/partner/\(ThreatHouse.partner)/customer/\(entity)"
         for last: String in ["publickey", "devices"] { add("GET", "\(customer)/\(last)", login) }
+        let publicKey: String = Base64.encode(.init(repeating: 4, count: 32))
+        add("PUT", "\(customer)/publickey", login, #"{"public_key":"\#(publicKey)","sign_key":"\#(publicKey)"}"#)
+        add("POST", "/v1/user/logout", house.partnerFields(house.login(entity, "p1", device: "gone"), device: "gone"))
         add("POST", "/api/v1/authentication/register", registration, #"{"email":"a@example.com"}"#)
         add("POST", "/api/v2/authentication/register/guest", registration, "{}")
         add("POST", "/api/v2/authentication/login/guest", login, #"{"deviceId":"D","entityId":"\#(entity)"}"#)
@@ -126,6 +157,9 @@ public struct HostileCorpus: Sendable {
         add("PUT", "/1/\(ThreatHouse.shop)/auth/bundle", shown, #"{"version":1,"r":"\#(key32)",\#(sealed)}"#)
         add("GET", "/1/\(ThreatHouse.shop)/auth/bundle", shown)
         let user: String = #""username":"rua@example.com""#
+        add(
+            "POST", "/v2/credentials/register", key,
+            #"{"username":"another@example.com","password":"open sesame","phone":"1"}"#)
         add("POST", "/v2/credentials/login", key, #"{"deviceId":"R",\#(user),"password":"wrong one"}"#)
         add("POST", "/v2/credentials/forgot", key, "{\(user)}")
         add("POST", "/v2/credentials/verify", key, #"{\#(user),"code":"12345678","password":"another one"}"#)
@@ -140,7 +174,9 @@ public struct HostileCorpus: Sendable {
 
     private mutating func addSockJS() {
         let base: String = "/sock/1/notes"
-        for path: String in ["", "/info?t=1", "/iframe-1.html", "/000/h9/jsonp?c=cb", "/000/ha/htmlfile?c=cb"] {
+        for path: String in [
+            "", "/info?t=1", "/iframe-1.html", "/000/h9/jsonp?c=cb", "/000/ha/htmlfile?c=cb", "/sockjs.min.js",
+        ] {
             add("GET", base + path)
         }
         add("GET", "\(base)/000/hb/eventsource")

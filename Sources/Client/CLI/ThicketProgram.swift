@@ -18,6 +18,9 @@ public enum ThicketProgram {
     static let seen: String =
         "everybody on this machine can see the words of a command, and the shell keeps them; take this one as seen."
 
+    private static let proxySecret: String =
+        "\(seen) A proxy with a name and a password is set with the variable THICKET_PROXY."
+
     /// Who talks to which server.
     static let accountOptions: [Option] = [
         .value("profile", "NAME", "the profile to use (THICKET_PROFILE)", defaultText: "default"),
@@ -29,7 +32,8 @@ public enum ThicketProgram {
         .refused("token", "\(seen) Use --token-file FILE ('-' for standard input), or the variable THICKET_TOKEN."),
         .value("ca", "FILE", "trust these certificates instead of the system's, PEM (THICKET_CA)", completion: .file),
         .value("pin", "PINS", "trust only servers with this public key: sha256//BASE64 (THICKET_PIN)"),
-        .value("proxy", "URL", "go through this proxy: http://…, socks5://… (THICKET_PROXY)"),
+        .value("proxy", "URL", "go through this proxy: http://…, socks5://… (THICKET_PROXY)")
+            .refusing { $0.utf8.contains(UInt8(ascii: "@")) ? proxySecret : nil },
         .value("timeout", "TIME", "longest wait for an answer of the server (THICKET_TIMEOUT)", defaultText: "30s"),
     ]
     static let jsonOption: Option = .flag("json", "print JSON, one object a line")

@@ -205,14 +205,15 @@ extension OpenAPIDocument {
               description: The object, or the body, is larger than the server takes.
               content:
                 application/json:
-                  schema: { $ref: '#/components/schemas/Error' }
-                text/plain:
-                  schema: { type: string }
+                  schema:
+                    anyOf:
+                      - { $ref: '#/components/schemas/Error' }
+                      - { $ref: '#/components/schemas/Refusal' }
             TooLong:
               description: The request's target is longer than 4096 bytes.
               content:
-                text/plain:
-                  schema: { type: string }
+                application/json:
+                  schema: { $ref: '#/components/schemas/Refusal' }
             Limited:
               description: Too many tokens of a partner's app that were not good, from one address; none is looked at now.
               headers:

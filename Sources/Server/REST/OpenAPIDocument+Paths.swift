@@ -70,6 +70,94 @@ extension OpenAPIDocument {
                 '429': { $ref: '#/components/responses/Limited' }
                 '503': { $ref: '#/components/responses/Unavailable' }
 
+          /1/{app}/__options__/i/{key}:
+            parameters:
+              - $ref: '#/components/parameters/app'
+              - $ref: '#/components/parameters/key'
+            get:
+              operationId: readOptions
+              summary: The options of the app's buckets of that name.
+              description: |
+                With an admin key of the app in the place of the token. The key is the buckets' name.
+              tags: [administration]
+              responses:
+                '200': { $ref: '#/components/responses/Object' }
+                '304': { $ref: '#/components/responses/NotModified' }
+                '400': { $ref: '#/components/responses/Invalid' }
+                '401': { $ref: '#/components/responses/Unauthorized' }
+                '403': { $ref: '#/components/responses/Forbidden' }
+                '404': { $ref: '#/components/responses/NotFound' }
+                '412': { $ref: '#/components/responses/Precondition' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
+                '503': { $ref: '#/components/responses/Unavailable' }
+            post:
+              operationId: writeOptions
+              summary: Sets options of the app's buckets of that name.
+              description: |
+                Options that this server does not follow, `schema` among them, are refused with 400 `invalid_option`; `null` is an
+                option that is not set. What a smaller capacity leaves no room for goes when objects are made.
+              tags: [administration]
+              parameters:
+                - $ref: '#/components/parameters/clientid'
+                - $ref: '#/components/parameters/ccid'
+                - $ref: '#/components/parameters/replace'
+                - $ref: '#/components/parameters/response'
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      properties:
+                        capacity:
+                          description: Objects that there may be; a new one too many pushes out those changed least recently.
+                          type: [integer, 'null']
+                          minimum: 1
+                          maximum: 100000
+                        version_max:
+                          description: Newest versions of an object that stay readable.
+                          type: [integer, 'null']
+                          minimum: 1
+                          maximum: 1000000
+                        version10_max:
+                          description: Every tenth version that stays readable behind those.
+                          type: [integer, 'null']
+                          minimum: 0
+                          maximum: 1000000
+                      additionalProperties: false
+                    example: { capacity: 1000 }
+              responses:
+                '200': { $ref: '#/components/responses/Written' }
+                '400': { $ref: '#/components/responses/Invalid' }
+                '401': { $ref: '#/components/responses/Unauthorized' }
+                '403': { $ref: '#/components/responses/Forbidden' }
+                '404': { $ref: '#/components/responses/NotFound' }
+                '409': { $ref: '#/components/responses/Duplicate' }
+                '412': { $ref: '#/components/responses/Precondition' }
+                '413': { $ref: '#/components/responses/TooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
+                '503': { $ref: '#/components/responses/Unavailable' }
+            delete:
+              operationId: removeOptions
+              summary: Buckets of that name follow the server's settings again.
+              tags: [administration]
+              parameters:
+                - $ref: '#/components/parameters/clientid'
+                - $ref: '#/components/parameters/ccid'
+              responses:
+                '200': { $ref: '#/components/responses/Removed' }
+                '400': { $ref: '#/components/responses/Invalid' }
+                '401': { $ref: '#/components/responses/Unauthorized' }
+                '403': { $ref: '#/components/responses/Forbidden' }
+                '404': { $ref: '#/components/responses/NotFound' }
+                '409': { $ref: '#/components/responses/Duplicate' }
+                '412': { $ref: '#/components/responses/Precondition' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/Limited' }
+                '503': { $ref: '#/components/responses/Unavailable' }
+
           /1/{app}/{bucket}/i/{key}/v/{version}:
             parameters:
               - $ref: '#/components/parameters/app'

@@ -85,5 +85,13 @@ extension OpenAPIDocument {
                 id: { type: string }
                 error: { enum: [400, 401, 404, 405, 409, 412, 413, 440, 500, 503] }
                 ccids: { type: array, items: { type: string } }
+            Refusal:
+              description: Of HTTP itself, before the request is looked at.
+              type: object
+              required: [code, message, hint]
+              properties:
+                code: { type: string, pattern: '^[a-z_]+$', description: 'Such as target_too_long or body_too_long.' }
+                message: { type: string }
+                hint: { type: string }
         """#
 }

@@ -17,6 +17,27 @@ struct SlowPeerTests {
         return settings
     }
 
+    @Test("the kernel is told to give up a peer that is gone without a word as soon as an idle one would be")
+    func halfOpen() throws {
+        let server: LoopThread = try .init(settings: settings(7_000)) { EchoDelegate($0) }
+        let peer: TestPeer = try .init(port: server.port)
+        try peer.send("GET /echo HTTP/1.1\r\nHost: x\r\n")
+        waitFor { (try? server.onLoop { $0.openConnections }) == 1 ? true : nil }
+        let patience: [Int32] = try server.onLoop { loop in
+            loop.connections.compactMap { connection in
+                guard let connection else { return nil }
+                var (value, length): (Int32, socklen_t) = (0, socklen_t(MemoryLayout<Int32>.size))
+                let option: Int32 = 18  // TCP_USER_TIMEOUT, which the C library's headers hide from Swift
+                guard getsockopt(connection.id.slot, Int32(IPPROTO_TCP), option, &value, &length) == 0 else {
+                    return nil
+                }
+                return value
+            }
+        }
+        #expect(patience == [7_000])
+        try server.stop()
+    }
+
     @Test("a body that drips in is answered 408 and counted, and one that keeps the pace is not, however long it takes")
     func slowBody() throws {
         let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
