@@ -114,6 +114,8 @@ private func ownTimes(_ cases: [DiffCase]) throws -> [String: Double] {
             times["\(one.number)-\(key)"] = time { segments().count }
             times["\(one.number)-\(key)+"] = time { TextDelta(segments()).encoded.utf8.count }
         }
+        // One that cannot be applied would be quick.
+        try check(TextDelta(parsing: one.delta), one.source, one.target)
         times["\(one.number)-apply"] = time {
             (try? TextDelta(parsing: one.delta).apply(to: one.source).count) ?? 0
         }
