@@ -102,7 +102,7 @@ let package = Package(
                 "ThicketSQLite",
                 "ThicketTestSupport", "CThicketAllocations",
             ]),
-        tests("CryptoTests", ["ThicketCrypto", "ThicketTestSupport"]),
+        tests("CryptoTests", ["ThicketCrypto", "ThicketProtocol", "ThicketTestSupport"]),
         tests(
             "ServerTests",
             [

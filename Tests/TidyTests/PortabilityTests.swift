@@ -47,8 +47,10 @@ struct PortabilityTests {
 
     @Test("few places are marked, so that a port is a matter of days")
     func count() {
+        // Crypto is one place: the module over OpenSSL, each file of which names what CryptoKit has for it.
         let marked: [String] = Self.folders.flatMap(SwiftText.paths).filter(PortabilityTests.isMarked)
-        #expect(!marked.isEmpty && marked.count <= 14, "\(marked)")
+            .filter { !$0.hasPrefix("Sources/Crypto/") }
+        #expect(!marked.isEmpty && marked.count <= 8, "\(marked)")
     }
 
     /// A comment says what is Linux only and what stands for it elsewhere.

@@ -3,6 +3,9 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <openssl/err.h>
+#include <openssl/kdf.h>
+#include <openssl/core_names.h>
+#include <openssl/params.h>
 // The rounds of SHA-2 without looking for an implementation each time, and in a state that may be copied. OpenSSL 3 would
 // rather have EVP used, which allocates and locks for each message.
 #define OPENSSL_SUPPRESS_DEPRECATED
@@ -18,3 +21,35 @@ static inline int thicket_sha256_update(SHA256_CTX *state, const void *bytes, si
     return SHA256_Update(state, bytes, count);
 }
 static inline int thicket_sha256_final(unsigned char *digest, SHA256_CTX *state) { return SHA256_Final(digest, state); }
+
+// Lists of parameters hold pointers to their names, which Swift's texts do not keep alive.
+
+/// Begins an HMAC (EVP_MAC-HMAC(7)) with a key and a hash function of this name.
+static inline int thicket_hmac_begin(EVP_MAC_CTX *context, const char *digest, const unsigned char *key, size_t count) {
+    OSSL_PARAM parameters[2] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0), OSSL_PARAM_construct_end()};
+    return EVP_MAC_init(context, key, count, parameters);
+}
+
+/// One part of a derivation: bytes, or none.
+struct thicket_octets {
+    const unsigned char *start;
+    size_t count;
+};
+
+/// HKDF (EVP_KDF-HKDF(7)) in one of OpenSSL's modes. What is empty is not given, but the key.
+static inline int thicket_hkdf(
+    EVP_KDF_CTX *context, int mode, const char *digest, struct thicket_octets key, struct thicket_octets salt,
+    struct thicket_octets info, unsigned char *output, size_t count) {
+    OSSL_PARAM parameters[6];
+    OSSL_PARAM *next = parameters;
+    *next++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)digest, 0);
+    *next++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
+    *next++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)key.start, key.count);
+    if (salt.count > 0)
+        *next++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)salt.start, salt.count);
+    if (info.count > 0)
+        *next++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)info.start, info.count);
+    *next = OSSL_PARAM_construct_end();
+    return EVP_KDF_derive(context, output, count, parameters);
+}

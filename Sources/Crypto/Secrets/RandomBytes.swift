@@ -6,8 +6,14 @@ public enum RandomBytes {
     /// - Parameter count: bytes wanted.
     public static func make(_ count: Int) -> [UInt8] {
         var bytes: [UInt8] = .init(repeating: 0, count: count)
-        precondition(RAND_bytes(&bytes, Int32(count)) == 1, "the kernel gave no random bytes: nothing safe can be done")
+        bytes.withUnsafeMutableBytes { fill($0) }
         return bytes
+    }
+
+    /// Fills memory.
+    public static func fill(_ room: UnsafeMutableRawBufferPointer) {
+        let isDone: Bool = RAND_bytes(room.octets, Int32(room.count)) == 1
+        precondition(isDone, "the kernel gave no random bytes: nothing safe can be done")
     }
 
     /// Lower-case hex of `count` random bytes.

@@ -1,0 +1,197 @@
+// Linux only: OpenSSL; on Apple platforms: CryptoKit's AES.GCM and ChaChaPoly.
+internal import COpenSSL
+import Synchronization
+
+/// Authenticated encryption with associated data (RFC 5116): a key that seals and opens.
+///
+/// Any thread may use one, several at once. The key's schedule is made once for each thread that is inside at the same time;
+/// whoever seals much keeps the object.
+public final class AEAD: Sendable {
+    /// Contexts that nobody uses, kept for the next call: as many as threads seal at once on most machines.
+    private static let idleMax: Int = 4
+
+    private let algorithm: AEADAlgorithm
+    private let key: SecureBytes
+    private let idle: Mutex<[Context]> = .init([])
+    #if DEBUG
+        private let keyID: [UInt8]
+    #endif
+
+    /// - Parameter key: 32 bytes.
+    /// - Throws: `outOfBounds(.key)` for another length.
+    public convenience init(_ suite: AEADSuite, key: SecureBytes) throws(CryptoError) {
+        try self.init(algorithm: suite.algorithm, key: key)
+    }
+
+    package init(algorithm: AEADAlgorithm, key: SecureBytes) throws(CryptoError) {
+        guard key.count == algorithm.keyBytes else { throw .outOfBounds(.key) }
+        (self.algorithm, self.key) = (algorithm, key)
+        #if DEBUG
+            keyID = SealRecorder.keyID(algorithm, key)
+        #endif
+    }
+
+    deinit { idle.withLock { $0.forEach { EVP_CIPHER_CTX_free($0.pointer) } } }
+
+    /// Seals bytes.
+    ///
+    /// - Parameters:
+    ///   - nonce: one that this key has never seen, or the same bytes again.
+    ///   - data: authenticated with them, and not contained in the result.
+    /// - Returns: ciphertext ‖ tag: 16 bytes more than `clear`.
+    public func seal(_ clear: [UInt8], nonce: AEADNonce, data: [UInt8]) -> [UInt8] {
+        [UInt8].made(clear.count + AEADSuite.tagBytes) { room in
+            clear.withUnsafeBytes { clear in
+                data.withUnsafeBytes { seal(clear, nonce: nonce, data: $0, into: room) }
+            }
+        }
+    }
+
+    /// Seals a secret.
+    public func seal(_ clear: SecureBytes, nonce: AEADNonce, data: [UInt8]) -> [UInt8] {
+        [UInt8].made(clear.count + AEADSuite.tagBytes) { room in
+            clear.withUnsafeBytes { clear in
+                data.withUnsafeBytes { seal(clear, nonce: nonce, data: $0, into: room) }
+            }
+        }
+    }
+
+    /// Seals bytes that are lent.
+    ///
+    /// - Parameter room: for ciphertext ‖ tag, exactly 16 bytes more than `clear`; it may begin where `clear` does.
+    public func seal(
+        _ clear: UnsafeRawBufferPointer, nonce: AEADNonce, data: UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) {
+        precondition(room.count == clear.count + AEADSuite.tagBytes, "a sealed text is 16 bytes longer")
+        precondition(clear.count <= algorithm.clearBytesMax, "this is more than one nonce is good for")
+        #if DEBUG
+            SealRecorder.note(key: keyID, nonce: nonce, clear, data)
+        #endif
+        let context: Context = take()
+        let text: UnsafeMutableRawBufferPointer = .init(rebasing: room[..<clear.count])
+        var length: Int32 = 0
+        let isDone: Bool =
+            context.begin(nonce, seals: true) && Pieces.run(context.pointer, data, into: nil) != nil
+            && Pieces.run(context.pointer, clear, into: text) == clear.count
+            && EVP_EncryptFinal_ex(context.pointer, text.octets + clear.count, &length) == 1
+            && EVP_CIPHER_CTX_ctrl(
+                context.pointer, EVP_CTRL_AEAD_GET_TAG, Int32(AEADSuite.tagBytes), room.octets + clear.count) == 1
+        precondition(isDone, "OpenSSL refused to seal, which has no failing input")
+        give(context)
+    }
+
+    /// Opens what was sealed.
+    ///
+    /// - Throws: `openingFailed` when anything at all is wrong with it: key, nonce, data, length or a single bit.
+    public func open(_ sealed: [UInt8], nonce: AEADNonce, data: [UInt8]) throws(CryptoError) -> [UInt8] {
+        try sealed.lent { sealed throws(CryptoError) in try open(sealed, nonce: nonce, data: data) }
+    }
+
+    /// Opens what is lent.
+    /// - Throws: `openingFailed`.
+    public func open(
+        _ sealed: UnsafeRawBufferPointer, nonce: AEADNonce, data: [UInt8]
+    ) throws(CryptoError) -> [UInt8] {
+        try [UInt8].made(try Self.clearBytes(of: sealed)) { room throws(CryptoError) in
+            try data.lent { data throws(CryptoError) in try open(sealed, nonce: nonce, data: data, into: room) }
+        }
+    }
+
+    /// Opens a sealed secret.
+    /// - Throws: `openingFailed`.
+    public func openSecret(_ sealed: [UInt8], nonce: AEADNonce, data: [UInt8]) throws(CryptoError) -> SecureBytes {
+        try sealed.lent { sealed throws(CryptoError) in
+            try SecureBytes(count: try Self.clearBytes(of: sealed)) { room throws(CryptoError) in
+                try data.lent { data throws(CryptoError) in try open(sealed, nonce: nonce, data: data, into: room) }
+            }
+        }
+    }
+
+    /// Opens bytes that are lent.
+    ///
+    /// - Parameter room: for the clear bytes, exactly 16 fewer than `sealed`. It holds zeros after a failure.
+    /// - Throws: `openingFailed`.
+    public func open(
+        _ sealed: UnsafeRawBufferPointer, nonce: AEADNonce, data: UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) throws(CryptoError) {
+        let count: Int = try Self.clearBytes(of: sealed)
+        precondition(room.count == count, "a clear text is 16 bytes shorter")
+        let context: Context = take()
+        defer { give(context) }
+        // Set before the text comes, since the text's end may be where the room is.
+        var tag: (UInt64, UInt64) = (0, 0)
+        withUnsafeMutableBytes(of: &tag) { $0.copyMemory(from: .init(rebasing: sealed[count...])) }
+        var length: Int32 = 0
+        let isGood: Bool =
+            context.begin(nonce, seals: false)
+            && EVP_CIPHER_CTX_ctrl(context.pointer, EVP_CTRL_AEAD_SET_TAG, Int32(AEADSuite.tagBytes), &tag) == 1
+            && Pieces.run(context.pointer, data, into: nil) != nil
+            && Pieces.run(context.pointer, .init(rebasing: sealed[..<count]), into: room) == count
+            && EVP_DecryptFinal_ex(context.pointer, room.octets + count, &length) == 1
+        guard isGood else {
+            room.cleanse()
+            ERR_clear_error()
+            throw .openingFailed
+        }
+    }
+
+    private static func clearBytes(of sealed: UnsafeRawBufferPointer) throws(CryptoError) -> Int {
+        guard sealed.count >= AEADSuite.tagBytes else { throw .openingFailed }
+        return sealed.count - AEADSuite.tagBytes
+    }
+}
+
+extension AEAD {
+    /// An OpenSSL context that has the key.
+    private struct Context: @unchecked Sendable {
+        // In the list under its lock, or with the one call that took it out.
+        let pointer: OpaquePointer
+
+        func begin(_ nonce: AEADNonce, seals: Bool) -> Bool {
+            nonce.withUnsafeBytes { EVP_CipherInit_ex(pointer, nil, nil, nil, $0.octets, seals ? 1 : 0) == 1 }
+        }
+    }
+
+    private func take() -> Context { idle.withLock { $0.popLast() } ?? make() }
+
+    private func give(_ context: Context) {
+        let isKept: Bool = idle.withLock { idle in
+            guard idle.count < Self.idleMax else { return false }
+            idle.append(context)
+            return true
+        }
+        // It overwrites what it had of the key.
+        if !isKept { EVP_CIPHER_CTX_free(context.pointer) }
+    }
+
+    private func make() -> Context {
+        let pointer: OpaquePointer? = EVP_CIPHER_CTX_new()
+        let isReady: Bool = key.withUnsafeBytes {
+            EVP_CipherInit_ex(pointer, algorithm.implementation, nil, $0.octets, nil, 1) == 1
+        }
+        guard isReady, let pointer: OpaquePointer else {
+            preconditionFailure("OpenSSL refused a key of the right length")
+        }
+        return Context(pointer: pointer)
+    }
+}
+
+extension [UInt8] {
+    /// `withUnsafeBytes` whose errors keep their type.
+    func lent<Result, E: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(E) -> Result
+    ) throws(E) -> Result {
+        var outcome: Swift.Result<Result, E>?
+        withUnsafeBytes { bytes in
+            do throws(E) {
+                outcome = .success(try body(bytes))
+            } catch {
+                outcome = .failure(error)
+            }
+        }
+        guard let outcome else { preconditionFailure("an array lends its bytes") }
+        return try outcome.get()
+    }
+}

@@ -1,0 +1,68 @@
+#if DEBUG
+    import Synchronization
+
+    /// What was sealed under which nonce, in debug builds: tests ask whether a key has seen a nonce twice for different bytes, by
+    /// which both would be lost. Release builds have nothing of it.
+    package final class SealRecorder: Sendable {
+        /// Seals kept; later ones are counted only.
+        package static let sealsMax: Int = 1 << 20
+
+        /// A key and a nonce that were used for two things.
+        package struct Reuse: Sendable, Equatable {
+            /// The first bytes of a hash of the key.
+            package let keyID: [UInt8]
+            package let nonce: [UInt8]
+        }
+
+        /// Of the whole process, from its start.
+        package static let process: SealRecorder = .init()
+
+        /// Where the calls of this task are recorded instead: a test that seals with published keys and nonces has its own.
+        @TaskLocal package static var current: SealRecorder = process
+
+        private struct State {
+            var inputs: [[UInt8]: [UInt8]] = [:]
+            var reuses: [Reuse] = []
+            var count: Int = 0
+        }
+
+        private let state: Mutex<State> = .init(State())
+
+        package init() {}
+
+        /// Seals so far.
+        package var count: Int { state.withLock(\.count) }
+        /// Pairs of key and nonce that had two inputs, in their order.
+        package var reuses: [Reuse] { state.withLock(\.reuses) }
+        /// Whether there were more seals than are kept: then a reuse may have been missed.
+        package var isFull: Bool { state.withLock { $0.inputs.count >= Self.sealsMax } }
+
+        static func keyID(_ algorithm: AEADAlgorithm, _ key: SecureBytes) -> [UInt8] {
+            var hash: SHA256 = .init()
+            hash.update(Array("thicket/test/key".utf8) + [algorithm.rawValue])
+            key.withUnsafeBytes { hash.update($0) }
+            return Array(hash.digest().prefix(8))
+        }
+
+        static func note(
+            key: [UInt8], nonce: AEADNonce, _ clear: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer
+        ) {
+            var hash: SHA256 = .init()
+            withUnsafeBytes(of: UInt64(data.count).bigEndian) { hash.update($0) }
+            hash.update(data)
+            hash.update(clear)
+            current.note(key, nonce.octets, input: Array(hash.digest().prefix(16)))
+        }
+
+        private func note(_ key: [UInt8], _ nonce: [UInt8], input: [UInt8]) {
+            state.withLock { state in
+                state.count += 1
+                if let before: [UInt8] = state.inputs[key + nonce] {
+                    if before != input { state.reuses.append(Reuse(keyID: key, nonce: nonce)) }
+                } else if state.inputs.count < Self.sealsMax {
+                    state.inputs[key + nonce] = input
+                }
+            }
+        }
+    }
+#endif

@@ -1,0 +1,95 @@
+// Linux only: OpenSSL; on Apple platforms: CryptoKit's hashes.
+internal import COpenSSL
+
+/// Digests in one call.
+public enum Hash {
+    /// SHA-256 (FIPS 180-4), 32 bytes.
+    public static func sha256(_ bytes: [UInt8]) -> [UInt8] { digest(.sha256, bytes) }
+
+    /// SHA-512 (FIPS 180-4), 64 bytes.
+    public static func sha512(_ bytes: [UInt8]) -> [UInt8] { digest(.sha512, bytes) }
+
+    /// SHA-1 (FIPS 180-4), 20 bytes. Only for the WebSocket handshake (RFC 6455, 4.2.2), where nothing rests on it.
+    public static func sha1(_ bytes: [UInt8]) -> [UInt8] { digest(.sha1, bytes) }
+
+    /// The digest of bytes that are no secret.
+    public static func digest(_ function: HashFunction, _ bytes: [UInt8]) -> [UInt8] {
+        [UInt8].made(function.digestBytes) { room in bytes.withUnsafeBytes { digest(function, $0, into: room) } }
+    }
+
+    /// The digest of a secret, which is one too.
+    public static func digest(_ function: HashFunction, _ secret: SecureBytes) -> SecureBytes {
+        SecureBytes(count: function.digestBytes) { room in secret.withUnsafeBytes { digest(function, $0, into: room) } }
+    }
+
+    /// - Parameter room: `digestBytes` of the function.
+    public static func digest(
+        _ function: HashFunction, _ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
+    ) {
+        precondition(room.count == function.digestBytes, "a digest has a length of its own")
+        let isDone: Bool =
+            EVP_Digest(bytes.octets, bytes.count, room.octets, nil, function.implementation, nil) == 1
+        precondition(isDone, "OpenSSL refused a digest, which has no failing input")
+    }
+
+    /// SHAKE128 (FIPS 202, 6.2): as many bytes as are wanted. Published test data is described by it.
+    public static func shake128(_ bytes: [UInt8], count: Int) -> [UInt8] {
+        let context: OpaquePointer? = EVP_MD_CTX_new()
+        defer { EVP_MD_CTX_free(context) }
+        return [UInt8].made(count) { room in
+            let isDone: Bool =
+                EVP_DigestInit_ex(context, shake.pointer, nil) == 1
+                && EVP_DigestUpdate(context, bytes, bytes.count) == 1
+                && EVP_DigestFinalXOF(context, room.octets, count) == 1
+            precondition(isDone, "OpenSSL refused a digest, which has no failing input")
+        }
+    }
+
+    private static let shake: Fetched = .digest("SHAKE128")
+}
+
+/// SHA-256 (FIPS 180-4) of bytes that come in pieces. A value: a copy goes on by itself.
+public struct SHA256: Sendable {
+    /// Bytes of a digest.
+    public static let digestBytes: Int = 32
+    private var state: SHA256_CTX = .init()
+
+    public init() { thicket_sha256_init(&state) }
+
+    public mutating func update(_ bytes: [UInt8]) { thicket_sha256_update(&state, bytes, bytes.count) }
+    public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        thicket_sha256_update(&state, bytes.octets, bytes.count)
+    }
+
+    /// The digest of what came so far; more may come.
+    public func digest() -> [UInt8] {
+        var state: SHA256_CTX = self.state
+        return [UInt8](unsafeUninitializedCapacity: Self.digestBytes) { room, count in
+            thicket_sha256_final(room.baseAddress, &state)
+            count = Self.digestBytes
+        }
+    }
+}
+
+/// SHA-512 (FIPS 180-4) of bytes that come in pieces. A value: a copy goes on by itself.
+public struct SHA512: Sendable {
+    /// Bytes of a digest.
+    public static let digestBytes: Int = 64
+    private var state: SHA512_CTX = .init()
+
+    public init() { thicket_sha512_init(&state) }
+
+    public mutating func update(_ bytes: [UInt8]) { thicket_sha512_update(&state, bytes, bytes.count) }
+    public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        thicket_sha512_update(&state, bytes.octets, bytes.count)
+    }
+
+    /// The digest of what came so far; more may come.
+    public func digest() -> [UInt8] {
+        var state: SHA512_CTX = self.state
+        return [UInt8](unsafeUninitializedCapacity: Self.digestBytes) { room, count in
+            thicket_sha512_final(room.baseAddress, &state)
+            count = Self.digestBytes
+        }
+    }
+}

@@ -1,0 +1,117 @@
+// Linux only: OpenSSL; on Apple platforms: CryptoKit's HKDF.
+internal import COpenSSL
+
+/// HKDF (RFC 5869): keys from one good secret. Not for passwords, which are guessed (`Scrypt`, `PBKDF2`).
+public enum HKDF {
+    /// Longest output in digests of the hash (RFC 5869, 2.3).
+    public static let outputDigestsMax: Int = 255
+    /// Longest info in bytes: what OpenSSL 3.0 takes. Whoever has more hashes it first.
+    public static let infoBytesMax: Int = 32_768
+
+    /// Extract, then expand (RFC 5869, 2).
+    ///
+    /// - Parameters:
+    ///   - secret: the input keying material, of any length.
+    ///   - salt: no secret; none is as good as zeros (2.2).
+    ///   - info: what the key is for; at most `infoBytesMax` bytes.
+    ///   - count: bytes wanted, 1 to 255 digests.
+    /// - Throws: `outOfBounds`.
+    public static func derive(
+        _ function: HashFunction, secret: SecureBytes, salt: [UInt8] = [], info: [UInt8], count: Int = 32
+    ) throws(CryptoError) -> SecureBytes {
+        try check(function, info: info, count: count)
+        return try run(.both, function, secret, salt.withUnsafeBytes { SecureBytes(copying: $0) }, info, count)
+    }
+
+    /// The first half (RFC 5869, 2.2): a pseudorandom key as long as a digest.
+    ///
+    /// - Parameter salt: may be a secret, as in HPKE.
+    public static func extract(
+        _ function: HashFunction, secret: SecureBytes, salt: SecureBytes
+    ) throws(CryptoError) -> SecureBytes {
+        try run(.extract, function, secret, salt, [], function.digestBytes)
+    }
+
+    /// The second half (RFC 5869, 2.3), for a key that is uniform already.
+    ///
+    /// - Parameters:
+    ///   - key: a pseudorandom key.
+    ///   - info: what the key is for; at most `infoBytesMax` bytes.
+    ///   - count: bytes wanted, 1 to 255 digests.
+    /// - Throws: `outOfBounds`.
+    public static func expand(
+        _ function: HashFunction, key: SecureBytes, info: [UInt8], count: Int = 32
+    ) throws(CryptoError) -> SecureBytes {
+        try check(function, info: info, count: count)
+        return try run(.expand, function, key, nil, info, count)
+    }
+
+    private enum Mode {
+        case both, extract, expand
+
+        var number: Int32 {
+            switch self {
+            case .both: Int32(EVP_KDF_HKDF_MODE_EXTRACT_AND_EXPAND)
+            case .extract: Int32(EVP_KDF_HKDF_MODE_EXTRACT_ONLY)
+            case .expand: Int32(EVP_KDF_HKDF_MODE_EXPAND_ONLY)
+            }
+        }
+    }
+
+    private static let implementation: Fetched = .kdf("HKDF")
+
+    private static func check(_ function: HashFunction, info: [UInt8], count: Int) throws(CryptoError) {
+        guard count >= 1, count <= outputDigestsMax * function.digestBytes else { throw .outOfBounds(.count) }
+        guard info.count <= infoBytesMax else { throw .outOfBounds(.info) }
+    }
+
+    private static func run(
+        _ mode: Mode, _ function: HashFunction, _ secret: SecureBytes, _ salt: SecureBytes?, _ info: [UInt8],
+        _ count: Int
+    ) throws(CryptoError) -> SecureBytes {
+        let context: OpaquePointer? = EVP_KDF_CTX_new(implementation.pointer)
+        defer { EVP_KDF_CTX_free(context) }
+        return try SecureBytes(count: count) { room throws(CryptoError) in
+            let isDone: Bool = secret.withUnsafeBytes { secret in
+                withBytes(of: salt) { salt in
+                    info.withUnsafeBytes { info in
+                        let inputs: Inputs = .init(secret: secret, salt: salt, info: info)
+                        return derive(context, mode, function, inputs, into: room)
+                    }
+                }
+            }
+            guard isDone else {
+                ERR_clear_error()
+                throw .outOfBounds(.key)
+            }
+        }
+    }
+
+    private struct Inputs {
+        let secret: UnsafeRawBufferPointer
+        let salt: UnsafeRawBufferPointer
+        let info: UnsafeRawBufferPointer
+    }
+
+    private static func withBytes<Result>(
+        of salt: SecureBytes?, _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        guard let salt: SecureBytes else { return body(UnsafeRawBufferPointer(start: nil, count: 0)) }
+        return salt.withUnsafeBytes(body)
+    }
+
+    private static func derive(
+        _ context: OpaquePointer?, _ mode: Mode, _ function: HashFunction, _ inputs: Inputs,
+        into room: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        function.withName { name in
+            thicket_hkdf(
+                context, mode.number, name, octets(inputs.secret), octets(inputs.salt), octets(inputs.info),
+                room.octets, room.count) == 1
+        }
+    }
+
+    private static func octets(_ bytes: UnsafeRawBufferPointer) -> thicket_octets {
+        thicket_octets(start: bytes.octets, count: bytes.count)
+    }
+}

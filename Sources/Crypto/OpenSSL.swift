@@ -1,0 +1,62 @@
+// Linux only: OpenSSL; on Apple platforms: nothing of this, CryptoKit needs no preparation.
+internal import COpenSSL
+
+/// An algorithm that OpenSSL has looked for once. Looking takes longer than hashing a short message.
+struct Fetched: @unchecked Sendable {
+    // OpenSSL's objects of algorithms are constants behind an atomic count; this one is never given back.
+    let pointer: OpaquePointer
+
+    init(_ pointer: OpaquePointer?, _ name: String) {
+        guard let pointer: OpaquePointer else { preconditionFailure("this OpenSSL has no \(name)") }
+        self.pointer = pointer
+    }
+
+    static func digest(_ name: String) -> Fetched { .init(EVP_MD_fetch(nil, name, nil), name) }
+    static func cipher(_ name: String) -> Fetched { .init(EVP_CIPHER_fetch(nil, name, nil), name) }
+    static func mac(_ name: String) -> Fetched { .init(EVP_MAC_fetch(nil, name, nil), name) }
+    static func kdf(_ name: String) -> Fetched { .init(EVP_KDF_fetch(nil, name, nil), name) }
+}
+
+extension UnsafeRawBufferPointer {
+    /// An address that may be passed where there are no bytes: some of OpenSSL's functions take null for "not given".
+    private static let nowhere: UInt = {
+        let room: UnsafeMutableRawPointer = .allocate(byteCount: 16, alignment: 16)
+        room.initializeMemory(as: UInt8.self, repeating: 0, count: 16)
+        return UInt(bitPattern: room)
+    }()
+
+    /// The bytes for C, never null.
+    var octets: UnsafePointer<UInt8> {
+        let start: UnsafeRawPointer? = baseAddress ?? UnsafeRawPointer(bitPattern: Self.nowhere)
+        guard let start: UnsafeRawPointer else { preconditionFailure("an allocation has no address") }
+        return start.assumingMemoryBound(to: UInt8.self)
+    }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// The bytes for C, never null.
+    var octets: UnsafeMutablePointer<UInt8> { .init(mutating: UnsafeRawBufferPointer(self).octets) }
+
+    /// Overwrites all of it, in a way that no compiler leaves out.
+    func cleanse() { if let baseAddress { OPENSSL_cleanse(baseAddress, count) } }
+}
+
+extension [UInt8] {
+    /// Makes an array in place; when `body` throws, what it has written so far is overwritten.
+    static func made<E: Error>(
+        _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
+    ) throws(E) -> [UInt8] {
+        var bytes: [UInt8] = .init(repeating: 0, count: count)
+        var failure: E?
+        bytes.withUnsafeMutableBytes { room in
+            do throws(E) {
+                try body(room)
+            } catch {
+                room.cleanse()
+                failure = error
+            }
+        }
+        if let failure: E { throw failure }
+        return bytes
+    }
+}

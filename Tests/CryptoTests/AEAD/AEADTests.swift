@@ -1,0 +1,104 @@
+import Testing
+import ThicketCrypto
+
+@Suite("Sealing and opening")
+struct AEADTests {
+    @Test("every bit of what was sealed counts, and so do key, nonce, data and length", arguments: AEADSuite.allCases)
+    func bits(suite: AEADSuite) throws {
+        let secret: SecureBytes = .random(32)
+        let (key, nonce): (AEAD, AEADNonce) = (try AEAD(suite, key: secret), .random())
+        let sealed: [UInt8] = key.seal(Array("the key".utf8), nonce: nonce, data: [1, 2])
+        #expect(try key.open(sealed, nonce: nonce, data: [1, 2]) == Array("the key".utf8))
+        for bit: Int in 0..<(sealed.count * 8) {
+            var flipped: [UInt8] = sealed
+            flipped[bit / 8] ^= 1 << UInt8(bit % 8)
+            expectFailure("bit \(bit)") { _ = try key.open(flipped, nonce: nonce, data: [1, 2]) }
+        }
+        for count: Int in 0..<sealed.count {
+            expectFailure("\(count) bytes") {
+                _ = try key.open(Array(sealed.prefix(count)), nonce: nonce, data: [1, 2])
+            }
+        }
+        expectFailure("one byte more") { _ = try key.open(sealed + [0], nonce: nonce, data: [1, 2]) }
+        expectFailure("other data") { _ = try key.open(sealed, nonce: nonce, data: [1, 3]) }
+        expectFailure("no data") { _ = try key.open(sealed, nonce: nonce, data: []) }
+        expectFailure("another nonce") { _ = try key.open(sealed, nonce: .random(), data: [1, 2]) }
+        let other: AEAD = try AEAD(suite, key: .random(32))
+        expectFailure("another key") { _ = try other.open(sealed, nonce: nonce, data: [1, 2]) }
+        let strange: AEADSuite = suite == .aes256GCM ? .chaCha20Poly1305 : .aes256GCM
+        let swapped: AEAD = try AEAD(strange, key: secret)
+        expectFailure("the other suite") { _ = try swapped.open(sealed, nonce: nonce, data: [1, 2]) }
+    }
+
+    @Test(
+        "lengths around blocks, none too, are sealed and opened by one object in any order",
+        arguments: AEADSuite.allCases)
+    func lengths(suite: AEADSuite) throws {
+        let key: AEAD = try AEAD(suite, key: .random(32))
+        for count: Int in [0, 1, 15, 16, 17, 63, 64, 65, 1_000, 65_536] {
+            for dataCount: Int in [0, 1, 16, 100] {
+                let (clear, data): ([UInt8], [UInt8]) = (RandomBytes.make(count), RandomBytes.make(dataCount))
+                let nonce: AEADNonce = .random()
+                let sealed: [UInt8] = key.seal(clear, nonce: nonce, data: data)
+                #expect(sealed.count == count + 16)
+                #expect(try key.open(sealed, nonce: nonce, data: data) == clear)
+                #expect(key.seal(SecureBytes(copying: clear), nonce: nonce, data: data) == sealed)
+            }
+        }
+    }
+
+    @Test("a failed opening leaves zeros where the text would be, and the object goes on")
+    func wiped() throws {
+        let (key, nonce): (AEAD, AEADNonce) = (try AEAD(.aes256GCM, key: .random(32)), .random())
+        var sealed: [UInt8] = key.seal([UInt8](repeating: 7, count: 100), nonce: nonce, data: [])
+        sealed[115] ^= 1
+        var room: [UInt8] = .init(repeating: 9, count: 100)
+        room.withUnsafeMutableBytes { room in
+            sealed.withUnsafeBytes { sealed in
+                expectFailure("a wrong tag") {
+                    try key.open(sealed, nonce: nonce, data: UnsafeRawBufferPointer(start: nil, count: 0), into: room)
+                }
+            }
+        }
+        #expect(room == [UInt8](repeating: 0, count: 100))
+        sealed[115] ^= 1
+        #expect(try key.open(sealed, nonce: nonce, data: []) == [UInt8](repeating: 7, count: 100))
+    }
+
+    @Test("many threads seal with one object")
+    func threads() async throws {
+        let key: AEAD = try AEAD(.aes256GCM, key: .random(32))
+        await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<16 {
+                group.addTask {
+                    (0..<50).allSatisfy { number in
+                        let nonce: AEADNonce = .random()
+                        let clear: [UInt8] = RandomBytes.make(number)
+                        let sealed: [UInt8] = key.seal(clear, nonce: nonce, data: [])
+                        return (try? key.open(sealed, nonce: nonce, data: [])) == clear
+                    }
+                }
+            }
+            for await isGood: Bool in group { #expect(isGood) }
+        }
+    }
+
+    @Test("suites are those two; keys and nonces have their lengths")
+    func bounds() throws {
+        #expect(try AEADSuite(number: 1) == .aes256GCM)
+        #expect(try AEADSuite(number: 2) == .chaCha20Poly1305)
+        for number: UInt8 in [0, 3, 4, 127, 255] {
+            #expect(throws: CryptoError.outOfBounds(.suite)) { try AEADSuite(number: number) }
+        }
+        for count: Int in [0, 16, 31, 33] {
+            #expect(throws: CryptoError.outOfBounds(.key)) { try AEAD(.aes256GCM, key: .random(count)) }
+        }
+        #expect(throws: CryptoError.outOfBounds(.nonce)) { try AEADNonce([UInt8](repeating: 0, count: 11)) }
+    }
+
+    @Test("the nonce of a chunk is its number in 11 bytes and a byte for the last")
+    func chunks() {
+        #expect(AEADNonce.chunk(0, isLast: false).octets == [UInt8](repeating: 0, count: 12))
+        #expect(AEADNonce.chunk(0x0102_0304, isLast: true).octets == [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 1])
+    }
+}
