@@ -152,6 +152,7 @@ extension EventLoop {
         for slot: Int in deadlines.indices where deadlines[slot] <= now {
             if let connection: Connection = connections[slot] { expired(connection) }
         }
+        forgetGroups()
     }
 
     private func expired(_ connection: Connection) {

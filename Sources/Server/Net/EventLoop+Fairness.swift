@@ -129,6 +129,17 @@ extension EventLoop {
         }
     }
 
+    /// Forgets groups that nobody is in any more. Not at once: what a user owes the loop is not paid by coming back on
+    /// another connection.
+    func forgetGroups() {
+        emptied.removeAll { number in
+            guard let group: LoopGroup = groups[number], group.members == 0 else { return true }
+            guard group.restsUntil <= now else { return false }
+            groups[number] = nil
+            return true
+        }
+    }
+
     private func begin(_ connection: Connection) -> LoopGroup {
         let group: LoopGroup = connection.group
         if group.turn != turnNumber { (group.turn, group.reading, group.writing) = (turnNumber, 0, 0) }
@@ -179,7 +190,7 @@ extension EventLoop {
         old.members -= 1
         old.pending -= connection.outbox.count
         old.gathered -= connection.gathered
-        if old.members == 0, old.number != 0 { groups[old.number] = nil }
+        if old.members == 0, old.number != 0 { emptied.append(old.number) }
         connection.group = group
         group.members += 1
         group.pending += connection.outbox.count

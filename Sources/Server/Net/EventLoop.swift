@@ -38,6 +38,8 @@ public final class EventLoop {
     /// By number; without the strangers.
     var groups: [UInt32: LoopGroup] = [:]
     let strangers: LoopGroup = .init(number: 0)
+    /// Groups whose last connection has gone since the last sweep, or that rested then.
+    var emptied: [UInt32] = []
     var turnNumber: UInt64 = 1
     /// Users who wanted the loop of late.
     var recentGroups: RecentUsers = .init()

@@ -24,6 +24,7 @@ public final class Hub {
     var tenants: [Tenant.Name: Tenant] = [:]
     var tenantsByNumber: [UInt32: Tenant] = [:]
     var lastTenant: UInt32 = 0
+    var left: LeftTenants = .init()
     var actions: [HubAction] = []
     private var performed: [HubAction] = []
     var nextLife: UInt64 = 1

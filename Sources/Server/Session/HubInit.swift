@@ -103,7 +103,7 @@ extension Hub {
         (channel.user, channel.name) = (admission.user, admission.name)
         channel.canWrite = admission.canWrite
         remember(channel, admission, now: now)
-        let tenant: Tenant = join(channel.session, Tenant.Name(app: app, user: admission.user))
+        let tenant: Tenant = join(channel.session, Tenant.Name(app: app, user: admission.user), now: now)
         guard tenant.channels < limits.channelsPerUserMax else {
             metrics.limitHits.add(1, .userChannels)
             return refuse(channel, InitRefusal(.serverError, "Too many channels of this user"), now: now)

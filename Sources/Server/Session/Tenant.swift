@@ -2,7 +2,7 @@ import ThicketProtocol
 
 /// What the user of a connection has under way on all of its connections together, so that nobody takes more than a
 /// share by opening more of them. Owned by the hub; lives while a connection of the user is open or a change awaits its
-/// outcome.
+/// outcome, and then until `LeftTenants.countMax` others have left.
 final class Tenant {
     struct Name: Hashable {
         let app: AppID
@@ -24,8 +24,13 @@ final class Tenant {
     var held: [ConnectionID] = []
     /// Nothing is read from it before that time (nanoseconds), because it cost too much.
     var restsUntil: Int64 = .min
+    /// It stands among those that were left last.
+    var isListed: Bool = false
 
     init(_ name: Name, number: UInt32) { (self.name, self.number) = (name, number) }
+
+    /// Nothing of it is here.
+    var isIdle: Bool { sessions.isEmpty && changes == 0 }
 }
 
 /// What a change that waits for its outcome is counted with.
@@ -47,7 +52,7 @@ extension Hub {
 
     /// Counts a connection to the user whose token it has shown. It stays there: the first user of a connection pays for
     /// what others do on it.
-    func join(_ session: Session, _ name: Tenant.Name) -> Tenant {
+    func join(_ session: Session, _ name: Tenant.Name, now: HubInstant) -> Tenant {
         if let tenant: Tenant = session.tenant { return tenant }
         let tenant: Tenant
         if let known: Tenant = tenants[name] {
@@ -61,6 +66,8 @@ extension Hub {
         tenant.sessions.append(session.id)
         session.tenant = tenant
         tenant.reads += session.readsOutstanding
+        // Whoever comes back rests on.
+        if tenant.restsUntil > now.monotonic { slow(session, until: tenant.restsUntil) }
         return tenant
     }
 
@@ -74,10 +81,16 @@ extension Hub {
         forgetIfIdle(tenant)
     }
 
+    /// Forgets a user who has nothing here any more; not at once: whoever comes back at once is the same one, with the rest
+    /// that it owes, and nobody else beside itself.
     private func forgetIfIdle(_ tenant: Tenant) {
-        guard tenant.sessions.isEmpty, tenant.changes == 0 else { return }
-        tenants[tenant.name] = nil
-        tenantsByNumber[tenant.number] = nil
+        guard tenant.isIdle, !tenant.isListed else { return }
+        tenant.isListed = true
+        guard let oldest: Tenant = left.push(tenant) else { return }
+        oldest.isListed = false
+        guard oldest.isIdle else { return }
+        tenants[oldest.name] = nil
+        tenantsByNumber[oldest.number] = nil
     }
 
     /// A change of the user goes to the shard.
@@ -135,11 +148,38 @@ extension Hub {
     public func rest(_ id: ConnectionID, until: Int64) {
         guard let session: Session = session(id) else { return }
         metrics.limitHits.add(1, .costlyMessages)
+        if let tenant: Tenant = session.tenant { tenant.restsUntil = max(tenant.restsUntil, until) }
         for id: ConnectionID in session.tenant?.sessions ?? [id] {
-            guard let session: Session = self.session(id) else { continue }
-            session.slowUntil = max(session.slowUntil, until)
-            if !session.pauses.contains(.rate) { slowed.append(session.id) }
-            pause(session, .rate)
+            if let session: Session = self.session(id) { slow(session, until: until) }
         }
+    }
+
+    private func slow(_ session: Session, until: Int64) {
+        // A request has been read whole.
+        guard session.exchange == nil, until > session.slowUntil else { return }
+        session.slowUntil = until
+        if !session.pauses.contains(.rate) { slowed.append(session.id) }
+        pause(session, .rate)
+    }
+}
+
+/// Users who have left, the last ones of them.
+struct LeftTenants {
+    /// So many are kept, some 200 bytes each.
+    static let countMax: Int = 1_024
+
+    private var ring: [Tenant] = []
+    private var next: Int = 0
+
+    /// - Returns: the one that has been there longest, when there is no room.
+    mutating func push(_ tenant: Tenant) -> Tenant? {
+        guard ring.count == Self.countMax else {
+            ring.append(tenant)
+            return nil
+        }
+        let oldest: Tenant = ring[next]
+        ring[next] = tenant
+        next = (next + 1) % Self.countMax
+        return oldest
     }
 }

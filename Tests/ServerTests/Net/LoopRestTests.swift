@@ -60,6 +60,27 @@ import ThicketProtocol
         try server.stop()
     }
 
+    @Test("a user who rests and comes back on another connection rests on, and is forgotten when it has")
+    func comesBack() throws {
+        let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
+        let rest: Int64 = 3_600_000_000_000
+        try server.onLoop { loop in
+            guard let connection: Connection = loop.lookup(id) else { return }
+            loop.sort(connection)
+            connection.group.restsUntil = loop.now + rest
+        }
+        peer.reset()
+        waitFor { (try? server.onLoop { $0.lookup(id) == nil }) == true ? true : nil }
+        try server.onLoop { $0.forgetGroups() }
+        #expect(try server.onLoop { $0.groups[7].map { $0.restsUntil > 0 && $0.members == 0 } } == true)
+        try server.onLoop { loop in
+            loop.now += rest + 1
+            loop.forgetGroups()
+        }
+        #expect(try server.onLoop { $0.groups.isEmpty && $0.emptied.isEmpty })
+        try server.stop()
+    }
+
     @Test("epoll is not told of receivers that wait for their user's rest to end, and each gets what it was sent")
     func restingReceiver() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
