@@ -114,7 +114,9 @@ struct HubRESTTests {
         harness.hub.endWaiting()
         harness.settle()
         #expect(harness.answers(Self.id()).map(\.status) == [200])
-        #expect(harness.hub.waitingCount == 0 && harness.hub.tenants.values.allSatisfy(\.isIdle) && harness.hub.tickMilliseconds == nil)
+        #expect(
+            harness.hub.waitingCount == 0 && harness.hub.tenants.values.allSatisfy(\.isIdle)
+                && harness.hub.tickMilliseconds == nil)
     }
 
     @Test("a user with too much under way is asked to wait, and others are served")
