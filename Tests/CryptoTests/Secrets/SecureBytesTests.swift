@@ -52,7 +52,7 @@ struct SecureBytesTests {
         #expect(SecureBytes(copying: []) == SecureBytes(copying: []))
     }
 
-    @Test("nothing that makes text of it tells anything of it, not even its length")
+    @Test("nothing that makes text of it tells anything of it")
     func texts() {
         let secret: SecureBytes = .init(copying: Array("canary-4711".utf8))
         struct Holder { let secret: SecureBytes }
@@ -64,9 +64,10 @@ struct SecureBytesTests {
         ]
         for text: String in texts {
             #expect(text.contains("(secret)"), "\(text)")
-            #expect(!text.contains("canary") && !text.contains("4711") && !text.contains("11"), "\(text)")
+            #expect(!text.contains("canary") && !text.contains("4711"), "\(text)")
         }
         #expect(Mirror(reflecting: secret).children.isEmpty)
+        #expect("\(secret)" == "\(SecureBytes(copying: []))", "not even its length")
     }
 
     @Test("what is taken over is gone where it was; parts and joins hold the right bytes")

@@ -1,0 +1,77 @@
+/// What both sides of an exchange have (RFC 9180, 5.1 and 5.2): the key, the nonces and the secret for exports. It stands inside
+/// of a `Sender` or `Receiver`, which cannot be copied.
+struct KeySchedule {
+    /// What a context of published vectors is compared by.
+    struct Intermediate {
+        let context: [UInt8]
+        let secret: SecureBytes
+        let key: SecureBytes?
+        let baseNonce: [UInt8]
+        let exporterSecret: SecureBytes
+    }
+
+    let intermediate: Intermediate
+    private let hkdf: LabeledHKDF
+    private let aead: AEAD?
+    private let baseNonce: AEADNonce?
+    /// Number of the next message.
+    private(set) var sequence: UInt64 = 0
+
+    init(
+        _ cipher: HPKE.Cipher, shared: SecureBytes, info: [UInt8], isAuthenticated: Bool, psk: HPKE.PresharedSecret?
+    ) throws(CryptoError) {
+        hkdf = LabeledHKDF(suiteID: cipher.suiteID)
+        let nothing: SecureBytes = .init(copying: [])
+        let mode: HPKE.Mode = .init(isAuthenticated: isAuthenticated, hasSecret: psk != nil)
+        let pskID: SecureBytes = try hkdf.extract(salt: nothing, "psk_id_hash", psk?.id ?? [])
+        let infoHash: SecureBytes = try hkdf.extract(salt: nothing, "info_hash", info)
+        // Hashes of what is no secret.
+        let context: [UInt8] =
+            [mode.rawValue] + pskID.withUnsafeBytes { Array($0) } + infoHash.withUnsafeBytes { Array($0) }
+        let secret: SecureBytes = try hkdf.extract(salt: shared, "secret", psk?.secret ?? nothing)
+        let exporterSecret: SecureBytes = try hkdf.expand(secret, "exp", context, count: 32)
+        guard let algorithm: AEADAlgorithm = cipher.algorithm else {
+            (aead, baseNonce) = (nil, nil)
+            intermediate = Intermediate(
+                context: context, secret: secret, key: nil, baseNonce: [], exporterSecret: exporterSecret)
+            return
+        }
+        let key: SecureBytes = try hkdf.expand(secret, "key", context, count: algorithm.keyBytes)
+        let nonce: SecureBytes = try hkdf.expand(secret, "base_nonce", context, count: AEADSuite.nonceBytes)
+        let nonceBytes: [UInt8] = nonce.withUnsafeBytes { Array($0) }
+        aead = try AEAD(algorithm: algorithm, key: key)
+        baseNonce = try AEADNonce(nonceBytes)
+        intermediate = Intermediate(
+            context: context, secret: secret, key: key, baseNonce: nonceBytes, exporterSecret: exporterSecret)
+    }
+
+    /// The key and the nonce of the next message, which is counted.
+    ///
+    /// - Throws: `messageLimitReached` before a number would come again (5.2); `outOfBounds(.suite)` where nothing is sealed.
+    mutating func next() throws(CryptoError) -> (AEAD, AEADNonce) {
+        let (aead, nonce): (AEAD, AEADNonce) = try current()
+        sequence += 1
+        return (aead, nonce)
+    }
+
+    /// The same, not counted: what does not open leaves its number to the next one (5.2).
+    func current() throws(CryptoError) -> (AEAD, AEADNonce) {
+        guard let aead, let baseNonce else { throw .outOfBounds(.suite) }
+        // The standard's bound is 2^96 − 1, which nobody reaches; ours is what the number here can count.
+        guard sequence < .max else { throw .messageLimitReached }
+        return (aead, baseNonce.combined(with: sequence))
+    }
+
+    mutating func advance() { sequence += 1 }
+
+    /// Leaves numbers out, never back.
+    mutating func skip(to number: UInt64) {
+        precondition(number >= sequence, "a number of a message comes once")
+        sequence = number
+    }
+
+    /// Context.Export (5.3).
+    func export(_ context: [UInt8], count: Int) throws(CryptoError) -> SecureBytes {
+        try hkdf.expand(intermediate.exporterSecret, "sec", context, count: count)
+    }
+}

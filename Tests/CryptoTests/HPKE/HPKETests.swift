@@ -1,0 +1,98 @@
+import Testing
+import ThicketCrypto
+
+@Suite("HPKE beyond the vectors")
+struct HPKETests {
+    @Test(
+        "what is sealed for one opens for that one, with the same info, and after no flipped bit",
+        arguments: AEADSuite.allCases)
+    func sealed(suite: AEADSuite) throws {
+        let (receiver, secret): (X25519.PrivateKey, SecureBytes) = (.random(), .random(32))
+        let sealed: [UInt8] = try HPKE.seal(secret, suite, to: receiver.publicKey, info: [1], data: [2])
+        #expect(sealed.count == 32 + 32 + 16)
+        #expect(try HPKE.open(sealed, suite, with: receiver, info: [1], data: [2]) == secret)
+        expectFailure("other info") { _ = try HPKE.open(sealed, suite, with: receiver, info: [], data: [2]) }
+        expectFailure("other data") { _ = try HPKE.open(sealed, suite, with: receiver, info: [1], data: []) }
+        expectFailure("another") { _ = try HPKE.open(sealed, suite, with: .random(), info: [1], data: [2]) }
+        let other: AEADSuite = suite == .aes256GCM ? .chaCha20Poly1305 : .aes256GCM
+        expectFailure("the other suite") { _ = try HPKE.open(sealed, other, with: receiver, info: [1], data: [2]) }
+        for count: Int in 0..<sealed.count {
+            expectFailure("\(count) bytes") {
+                _ = try HPKE.open(Array(sealed.prefix(count)), suite, with: receiver, info: [1], data: [2])
+            }
+        }
+        for bit: Int in 0..<(sealed.count * 8) where bit != 255 {
+            var flipped: [UInt8] = sealed
+            flipped[bit / 8] ^= 1 << UInt8(bit % 8)
+            expectFailure("bit \(bit)") {
+                _ = try HPKE.open(flipped, suite, with: receiver, info: [1], data: [2])
+            }
+        }
+    }
+
+    @Test("T20: an encapsulated key of zeros, or of another small order, is refused with the one error")
+    func smallOrder() throws {
+        let points: [[UInt8]] = [
+            .init(repeating: 0, count: 32), [1] + .init(repeating: 0, count: 31),
+            try #require(Hex.decode("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800")),
+            try #require(Hex.decode("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157")),
+        ]
+        for point: [UInt8] in points {
+            expectFailure("small order") {
+                _ = try HPKE.Receiver(.aes256GCM, encapsulated: point, with: .random(), info: [])
+            }
+            expectFailure("a sender of small order") {
+                _ = try HPKE.Receiver(
+                    .aes256GCM, encapsulated: X25519.PrivateKey.random().publicKey.octets, with: .random(), info: [],
+                    sender: X25519.PublicKey(point))
+            }
+            #expect(throws: CryptoError.unusablePublicKey) {
+                _ = try HPKE.Sender(.aes256GCM, to: X25519.PublicKey(point), info: [])
+            }
+        }
+    }
+
+    @Test("auth mode opens with the sender that it names, and with no other")
+    func auth() throws {
+        let (sender, receiver): (X25519.PrivateKey, X25519.PrivateKey) = (.random(), .random())
+        var sealing: HPKE.Sender = try .init(.chaCha20Poly1305, to: receiver.publicKey, info: [7], sender: sender)
+        let sealed: [[UInt8]] = [try sealing.seal([1], data: []), try sealing.seal([2], data: [])]
+        func opening(_ sender: X25519.PublicKey?) throws -> HPKE.Receiver {
+            try .init(
+                .chaCha20Poly1305, encapsulated: sealing.encapsulated, with: receiver, info: [7], sender: sender)
+        }
+        var good: HPKE.Receiver = try opening(sender.publicKey)
+        expectFailure("out of order") { _ = try good.open(sealed[1], data: []) }
+        #expect(try good.open(sealed[0], data: []) == [1])
+        #expect(try good.open(sealed[1], data: []) == [2])
+        var none: HPKE.Receiver = try opening(nil)
+        expectFailure("no sender") { _ = try none.open(sealed[0], data: []) }
+        var other: HPKE.Receiver = try opening(X25519.PrivateKey.random().publicKey)
+        expectFailure("another sender") { _ = try other.open(sealed[0], data: []) }
+    }
+
+    @Test("numbers of messages end in an error, and not at the beginning")
+    func overflow() throws {
+        let receiver: X25519.PrivateKey = .random()
+        var sender: HPKE.Sender = try .init(.aes256GCM, to: receiver.publicKey, info: [])
+        var opener: HPKE.Receiver = try .init(
+            .aes256GCM, encapsulated: sender.encapsulated, with: receiver, info: [])
+        sender.skip(to: .max - 1)
+        opener.skip(to: .max - 1)
+        let last: [UInt8] = try sender.seal([1], data: [])
+        #expect(try opener.open(last, data: []) == [1])
+        #expect(throws: CryptoError.messageLimitReached) { _ = try sender.seal([1], data: []) }
+        #expect(throws: CryptoError.messageLimitReached) { _ = try opener.open(last, data: []) }
+    }
+
+    @Test("where nothing is sealed, secrets can be made; counts out of bounds are refused")
+    func exports() throws {
+        let receiver: X25519.PrivateKey = .random()
+        var sender: HPKE.Sender = try .init(.exportOnly, to: receiver.publicKey, info: [])
+        #expect(throws: CryptoError.outOfBounds(.suite)) { _ = try sender.seal([1], data: []) }
+        #expect(try sender.export([], count: 8_160).count == 8_160)
+        for count: Int in [-1, 0, 8_161, 65_536] {
+            #expect(throws: CryptoError.outOfBounds(.count)) { _ = try sender.export([], count: count) }
+        }
+    }
+}
