@@ -25,6 +25,9 @@ public struct JSONNode: Sendable {
         return storage.bytes[start..<(start + JSONTape.length(word))]
     }
 
+    /// Bytes that the whole document takes in memory besides its text.
+    public var documentTapeBytes: Int { JSONTape.next(storage.tape, 0) * MemoryLayout<UInt64>.stride }
+
     /// Calls `body` with `rawBytes` without counting references.
     @inline(__always)
     func withRaw<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {

@@ -49,6 +49,9 @@ public struct ChangeRequest: Sendable, Equatable {
 }
 
 extension ChangeRequest {
+    /// Bytes that the message it came in takes in memory besides its text: many small members take four times as much.
+    public var documentTapeBytes: Int { (diff ?? object)?.documentTapeBytes ?? 0 }
+
     /// Reads one change object. Never fails: see `problems`.
     public init(_ node: JSONNode) {
         self.init(key: "", ccid: "", operation: .other(""))

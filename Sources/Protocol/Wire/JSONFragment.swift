@@ -7,6 +7,10 @@ public enum JSONFragment: Sendable {
     /// Text that is known to be valid JSON, such as what the store keeps.
     case bytes([UInt8])
 
+    /// Bytes that the message which it is part of takes in memory besides its text, as far as they are known without
+    /// looking at all of it.
+    public var documentTapeBytes: Int { if case .node(let node) = self { node.documentTapeBytes } else { 0 } }
+
     /// As a tree. Bytes that are no JSON, against the promise, are null.
     public var value: JSONValue {
         switch self {

@@ -62,7 +62,8 @@ public struct ServerLimits: Sendable, Equatable {
     /// until half of them have it.
     public var changesPerUserMax: Int = 4_096
 
-    /// Bytes of those changes, 64 KiB...16 GiB. As `changesPerUserMax`.
+    /// Bytes that those changes take in memory, 64 KiB...16 GiB. From it on none of the user's connections is read until
+    /// they take half; at twice as much they are refused with 503, or their connection is closed with 1013.
     public var changeBytesPerUserMax: Int = 8 << 20
 
     /// Changes of one user decided before it is the next one's turn, 1...100,000; more while the disk is slower than the

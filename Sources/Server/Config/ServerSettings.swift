@@ -168,7 +168,8 @@ public enum ServerSettings {
         ),
         .bytes(
             "change-bytes-per-user-max", \.limits.changeBytesPerUserMax, 64 * kib...16 * gib,
-            "Bytes of one user's changes that await their commit. Above it the user is read no further for a while."),
+            "Memory of one user's changes that await their commit. From it on none of the user's connections is read for a "
+                + "while; at twice as much 503, or close code 1013."),
         .integer(
             "changes-per-user-turn", \.limits.changesPerUserTurn, 1...100_000,
             "Changes of one user decided before the next user's turn; more while the disk is the slower part."),

@@ -20,6 +20,8 @@ public struct RESTBody: Sendable {
 
     let content: Content
     let bytes: [UInt8]
+    /// Whose it is, once it goes to a reader: `Tenant.number`, 0 for a stranger.
+    var tenant: UInt32 = 0
 
     /// Whether it is read elsewhere.
     var isLarge: Bool { bytes.count >= Hub.largeFrom }
@@ -60,8 +62,10 @@ extension Hub {
             metrics.limitHits.add(1, .queue)
             return answer(channel.session, RESTAnswer.busy("Too many changes are under way."))
         }
+        var body: RESTBody = body
+        body.tenant = channel.session.tenant?.number ?? 0
         guard read(.body(body), for: channel) else { return }
-        bytesBeingRead += body.bytes.count
+        beginReading(body.bytes.count, of: channel.session.tenant)
     }
 
     /// A body has been read: its request goes on as if it had been small.

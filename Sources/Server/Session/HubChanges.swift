@@ -7,8 +7,9 @@ extension Hub {
 
     /// Hands the change of a message to the shard.
     func submit(_ change: ChangeRequest, on channel: Channel, bytes: Int, now: HubInstant) {
+        let memory: Int = bytes + change.documentTapeBytes
         guard let feed: BucketFeed = channel.feed,
-            let code: ErrorCode = submit(change, on: channel, of: feed, bytes: bytes, now: now)
+            let code: ErrorCode = submit(change, on: channel, of: feed, bytes: memory, now: now)
         else { return }
         refuse([(change, code)], on: channel)
     }
@@ -16,15 +17,18 @@ extension Hub {
     /// Hands the changes of one message to the shard.
     func submit(_ changes: [ChangeRequest], on channel: Channel, bytes: Int, now: HubInstant) {
         guard let feed: BucketFeed = channel.feed else { return }
+        guard let first: ChangeRequest = changes.first else { return }
+        let memory: Int = (bytes + first.documentTapeBytes) / changes.count
         var refused: [(ChangeRequest, ErrorCode)] = []
         for change: ChangeRequest in changes {
-            if let code: ErrorCode = submit(change, on: channel, of: feed, bytes: bytes / changes.count, now: now) {
+            if let code: ErrorCode = submit(change, on: channel, of: feed, bytes: memory, now: now) {
                 refused.append((change, code))
             }
         }
         refuse(refused, on: channel)
     }
 
+    /// - Parameter bytes: that it takes in memory until it is decided.
     /// - Returns: why the change is refused here; nil when the shard has it.
     private func submit(
         _ change: ChangeRequest, on channel: Channel, of feed: BucketFeed, bytes: Int, now: HubInstant
@@ -34,6 +38,10 @@ extension Hub {
         guard !isRefused else { return .unavailable }
         guard inFlight.count < limits.changesQueuedMax, inFlight.bytes < limits.changeBytesQueuedMax else {
             metrics.limitHits.add(1, .queue)
+            return .unavailable
+        }
+        if let tenant: Tenant = session.tenant, isOverfull(tenant) {
+            metrics.limitHits.add(1, .userChanges)
             return .unavailable
         }
         endWalk(channel, now: now)

@@ -17,10 +17,17 @@ extension Hub {
             metrics.limitHits.add(1, .queue)
             return false
         }
-        let large: LargeChange = .init(request: request, bytes: bytes, isRefused: isRefused)
+        if let tenant: Tenant = channel.session.tenant, isOverfull(tenant) {
+            // To refuse it alone would mean to read it.
+            metrics.limitHits.add(1, .userChanges)
+            close(channel.session, .tryAgainLater, "the user has too much under way")
+            return true
+        }
+        let large: LargeChange = .init(
+            request: request, bytes: bytes, tenant: channel.session.tenant?.number ?? 0, isRefused: isRefused)
         // If not, the connection is ending: nothing more is done for it.
         guard read(.message(large), for: channel) else { return true }
-        bytesBeingRead += bytes
+        beginReading(bytes, of: channel.session.tenant)
         channel.isReading = true
         pause(channel.session, .large)
         return true
@@ -28,7 +35,9 @@ extension Hub {
 
     /// A large change has been read.
     func hasRead(_ large: LargeChange, of origin: ReadOrigin, _ answer: ReadAnswer, now: HubInstant) {
-        bytesBeingRead -= large.bytes
+        let tenant: Tenant? = take(large.bytes, of: large.tenant)
+        // Behind its own submission, so that nobody is read for a moment in between.
+        defer { if let tenant { hasLess(tenant) } }
         guard let session: Session = session(origin.connection), !session.isClosing else { return }
         guard let channel: Channel = session.channel(origin.channel), channel.readLife == origin.life,
             channel.isReady, case .message(let sent) = answer
@@ -46,5 +55,26 @@ extension Hub {
         resume(session, .large)
         // May bring the next large one.
         runQueued(channel, now: now)
+    }
+
+    /// Bytes that readers are to read count as the user's changes that wait.
+    func beginReading(_ bytes: Int, of tenant: Tenant?) {
+        bytesBeingRead += bytes
+        guard let tenant: Tenant else { return }
+        tenant.changeBytes += bytes
+        holdAllIfFull(tenant)
+    }
+
+    /// They have been read, or their connection is gone.
+    /// - Parameter number: the user's, 0 for a stranger.
+    func endReading(_ bytes: Int, of number: UInt32) {
+        if let tenant: Tenant = take(bytes, of: number) { hasLess(tenant) }
+    }
+
+    private func take(_ bytes: Int, of number: UInt32) -> Tenant? {
+        bytesBeingRead -= bytes
+        guard let tenant: Tenant = tenantsByNumber[number] else { return nil }
+        tenant.changeBytes -= bytes
+        return tenant
     }
 }

@@ -96,6 +96,8 @@ public struct LargeChange: Sendable {
     let request: UnreadRequest
     /// Of the message.
     let bytes: Int
+    /// Whose it is: `Tenant.number`, 0 for a stranger.
+    let tenant: UInt32
     /// It came faster than its sender may send, and is answered 503.
     let isRefused: Bool
 

@@ -231,7 +231,7 @@ extension Hub {
         if case .message(let large) = request.question {
             return hasRead(large, of: request.origin, answer, now: now)
         }
-        if case .body(let body) = request.question { bytesBeingRead -= body.bytes.count }
+        if case .body(let body) = request.question { endReading(body.bytes.count, of: body.tenant) }
         guard let session: Session = session(request.origin.connection), !session.isClosing,
             let channel: Channel = session.channel(request.origin.channel), channel.readLife == request.origin.life
         else { return }

@@ -17,8 +17,9 @@ final class Tenant {
     var channels: Int = 0
     /// Reads that await their answer.
     var reads: Int = 0
-    /// Changes that await their outcome, and their bytes.
+    /// Changes that await their outcome.
     var changes: Int = 0
+    /// What they take in memory, with the large ones that are being read.
     var changeBytes: Int = 0
     /// Connections that are not read because of the numbers above.
     var held: [ConnectionID] = []
@@ -30,14 +31,14 @@ final class Tenant {
     init(_ name: Name, number: UInt32) { (self.name, self.number) = (name, number) }
 
     /// Nothing of it is here.
-    var isIdle: Bool { sessions.isEmpty && changes == 0 }
+    var isIdle: Bool { sessions.isEmpty && changes == 0 && changeBytes == 0 }
 }
 
 /// What a change that waits for its outcome is counted with.
 public struct ChangeTicket: Sendable, Hashable {
     /// Whose it is: `Tenant.number`.
     public var tenant: UInt32 = 0
-    /// Bytes of its message.
+    /// Bytes that it takes in memory.
     public var bytes: Int = 0
     /// When it arrived, nanoseconds.
     public var arrival: Int64 = 0
@@ -68,6 +69,8 @@ extension Hub {
         tenant.reads += session.readsOutstanding
         // Whoever comes back rests on.
         if tenant.restsUntil > now.monotonic { slow(session, until: tenant.restsUntil) }
+        // Else each new connection would bring one more change.
+        if isFull(tenant), session.exchange == nil { hold(session, of: tenant, .userChanges) }
         return tenant
     }
 
@@ -103,7 +106,10 @@ extension Hub {
             tenant.changeBytes += bytes
         }
         inFlight.add(bytes: bytes)
-        if let tenant: Tenant = session.tenant, isCrowded(tenant) { hold(session, of: tenant, .userChanges) }
+        if let tenant: Tenant = session.tenant, isCrowded(tenant) {
+            hold(session, of: tenant, .userChanges)
+            holdAllIfFull(tenant)
+        }
         return ticket
     }
 
@@ -114,6 +120,11 @@ extension Hub {
         guard let tenant: Tenant = tenantsByNumber[ticket.tenant] else { return }
         tenant.changes -= 1
         tenant.changeBytes -= ticket.bytes
+        hasLess(tenant)
+    }
+
+    /// The user has less under way.
+    func hasLess(_ tenant: Tenant) {
         releaseHeld(tenant)
         forgetIfIdle(tenant)
     }
@@ -121,6 +132,22 @@ extension Hub {
     func isCrowded(_ tenant: Tenant) -> Bool {
         tenant.changes >= limits.changesPerUserMax || tenant.changeBytes >= limits.changeBytesPerUserMax
             || tenant.reads >= limits.readsPerUserMax
+    }
+
+    /// Its changes take as much memory as they may.
+    func isFull(_ tenant: Tenant) -> Bool { tenant.changeBytes >= limits.changeBytesPerUserMax }
+
+    /// They take twice as much: what had been read of many connections when it became full. Nothing more is taken.
+    func isOverfull(_ tenant: Tenant) -> Bool { tenant.changeBytes / 2 >= limits.changeBytesPerUserMax }
+
+    /// Reads nothing more from any connection of a user whose changes take as much memory as they may: each could bring
+    /// another large one.
+    func holdAllIfFull(_ tenant: Tenant) {
+        guard isFull(tenant), tenant.held.count < tenant.sessions.count else { return }
+        for id: ConnectionID in tenant.sessions {
+            guard let session: Session = session(id), session.exchange == nil else { continue }
+            hold(session, of: tenant, .userChanges)
+        }
     }
 
     /// Reads nothing more from a connection until its user has less under way.
