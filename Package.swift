@@ -50,6 +50,8 @@ let package = Package(
         library("ThicketCrypto", "Sources/Crypto", ["COpenSSL"]),
         // Who may come in: pure decisions over directories that are passed in.
         library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
+        // Sealed buckets: what devices do with what the server cannot read. Pure.
+        library("ThicketSealed", "Sources/Sealed", ["ThicketProtocol", "ThicketCrypto"]),
         library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
         library(
             "ThicketServer", "Sources/Server",
@@ -103,6 +105,7 @@ let package = Package(
                 "ThicketTestSupport", "CThicketAllocations",
             ]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketProtocol", "ThicketTestSupport"]),
+        tests("SealedTests", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         tests(
             "ServerTests",
             [

@@ -10,6 +10,7 @@ struct ImportTests {
         // The C library for its mappings of memory only.
         ("Sources/Crypto", ["COpenSSL", "Glibc", "Darwin"]),
         ("Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Sealed", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
         ("Sources/CommandLine", ["Glibc", "Darwin"]),
         ("Sources/Server", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "Glibc"]),

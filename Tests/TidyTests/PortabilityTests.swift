@@ -6,7 +6,8 @@ import Testing
 struct PortabilityTests {
     /// What the client and its programs are made of.
     private static let folders: [String] = [
-        "Sources/Protocol", "Sources/Crypto", "Sources/SQLite", "Sources/Client", "Sources/CommandLine",
+        "Sources/Protocol", "Sources/Crypto", "Sources/Sealed", "Sources/SQLite", "Sources/Client",
+        "Sources/CommandLine",
     ]
 
     /// What only Linux has, or what another library does on Apple platforms.

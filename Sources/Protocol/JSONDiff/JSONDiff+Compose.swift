@@ -30,7 +30,12 @@ extension JSONDiff {
         return result
     }
 
-    /// Nil when nothing is left to do.
+    /// One operation that does what `first` and then `second` do; nil when nothing is left to do.
+    /// - Throws: as for diffs.
+    package static func compose(_ first: Operation, _ second: Operation) throws(DiffError) -> Operation? {
+        try compose(first, second, depth: 0)
+    }
+
     static func compose(_ first: Operation, _ second: Operation, depth: Int) throws(DiffError) -> Operation? {
         switch (first, second) {
         case (.insert, .remove): return nil

@@ -45,6 +45,18 @@ extension TextDelta {
         return target
     }
 
+    /// The text after the edit, when no step cuts a surrogate pair: neither the text's nor those of what is inserted.
+    ///
+    /// - Throws: `DeltaError.lengthMismatch` when the delta is for a text of another length, `.splitSurrogate` when a pair
+    ///   is cut, even if both halves would meet again.
+    package func applyWhole(to text: String) throws(DeltaError) -> String {
+        var source: String = text
+        if let target: String = source.withUTF8({ applyToUTF8($0) }) { return target }
+        let length: Int = text.utf16Length
+        guard length == sourceLength else { throw .lengthMismatch(delta: sourceLength, text: length) }
+        throw .splitSurrogate
+    }
+
     /// Nil when the steps do not fall between characters of `source`.
     private func applyToUTF8(_ source: UnsafeBufferPointer<UInt8>) -> String? {
         guard source.count >= sourceLength else { return nil }

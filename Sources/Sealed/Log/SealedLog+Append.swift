@@ -1,0 +1,122 @@
+import ThicketProtocol
+
+extension SealedLog {
+    /// Why an operation counts for nothing, for every reader alike. It keeps its position.
+    public enum VoidReason: Sendable, Equatable {
+        /// It does not open: other bytes than its author's, or another object's.
+        case doesNotOpen
+        /// It opens and is no operation.
+        case malformed
+        /// Its base is more than 64 positions before it.
+        case tooOld
+        /// Its base is before its author's own last operation: somebody sent it again, or the author is broken.
+        case behindAuthor
+        /// It was made for another incarnation.
+        case otherIncarnation
+
+        /// Whether no honest server and no honest device can bring it about.
+        public var isSuspicious: Bool {
+            switch self {
+            case .doesNotOpen, .malformed, .behindAuthor: true
+            case .tooOld, .otherIncarnation: false
+            }
+        }
+    }
+
+    /// What an operation did.
+    public enum Verdict: Sendable, Equatable {
+        /// It counts. `edit` is what it did to the whole object, nil when nothing was left to do.
+        case applied(author: AuthorID, edit: Edit?, conflicts: [SealedConflict])
+        case void(VoidReason)
+        /// It opens, and does not fit what it says it was made for. It is kept and changes nothing.
+        case misfit(author: AuthorID, DiffError)
+        /// It was made under rules that we do not know. It was not taken: the log stands before it.
+        case unknownRules
+        /// Its author had seen another history: it differs at `at` or before. It was not taken: the log stands before it.
+        case forked(at: Int)
+
+        /// Whether the log went one position on.
+        public var isTaken: Bool {
+            switch self {
+            case .applied, .void, .misfit: true
+            case .unknownRules, .forked: false
+            }
+        }
+    }
+
+    /// Takes the next operation.
+    ///
+    /// - Parameters:
+    ///   - sealed: the decoded bytes.
+    ///   - clear: what they hold; nil when they do not open.
+    public mutating func append(_ sealed: [UInt8], clear: [UInt8]?) -> Verdict {
+        let operation: SealedOperation
+        do throws(VerdictError) {
+            operation = try admitted(clear)
+        } catch {
+            if error.verdict.isTaken { take(sealed, author: nil, nil) }
+            return error.verdict
+        }
+        do throws(DiffError) {
+            let outcome: Edit.Applied = try carriedOut(operation)
+            take(sealed, author: operation.author, outcome.edit)
+            object = outcome.value?.objectValue
+            return .applied(author: operation.author, edit: outcome.edit, conflicts: outcome.conflicts)
+        } catch {
+            take(sealed, author: operation.author, nil)
+            return .misfit(author: operation.author, error)
+        }
+    }
+
+    private struct VerdictError: Error { let verdict: Verdict }
+
+    /// The operation, if it counts at the next position.
+    private func admitted(_ clear: [UInt8]?) throws(VerdictError) -> SealedOperation {
+        guard let clear: [UInt8] else { throw VerdictError(verdict: .void(.doesNotOpen)) }
+        let operation: SealedOperation
+        do throws(SealedOperation.ReadingError) {
+            operation = try SealedOperation(clear: clear)
+        } catch {
+            throw VerdictError(verdict: error == .unknownRules ? .unknownRules : .void(.malformed))
+        }
+        guard operation.incarnation == incarnationTag else { throw VerdictError(verdict: .void(.otherIncarnation)) }
+        // Its author has applied more than there is here: something was left out.
+        guard operation.base <= position else { throw VerdictError(verdict: .forked(at: position + 1)) }
+        if let head: Head = chain[operation.base], head != operation.head {
+            throw VerdictError(verdict: .forked(at: operation.base))
+        }
+        if let last: Int = lastPositions[operation.author], operation.base < last {
+            throw VerdictError(verdict: .void(.behindAuthor))
+        }
+        guard position + 1 - operation.base <= SealedLimits.windowPositions else {
+            throw VerdictError(verdict: .void(.tooOld))
+        }
+        return operation
+    }
+
+    /// Carries an operation over all that was ordered since its base, and applies it.
+    private func carriedOut(_ operation: SealedOperation) throws(DiffError) -> Edit.Applied {
+        guard var edit: Edit = operation.edit else { throw DiffError(.malformed) }
+        for place: Int in operation.base..<position {
+            guard let other: Settled = settled(at: place + 1) else { continue }
+            let meeting: Meeting = .init(isLater: true, own: operation.author, other: other.author)
+            guard let moved: Edit = try edit.transformed(over: other.edit, meeting) else {
+                return Edit.Applied(value: object.map { .object($0) }, edit: nil)
+            }
+            edit = moved
+        }
+        return try edit.apply(to: object.map { .object($0) })
+    }
+
+    /// Goes one position on.
+    private mutating func take(_ sealed: [UInt8], author: AuthorID?, _ edit: Edit?) {
+        chain.append(sealed)
+        if let author: AuthorID { lastPositions[author] = position }
+        if let author: AuthorID, let edit: Edit {
+            window.append(Settled(author: author, edit: edit))
+        } else {
+            window.append(nil)
+        }
+        if window.count > SealedLimits.windowPositions { window.removeFirst() }
+    }
+}

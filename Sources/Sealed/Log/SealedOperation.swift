@@ -1,0 +1,102 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// The clear form of a sealed operation: `{"b":…,"h":"…","n":"…","a":"…","x":…}`, compact.
+public struct SealedOperation: Sendable, Equatable {
+    /// What the author did.
+    public enum Content: Sendable, Equatable {
+        /// An edit of the object at the base.
+        case edit(Edit)
+        /// `"-"`: the object is deleted.
+        case tombstone
+        /// An edit that cannot be read. It keeps its place and its author, and fits nothing.
+        case unreadable
+    }
+
+    /// `b`: position of the newest operation that the author had applied.
+    public var base: Int
+    /// `h`: the chain's head at the base.
+    public var head: Head
+    /// `n`: the beginning of the incarnation id.
+    public var incarnation: UInt64
+    /// `a`
+    public var author: AuthorID
+    /// `x`
+    public var content: Content
+
+    public init(base: Int, head: Head, incarnation: UInt64, author: AuthorID, content: Content) {
+        self.base = base
+        self.head = head
+        self.incarnation = incarnation
+        self.author = author
+        self.content = content
+    }
+
+    /// Why a clear text is no operation for us.
+    public enum ReadingError: Error, Equatable, Sendable {
+        /// It is no operation at all: it counts for nothing, for everybody.
+        case malformed
+        /// `t` names rules that we do not know: whoever reads the log stops here.
+        case unknownRules
+    }
+
+    /// The edit of the whole object: nil when it cannot be read.
+    public var edit: Edit? {
+        switch content {
+        case .edit(let edit): edit
+        case .tombstone: .remove()
+        case .unreadable: nil
+        }
+    }
+
+    /// The compact text.
+    public func clearBytes() -> [UInt8] {
+        var writer: JSONWriter = .init(reservingBytes: 256)
+        writer.raw("{\"b\":")
+        writer.raw(Array(String(base).utf8))
+        writer.raw(",\"h\":")
+        writer.write(string: head.text)
+        writer.raw(",\"n\":")
+        writer.write(string: Base64.encodeURL(incarnation.bigEndianBytes))
+        writer.raw(",\"a\":")
+        writer.write(string: author.text)
+        writer.raw(",\"x\":")
+        switch content {
+        case .edit(let edit):
+            if case .object(let diff) = edit.operation { diff.write(to: &writer) } else { writer.raw("{}") }
+        case .tombstone: writer.raw("\"-\"")
+        case .unreadable: writer.raw("{}")
+        }
+        writer.raw("}")
+        return writer.bytes
+    }
+
+    /// Reads a clear text. Members that are not in the table are passed over.
+    /// - Throws: `ReadingError`.
+    public init(clear bytes: [UInt8]) throws(ReadingError) {
+        guard let document: JSONDocument = try? .init(parsing: bytes, maxDepth: SealedLimits.clearDepthMax),
+            document.root.kind == .object
+        else { throw .malformed }
+        let root: JSONNode = document.root
+        if let rules: JSONNode = root["t"], rules.int64 != 1 { throw .unknownRules }
+        guard let base: Int64 = root["b"]?.int64, base >= 0, base < 1 << 53,
+            let head: Head = root["h"]?.string.flatMap(Head.init(text:)),
+            let name: String = root["n"]?.string, let incarnation: [UInt8] = Base64.decodeURL(Array(name.utf8)[...]),
+            incarnation.count == 8,
+            let author: AuthorID = root["a"]?.string.flatMap(AuthorID.init(text:)),
+            let content: Content = root["x"].flatMap(Self.content)
+        else { throw .malformed }
+        self.init(
+            base: Int(base), head: head, incarnation: incarnation.reduce(0) { $0 << 8 | UInt64($1) }, author: author,
+            content: content)
+    }
+
+    private static func content(_ node: JSONNode) -> Content? {
+        if node.kind == .string { return node.string?.utf8.elementsEqual("-".utf8) == true ? .tombstone : nil }
+        guard node.kind == .object else { return nil }
+        guard let diff: ObjectDiff = try? .init(node), let edit: Edit = try? .init(.object(diff)) else {
+            return .unreadable
+        }
+        return .edit(edit)
+    }
+}

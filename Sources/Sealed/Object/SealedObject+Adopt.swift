@@ -1,0 +1,150 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// Why a sealed object cannot be opened on a device that has nothing of it.
+public struct SealedOpenError: Error, Equatable, Sendable {
+    public let integrity: SealedIntegrity
+}
+
+extension SealedObject {
+    /// Opens an object on a device that has nothing of it.
+    /// - Throws: `SealedOpenError` when the snapshot does not open.
+    public static func open(
+        _ entity: SealedEntity, author: AuthorID, place: SealedPlace, with sealer: some Sealer
+    ) throws(SealedOpenError) -> (object: SealedObject, events: [SealedEvent]) {
+        guard let newest: (position: Int, text: String) = entity.newest,
+            let log: SealedLog = log(of: newest, place, sealer)
+        else { throw SealedOpenError(integrity: .snapshotMismatch(at: entity.newest?.position ?? 0)) }
+        var object: SealedObject = .init(author: author, log: log)
+        let events: [SealedEvent] = object.receiveAll(entity.tail.reversed(), with: sealer)
+        return (object, events)
+    }
+
+    private static func log(
+        of snapshot: (position: Int, text: String), _ place: SealedPlace, _ sealer: some Sealer
+    ) -> SealedLog? {
+        guard let sealed: [UInt8] = Base64.decodeURL(Array(snapshot.text.utf8)[...]),
+            let clear: [UInt8] = sealer.open(sealed, kind: .snapshot, position: snapshot.position)?.clear
+        else { return nil }
+        return SealedSnapshot.log(clear: clear, place: place, position: snapshot.position)
+    }
+
+    /// Bytes of an operation's text. What is no base64url is an operation that does not open.
+    static func bytes(of text: String) -> [UInt8] {
+        Base64.decodeURL(Array(text.utf8)[...]) ?? Array(text.utf8)
+    }
+
+    /// Operations that follow what the log holds, the oldest first.
+    private mutating func receiveAll(_ tail: some Sequence<String>, with sealer: some Sealer) -> [SealedEvent] {
+        var events: [SealedEvent] = []
+        for text: String in tail {
+            events += receive(Self.bytes(of: text), with: sealer)
+            if problem != nil || isStopped { break }
+        }
+        return events
+    }
+
+    /// Takes the object as the server shows it now: after a reconnect, an index, or a compaction. Everything that both know
+    /// is compared before anything is believed.
+    public mutating func adopt(_ entity: SealedEntity, with sealer: some Sealer) -> [SealedEvent] {
+        guard problem == nil, !isStopped else { return [] }
+        guard let newest: (position: Int, text: String) = entity.newest,
+            let theirs: SealedLog = Self.log(of: newest, log.place, sealer)
+        else { return [block(.snapshotMismatch(at: entity.newest?.position ?? 0))] }
+        let tail: [[UInt8]] = entity.tail.reversed().map(Self.bytes(of:))
+        guard theirs.incarnation == log.incarnation else { return adopt(another: theirs, tail, sealer) }
+        if let place: Int = theirs.chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
+        if theirs.position > log.position {
+            return catchUp(to: theirs) + tail.flatMap { receive($0, with: sealer) }
+        }
+        return compare(theirs, tail, sealer)
+    }
+
+    /// The snapshot stands at or before our position: the operations behind it must lead to what we have.
+    private mutating func compare(
+        _ snapshot: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
+    ) -> [SealedEvent] {
+        var replayed: SealedLog = snapshot
+        let known: Int = min(log.position - snapshot.position, tail.count)
+        var chain: HeadChain = snapshot.chain
+        for sealed: [UInt8] in tail[..<known] { chain.append(sealed) }
+        if let place: Int = chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
+        guard chain.position == log.position else { return [block(.rolledBack(to: chain.position))] }
+        for sealed: [UInt8] in tail[..<known] {
+            let opened: [UInt8]? = sealer.open(sealed, kind: .operation, position: 0)?.clear
+            guard replayed.append(sealed, clear: opened).isTaken else { break }
+        }
+        guard replayed == log else { return [block(.snapshotMismatch(at: snapshot.position))] }
+        return tail[known...].flatMap { receive($0, with: sealer) }
+    }
+
+    /// A snapshot ahead of us, of the same chain as far as can be seen.
+    private mutating func catchUp(to snapshot: SealedLog) -> [SealedEvent] {
+        let wasCounted: Bool = (snapshot.lastPositions[author] ?? 0) > (log.lastPositions[author] ?? 0)
+        guard snapshot.reaches(log.position) else { return leap(to: snapshot, pendingWasCounted: wasCounted) }
+        var events: [SealedEvent] = []
+        for position: Int in (log.position + 1)...snapshot.position {
+            guard let settled: SealedLog.Settled = snapshot.settled(at: position) else { continue }
+            if settled.author == author, let done: Pending = pending {
+                // What is ours has one place in the log: it is the pending one.
+                pending = nil
+                events.append(.acknowledged(done.changeID))
+            } else {
+                events += advance(over: settled.edit, settled.author)
+            }
+        }
+        log = snapshot
+        if wasCounted, let done: Pending = pending {
+            // It counts and had nothing left to do.
+            pending = nil
+            projected = log.object.map { .object($0) }
+            events.append(.acknowledged(done.changeID))
+        }
+        return events
+    }
+
+    /// The operations between are not to be had: our edits are carried over the difference of the two states.
+    private mutating func leap(to snapshot: SealedLog, pendingWasCounted: Bool) -> [SealedEvent] {
+        var events: [SealedEvent] = []
+        let after: JSONValue? = snapshot.object.map { .object($0) }
+        if pendingWasCounted, let done: Pending = pending {
+            pending = nil
+            events.append(.acknowledged(done.changeID))
+        }
+        // The state on which the edits that are left were made: with the pending one, if that is counted.
+        let before: JSONValue? = pending == nil ? projected : log.object.map { .object($0) }
+        log = snapshot
+        let edit: Edit? = Self.difference(from: before, to: after).flatMap { try? $0.apply(to: before).edit }
+        if let edit: Edit { events += advance(over: edit, AuthorID(rawValue: 0)) }
+        // What was sealed for the old state counts for nothing wherever it arrives.
+        if pending != nil { events += refuse() }
+        projected = after
+        return events
+    }
+
+    /// The key was deleted and made again, by a device that knew of the deletion, or by one that keeps its own content.
+    private mutating func adopt(
+        another theirs: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
+    ) -> [SealedEvent] {
+        guard !pastIncarnations.contains(theirs.incarnation) else { return [block(.rolledBack(to: theirs.position))] }
+        rememberIncarnation()
+        return [.recreated] + leap(to: theirs, pendingWasCounted: false) + tail.flatMap { receive($0, with: sealer) }
+    }
+
+    mutating func rememberIncarnation() {
+        pastIncarnations.append(log.incarnation)
+        if pastIncarnations.count > SealedLimits.pastIncarnationsMax { pastIncarnations.removeFirst() }
+    }
+
+    /// The server says that the object is gone: an ordinary `-`, `EMPTY`, or an index without it. Without a tombstone that
+    /// hides nothing.
+    public mutating func serverRemoved() -> [SealedEvent] {
+        guard log.object != nil, problem == nil else { return [] }
+        return [block(.removed)]
+    }
+
+    /// The server shows an object that is not sealed.
+    public mutating func serverShowedClear() -> [SealedEvent] {
+        problem == nil ? [block(.clear)] : []
+    }
+}

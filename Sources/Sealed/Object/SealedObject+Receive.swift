@@ -1,0 +1,128 @@
+import ThicketProtocol
+
+extension SealedObject {
+    /// Takes the operation that follows what the log holds, in the order of the server: somebody else's or our own.
+    public mutating func receive(_ sealed: [UInt8], with sealer: some Sealer) -> [SealedEvent] {
+        guard problem == nil, !isStopped else { return [] }
+        let opened: (id: [UInt8], clear: [UInt8])? = sealer.open(sealed, kind: .operation, position: 0)
+        let isOwn: Bool = pending.map { opened?.id == $0.changeID } ?? false
+        let verdict: SealedLog.Verdict = log.append(sealed, clear: opened?.clear)
+        var events: [SealedEvent] = warnings(verdict)
+        switch verdict {
+        case .applied(let author, let edit, let conflicts):
+            events += conflicts.map { .conflict($0) }
+            if isOwn {
+                events += acknowledge()
+            } else if let edit: Edit {
+                events += advance(over: edit, author)
+            }
+        case .void where isOwn: events += refuse()
+        case .misfit where isOwn: events += recover()
+        case .void, .misfit, .unknownRules, .forked: break
+        }
+        return events
+    }
+
+    /// What everybody is told of an operation, whoever it is from.
+    private mutating func warnings(_ verdict: SealedLog.Verdict) -> [SealedEvent] {
+        let position: Int = log.position
+        switch verdict {
+        case .applied: return []
+        case .void(let reason):
+            switch reason {
+            case .doesNotOpen: return [.integrity(.misfit(at: position, .doesNotOpen))]
+            case .malformed: return [.integrity(.misfit(at: position, .malformed))]
+            case .behindAuthor: return [.integrity(.misfit(at: position, .repeated))]
+            case .tooOld, .otherIncarnation: return []
+            }
+        case .misfit: return [.integrity(.misfit(at: position, .doesNotFit))]
+        case .unknownRules:
+            isStopped = true
+            return [.stopped(after: position)]
+        case .forked(let place): return [block(.forked(at: place))]
+        }
+    }
+
+    /// From now on read-only, until the user has chosen.
+    mutating func block(_ integrity: SealedIntegrity) -> SealedEvent {
+        if problem == nil { problem = integrity }
+        return .integrity(integrity)
+    }
+
+    /// Our own operation counts: the log holds what we have shown.
+    private mutating func acknowledge() -> [SealedEvent] {
+        guard let done: Pending = pending else { return [] }
+        pending = nil
+        projected = log.object.map { .object($0) }
+        return [.acknowledged(done.changeID)]
+    }
+
+    /// The server does not take the pending operation, or it counts for nothing: its edit, as far as it was carried, goes
+    /// in front of the later ones and out again in another change.
+    ///
+    /// Call it when the server answers 409 and the log, read to its end, does not hold the operation.
+    public mutating func refuse() -> [SealedEvent] {
+        guard let lost: Pending = pending else { return [] }
+        do throws(DiffError) {
+            later = try Self.composed(lost.edit, later)
+            pending = nil
+            projected = log.object.map { .object($0) }
+        } catch { return recover() }
+        return [.rebased(lost.changeID)]
+    }
+
+    /// Carries pending and later edits over an operation that was ordered before them, and what the app sees over to it.
+    mutating func advance(over edit: Edit, _ other: AuthorID) -> [SealedEvent] {
+        do throws(DiffError) {
+            return try carry(over: edit, Meeting(isLater: true, own: author, other: other))
+        } catch {
+            return recover()
+        }
+    }
+
+    private mutating func carry(over edit: Edit, _ meeting: Meeting) throws(DiffError) -> [SealedEvent] {
+        var coming: Edit? = edit
+        var next: SealedObject = self
+        if let mine: Edit = pending?.edit {
+            next.pending?.edit = try mine.transformed(over: edit, meeting)
+            coming = try edit.transformed(over: mine, meeting.opposite)
+        }
+        if let edit: Edit = coming {
+            let outcome: Edit.Applied = try edit.apply(to: projected)
+            next.projected = outcome.value
+            coming = outcome.edit
+        }
+        if let mine: Edit = later, let edit: Edit = coming {
+            next.later = try mine.transformed(over: edit, meeting)
+            coming = try edit.transformed(over: mine, meeting.opposite)
+        }
+        if let edit: Edit = coming {
+            let outcome: Edit.Applied = try edit.apply(to: shown)
+            next.shown = outcome.value
+            coming = outcome.edit
+        }
+        self = next
+        return coming.map { [.changed($0)] } ?? []
+    }
+
+    /// Something does not fit that always should. What the app sees is kept, and becomes an edit of what the log holds.
+    mutating func recover() -> [SealedEvent] {
+        let lost: Pending? = pending
+        pending = nil
+        projected = log.object.map { .object($0) }
+        later = Self.difference(from: projected, to: shown)
+        return lost.map { [.rebased($0.changeID)] } ?? []
+    }
+
+    /// An edit that leads from one state of the object to another; nil when they are equal.
+    static func difference(from before: JSONValue?, to after: JSONValue?) -> Edit? {
+        switch (before, after) {
+        case (.object(let before)?, .object(let after)?):
+            let diff: ObjectDiff = JSONDiff.diff(from: before, to: after, keepsShortEqualities: true)
+            return diff.isEmpty ? nil : try? Edit(.object(diff))
+        case (nil, let after?): return .set(after)
+        case (_?, nil): return .remove()
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import ThicketProtocol
+
+/// One sealed object on one device: the log as far as it was ordered, the operation that is on its way, and the edits
+/// made meanwhile. What the app sees is the log, then those two, each carried over what has arrived.
+///
+/// Pure: bytes come in, events and bytes to send go out. Randomness is passed in.
+public struct SealedObject: Sendable, Equatable {
+    /// A sealed operation that was saved and sent. Its bytes never change under its id.
+    public struct Pending: Sendable, Equatable {
+        /// 16 bytes.
+        public let changeID: [UInt8]
+        public let sealed: [UInt8]
+        /// Position that it was made on.
+        public let base: Int
+        /// Its edit, carried over all that arrived since; nil when nothing is left to do.
+        public internal(set) var edit: Edit?
+    }
+
+    public let author: AuthorID
+    public internal(set) var log: SealedLog
+    public internal(set) var pending: Pending?
+    /// Edits behind the pending one, composed.
+    public internal(set) var later: Edit?
+    /// The log's object with the pending edit.
+    var projected: JSONValue?
+    /// The same with the later edits.
+    var shown: JSONValue?
+    /// What keeps the object read-only until the user has chosen; nothing is thrown away meanwhile.
+    public internal(set) var problem: SealedIntegrity?
+    /// The log goes on under rules that we do not know.
+    public internal(set) var isStopped: Bool = false
+    /// Incarnations that were there before this one, the newest last.
+    public internal(set) var pastIncarnations: [[UInt8]] = []
+
+    /// - Parameter log: a new object, or one that was opened from a snapshot.
+    public init(author: AuthorID, log: SealedLog) {
+        self.author = author
+        self.log = log
+        projected = log.object.map { .object($0) }
+        shown = projected
+    }
+
+    /// What the app sees; nil when the object is deleted.
+    public var object: JSONObject? { shown?.objectValue }
+
+    /// Whether there is anything that the log does not hold yet.
+    public var hasEdits: Bool { pending?.edit != nil || later != nil }
+
+    /// Whether the object was deleted by others and edited here: it must be made again, as a new incarnation.
+    public var needsRecreation: Bool { log.object == nil && pending == nil && object != nil }
+}
+
+/// Why an edit of the app is not taken.
+public enum SealedEditError: Error, Equatable, Sendable {
+    /// The user must choose first, see `SealedObject.problem`.
+    case readOnly
+    /// There is no object to edit.
+    case deleted
+    /// The edit does not fit what the app sees.
+    case doesNotFit(DiffError)
+}
+
+extension SealedObject {
+    /// Takes an edit of the app, made on `object`.
+    public mutating func edit(_ diff: ObjectDiff) throws(SealedEditError) {
+        let edit: Edit
+        do throws(DiffError) { edit = try Edit(.object(diff)) } catch { throw .doesNotFit(error) }
+        try take(edit)
+    }
+
+    /// Takes the object that the app wants to see instead: the smallest edit that leads there.
+    public mutating func edit(to target: JSONObject) throws(SealedEditError) {
+        guard let object: JSONObject else { throw .deleted }
+        try edit(JSONDiff.diff(from: object, to: target, keepsShortEqualities: true))
+    }
+
+    /// Deletes the object.
+    public mutating func delete() throws(SealedEditError) { try take(.remove()) }
+
+    private mutating func take(_ edit: Edit) throws(SealedEditError) {
+        guard problem == nil else { throw .readOnly }
+        guard shown != nil else { throw .deleted }
+        do throws(DiffError) {
+            let after: JSONValue? = try edit.apply(to: shown).value
+            later = try Self.composed(later, edit)
+            shown = after
+        } catch { throw .doesNotFit(error) }
+    }
+
+    /// One edit that does both.
+    static func composed(_ first: Edit?, _ second: Edit?) throws(DiffError) -> Edit? {
+        guard let first: Edit else { return second }
+        guard let second: Edit else { return first }
+        guard let both: Operation = try JSONDiff.compose(first.replacing, second.replacing) else { return nil }
+        let edit: Edit = try Edit(both)
+        return edit.isEmpty ? nil : edit
+    }
+
+    /// Makes the next operation of the edits that wait, if none is on its way.
+    ///
+    /// - Parameters:
+    ///   - changeID: 16 random bytes, the change's ccid.
+    ///   - nonce: 12 random bytes.
+    /// - Returns: what must be saved before it is sent; nil when there is nothing to send, or nothing may be sent.
+    public mutating func seal(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
+        guard pending == nil, problem == nil, !isStopped, !needsRecreation, let edit: Edit = later else { return nil }
+        later = nil
+        // A whole object that stands again where others have edited it since is told as an edit of theirs.
+        let told: Edit? =
+            if case .set(let whole, _) = edit { Self.difference(from: projected, to: whole) } else { edit }
+        // With what it meets, `+` and `r` are told apart, and what changes nothing falls away.
+        guard let outcome: Edit.Applied = try? told?.apply(to: projected), let edit: Edit = outcome.edit,
+            let head: Head = log.chain[log.position]
+        else { return nil }
+        let operation: SealedOperation = .init(
+            base: log.position, head: head, incarnation: log.incarnationTag, author: author,
+            content: outcome.value == nil ? .tombstone : .edit(edit))
+        let sealed: [UInt8] = sealer.seal(
+            operation.clearBytes(), kind: .operation, id: changeID, position: 0, nonce: nonce)
+        let made: Pending = .init(changeID: changeID, sealed: sealed, base: log.position, edit: edit)
+        pending = made
+        projected = outcome.value
+        return made
+    }
+}

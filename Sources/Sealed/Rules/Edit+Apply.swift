@@ -1,0 +1,158 @@
+import ThicketProtocol
+
+/// Two edits of one value met and only one could stand. Everybody finds the same one, at the same position.
+public struct SealedConflict: Sendable, Equatable {
+    /// Keys and list indexes from the outermost in; empty for the object itself. User content: not for logs.
+    public var path: [String]
+    /// The value that gave way; nil when that was a deletion.
+    public var losing: JSONValue?
+    /// The value that stands now; nil when that is a deletion.
+    public var winning: JSONValue?
+
+    public init(path: [String], losing: JSONValue?, winning: JSONValue?) {
+        self.path = path
+        self.losing = losing
+        self.winning = winning
+    }
+}
+
+extension Edit {
+    /// What applying an edit gives.
+    public struct Applied: Sendable, Equatable {
+        /// The value afterwards; nil when there is none.
+        public var value: JSONValue?
+        /// The same edit with what it replaced and removed; nil when nothing happened.
+        public var edit: Edit?
+        public var conflicts: [SealedConflict] = []
+    }
+
+    /// Applies the edit. Setting works whether something is there or not, removing what is not there does nothing;
+    /// everything else must fit.
+    /// - Throws: `DiffError`: a text of another length, a cut surrogate pair, a value of another type, an index behind
+    ///   the end, a number or a nesting beyond `Limits`.
+    public func apply(to value: JSONValue?) throws(DiffError) -> Applied {
+        var walk: Walk = .init()
+        let (after, edit): (JSONValue?, Edit?) = try apply(to: value, &walk)
+        return Applied(value: after, edit: edit, conflicts: walk.conflicts)
+    }
+
+    /// Where we are and what was met on the way.
+    private struct Walk {
+        var path: [String] = []
+        var conflicts: [SealedConflict] = []
+
+        mutating func note(_ note: Note, losing: JSONValue?, winning: JSONValue?) {
+            guard note.isContested, losing != winning else { return }
+            conflicts.append(SealedConflict(path: path, losing: losing, winning: winning))
+        }
+
+        /// A new value must not nest deeper than documents may.
+        func checkDepth(of value: JSONValue) throws(DiffError) {
+            guard value.fits(levels: Limits.jsonDepthMax - path.count) else { throw DiffError(.tooDeep, path: path) }
+        }
+    }
+
+    private func apply(to value: JSONValue?, _ walk: inout Walk) throws(DiffError) -> (JSONValue?, Edit?) {
+        switch self {
+        case .set(let new, let note):
+            try walk.checkDepth(of: new)
+            walk.note(note, losing: value, winning: new)
+            return (new, .set(new, Note(old: value)))
+        case .remove(let note):
+            guard let value: JSONValue else { return (nil, nil) }
+            walk.note(note, losing: value, winning: nil)
+            return (nil, .remove(Note(old: value)))
+        default:
+            guard let value: JSONValue else { throw DiffError(.missingKey, path: walk.path) }
+            return try edit(value, &walk)
+        }
+    }
+
+    private func edit(_ value: JSONValue, _ walk: inout Walk) throws(DiffError) -> (JSONValue?, Edit?) {
+        switch (self, value) {
+        case (.increment(let amount), .number(let number)):
+            guard let sum: JSONNumber = number.adding(amount) else {
+                throw DiffError(.numberTooLong, path: walk.path)
+            }
+            return (.number(sum), self)
+        case (.members(let members), .object(let object)):
+            return try Self.apply(members, to: object, &walk)
+        case (.list(let steps), .array(let list)):
+            return try Self.apply(steps, to: list, &walk)
+        case (.text(let delta), .string(let text)):
+            do throws(DeltaError) {
+                return (.string(try delta.applyWhole(to: text)), delta.isIdentity ? nil : self)
+            } catch { throw DiffError(.delta(error), path: walk.path) }
+        default:
+            throw DiffError(.wrongType, path: walk.path)
+        }
+    }
+
+    private static func apply(
+        _ members: [Member], to object: JSONObject, _ walk: inout Walk
+    ) throws(DiffError) -> (JSONValue?, Edit?) {
+        var result: JSONObject = object
+        var applied: [Member] = []
+        applied.reserveCapacity(members.count)
+        for member: Member in members {
+            walk.path.append(member.key)
+            let (after, edit): (JSONValue?, Edit?) = try member.edit.apply(to: object[member.key], &walk)
+            walk.path.removeLast()
+            guard let edit: Edit else { continue }
+            result[member.key] = after
+            applied.append(Member(member.key, edit))
+        }
+        return (.object(result), applied.isEmpty ? nil : .members(applied))
+    }
+
+    private static func apply(
+        _ steps: [ListStep], to list: [JSONValue], _ walk: inout Walk
+    ) throws(DiffError) -> (JSONValue?, Edit?) {
+        var result: [JSONValue] = []
+        result.reserveCapacity(list.count + steps.count)
+        var applied: [ListStep] = []
+        var read: Int = 0
+        for step: ListStep in steps {
+            walk.path.append(String(result.count))
+            if case .insert(let value, let note) = step {
+                try walk.checkDepth(of: value)
+                walk.note(note, losing: nil, winning: value)
+                result.append(value)
+                applied.append(.insert(value))
+                walk.path.removeLast()
+                continue
+            }
+            let count: Int = if case .retain(let count) = step { count } else { 1 }
+            guard count <= list.count - read else { throw DiffError(.badIndex, path: walk.path) }
+            switch step {
+            case .retain:
+                result.append(contentsOf: list[read..<(read + count)])
+                applied.add(step)
+            case .delete(let note):
+                walk.note(note, losing: list[read], winning: nil)
+                applied.append(.delete(Note(old: list[read])))
+            case .edit(let edit):
+                let (after, done): (JSONValue?, Edit?) = try edit.apply(to: list[read], &walk)
+                if let after: JSONValue { result.append(after) }
+                applied.add(done.map { .edit($0) } ?? .retain(1))
+            case .insert: break
+            }
+            read += count
+            walk.path.removeLast()
+        }
+        result.append(contentsOf: list[read...])
+        if case .retain? = applied.last { applied.removeLast() }
+        return (.array(result), applied.isEmpty ? nil : .list(applied))
+    }
+}
+
+extension JSONValue {
+    /// Whether no more than `levels` arrays and objects stand inside each other, the value itself counted.
+    func fits(levels: Int) -> Bool {
+        switch self {
+        case .array(let elements): levels > 0 && elements.allSatisfy { $0.fits(levels: levels - 1) }
+        case .object(let object): levels > 0 && object.values.allSatisfy { $0.fits(levels: levels - 1) }
+        default: true
+        }
+    }
+}

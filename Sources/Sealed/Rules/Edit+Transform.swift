@@ -1,0 +1,127 @@
+import ThicketProtocol
+
+/// How two edits of one value meet.
+public struct Meeting: Sendable, Equatable {
+    /// The carried edit stands later in the log than the other (pending edits stand behind all that was ordered): where
+    /// only one can stand, it does.
+    public var isLater: Bool
+    /// What the carried edit inserts at one place goes in front of what the other does: its author's id is smaller.
+    public var isFirst: Bool
+
+    public init(isLater: Bool, isFirst: Bool) {
+        self.isLater = isLater
+        self.isFirst = isFirst
+    }
+
+    /// The carried edit's author is `own`, the other's is `other`. One author's edits meet only when an id is used twice:
+    /// then the later stands behind.
+    public init(isLater: Bool, own: AuthorID, other: AuthorID) {
+        self.init(isLater: isLater, isFirst: own == other ? !isLater : own < other)
+    }
+
+    /// The other side's view of the same meeting.
+    public var opposite: Meeting { Meeting(isLater: !isLater, isFirst: !isFirst) }
+}
+
+extension Edit {
+    /// Adjusts `self` so that it can follow `other`, when both were made from the same value: transform rules 1, the table
+    /// of the wire contract (7.4, 7.5) with every shared key transformed and texts by position only.
+    ///
+    /// - Parameter other: the one that stands earlier must have been applied: what it replaced and removed is needed.
+    /// - Returns: nil when nothing is left to do.
+    /// - Throws: `DiffError` when the two cannot have been made from one value.
+    public func transformed(over other: Edit, _ meeting: Meeting) throws(DiffError) -> Edit? {
+        switch (self, other) {
+        case (.set(let mine, _), .set(let theirs, _)):
+            return meeting.isLater && mine != theirs ? .set(mine, Note(isContested: true)) : nil
+        case (.remove, .remove):
+            return nil
+        case (.remove, _):
+            return meeting.isLater ? .remove(Note(isContested: true)) : nil
+        case (.set(let mine, _), .remove(let note)):
+            return meeting.isLater ? .set(mine, Note(isContested: note.old != nil)) : nil
+        case (_, .remove(let note)):
+            return meeting.isLater ? .set(try edited(note.old), Note(isContested: true)) : nil
+        case (.set(let mine, _), _):
+            if meeting.isLater { return .set(mine, Note(isContested: true)) }
+            // The later edit stands: on top of this value if it fits there, else alone.
+            return other.outcome(on: mine).map { .set($0) }
+        case (_, .set(let theirs, let note)):
+            guard meeting.isLater else { return nil }
+            return outcome(on: theirs) == nil ? .set(try edited(note.old), Note(isContested: true)) : self
+        default:
+            return try merged(over: other, meeting)
+        }
+    }
+
+    /// What this edit makes of the value it was made for.
+    private func edited(_ base: JSONValue?) throws(DiffError) -> JSONValue {
+        guard let value: JSONValue = try apply(to: base).value else { throw DiffError(.missingKey) }
+        return value
+    }
+
+    /// What this edit makes of a value that it was not made for; nil when it does not fit. Text deltas never count as
+    /// fitting: another text of the same length would be garbled.
+    private func outcome(on value: JSONValue) -> JSONValue? {
+        editsText ? nil : (try? apply(to: value))?.value
+    }
+
+    private func merged(over other: Edit, _ meeting: Meeting) throws(DiffError) -> Edit? {
+        switch (self, other) {
+        case (.increment, .increment):
+            return self
+        case (.members(let mine), .members(let theirs)):
+            let members: [Member] = try Self.transform(mine, over: theirs, meeting)
+            return members.isEmpty ? nil : .members(members)
+        case (.text(let mine), .text(let theirs)):
+            do throws(DeltaError) {
+                let moved: TextDelta = try TextDelta.transform(
+                    mine, over: theirs, tie: meeting.isFirst ? .before : .after)
+                return moved.isIdentity ? nil : .text(moved)
+            } catch { throw DiffError(.delta(error)) }
+        case (.list(let mine), .list(let theirs)):
+            let moved: Edit = .list(try ListMeeting.transform(mine, over: theirs, meeting))
+            return moved.isEmpty ? nil : moved
+        default:
+            throw DiffError(.wrongType)
+        }
+    }
+
+    private static func transform(
+        _ mine: [Member], over theirs: [Member], _ meeting: Meeting
+    ) throws(DiffError) -> [Member] {
+        let index: MemberIndex = .init(theirs)
+        var result: [Member] = []
+        result.reserveCapacity(mine.count)
+        for member: Member in mine {
+            guard let other: Edit = index[member.key] else {
+                result.append(member)
+                continue
+            }
+            if let edit: Edit = try member.edit.transformed(over: other, meeting) {
+                result.append(Member(member.key, edit))
+            }
+        }
+        return result
+    }
+}
+
+/// Finds members by the bytes of their keys: a plain search for few, a table for many.
+private struct MemberIndex {
+    private static let indexedFrom: Int = 17
+    private let members: [Edit.Member]
+    private var places: [[UInt8]: Int] = [:]
+
+    init(_ members: [Edit.Member]) {
+        self.members = members
+        guard members.count >= Self.indexedFrom else { return }
+        for (place, member) in members.enumerated() { places[Array(member.key.utf8)] = place }
+    }
+
+    subscript(key: String) -> Edit? {
+        guard members.count >= Self.indexedFrom else {
+            return members.first { $0.key.utf8.elementsEqual(key.utf8) }?.edit
+        }
+        return places[Array(key.utf8)].map { members[$0].edit }
+    }
+}

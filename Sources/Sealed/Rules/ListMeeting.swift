@@ -1,0 +1,104 @@
+import ThicketProtocol
+
+/// Carries an edit of a list over another one (wire contract 7.5): by index, nothing lost.
+enum ListMeeting {
+    /// - Throws: `DiffError` when the two cannot have been made from one list.
+    static func transform(
+        _ mine: [Edit.ListStep], over theirs: [Edit.ListStep], _ meeting: Meeting
+    ) throws(DiffError) -> [Edit.ListStep] {
+        var result: [Edit.ListStep] = []
+        var own: Cursor = .init(steps: mine)
+        var other: Cursor = .init(steps: theirs)
+        while !own.isAtEnd {
+            meet(&own, &other, meeting, &result)
+            let both: Int = min(own.kept, other.kept)
+            if both == .max { break }
+            if both > 0 {
+                result.add(.retain(both))
+                own.useKept(both)
+                other.useKept(both)
+                continue
+            }
+            if own.isAtEnd { break }
+            if let step: Edit.ListStep = try transform(own.takeElement(), over: other.takeElement(), meeting) {
+                result.add(step)
+            }
+        }
+        if case .retain? = result.last { result.removeLast() }
+        return result
+    }
+
+    /// Puts the insertions of both sides at one place in order.
+    private static func meet(
+        _ own: inout Cursor, _ other: inout Cursor, _ meeting: Meeting, _ result: inout [Edit.ListStep]
+    ) {
+        if meeting.isFirst { while let step: Edit.ListStep = own.takeInsertion() { result.append(step) } }
+        while other.takeInsertion() != nil { result.add(.retain(1)) }
+        if !meeting.isFirst { while let step: Edit.ListStep = own.takeInsertion() { result.append(step) } }
+    }
+
+    /// What becomes of one element; nil when it is gone and stays so.
+    private static func transform(
+        _ mine: Edit.ListStep, over theirs: Edit.ListStep, _ meeting: Meeting
+    ) throws(DiffError) -> Edit.ListStep? {
+        switch (mine, theirs) {
+        case (.retain, .delete), (.delete, .delete):
+            return nil
+        case (.delete, .edit):
+            return meeting.isLater ? .delete(Edit.Note(isContested: true)) : .retain(1)
+        case (.edit(let edit), .delete(let note)):
+            guard meeting.isLater else { return nil }
+            guard let old: JSONValue = note.old, let value: JSONValue = try edit.apply(to: old).value else {
+                throw DiffError(.missingKey)
+            }
+            return .insert(value, Edit.Note(isContested: true))
+        case (.edit(let edit), .edit(let before)):
+            return try edit.transformed(over: before, meeting).map { .edit($0) } ?? .retain(1)
+        default:
+            return mine
+        }
+    }
+
+    /// Reads steps element by element; behind the end everything is kept.
+    private struct Cursor {
+        let steps: [Edit.ListStep]
+        private var place: Int = 0
+        private var used: Int = 0
+
+        init(steps: [Edit.ListStep]) { self.steps = steps }
+
+        var isAtEnd: Bool { place == steps.count }
+
+        mutating func takeInsertion() -> Edit.ListStep? {
+            guard place < steps.count, case .insert = steps[place] else { return nil }
+            place += 1
+            return steps[place - 1]
+        }
+
+        /// What happens to the next element: `.retain(1)`, `.delete` or `.edit`.
+        mutating func takeElement() -> Edit.ListStep {
+            guard place < steps.count else { return .retain(1) }
+            guard case .retain = steps[place] else {
+                place += 1
+                return steps[place - 1]
+            }
+            useKept(1)
+            return .retain(1)
+        }
+
+        /// How many elements are kept from here on without a break; `.max` behind the end.
+        var kept: Int {
+            guard place < steps.count else { return .max }
+            guard case .retain(let count) = steps[place] else { return 0 }
+            return count - used
+        }
+
+        mutating func useKept(_ count: Int) {
+            guard place < steps.count, case .retain(let all) = steps[place] else { return }
+            used += count
+            guard used == all else { return }
+            place += 1
+            used = 0
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import ThicketProtocol
+
+/// Why an object or a change has not the shape of a sealed bucket. On the wire all of these are code 400.
+public struct SealedShapeError: Error, Equatable, Sendable, CustomStringConvertible {
+    public enum Kind: Equatable, Sendable {
+        /// Other members than `z`, `s` and `d`, or of another type.
+        case otherMembers
+        /// A key of `s` is no position.
+        case badPosition
+        /// A value is no base64url of a sealed value: a known suite, the kind that belongs there, a length that padding
+        /// gives.
+        case notSealed
+        /// Neither the creation, nor one insertion at 0, nor a compaction.
+        case otherChange
+        /// The whole object in `d`.
+        case wholeObject
+        /// More than one snapshot in a creation, none, or more than `SealedLimits.snapshotsMax`.
+        case tooManySnapshots
+        /// The operation's id is not the ccid of its change.
+        case otherChangeID
+        /// A compaction that removes what it does not cover, or the newest snapshot.
+        case badCompaction
+        /// The tail has too many operations or bytes: 413 until somebody compacts.
+        case tailTooLong
+    }
+
+    public let kind: Kind
+
+    public init(_ kind: Kind) { self.kind = kind }
+
+    /// The number for the wire.
+    public var code: ErrorCode { kind == .tailTooLong ? .tooLarge : .invalidRequest }
+
+    /// Safe to log.
+    public var description: String {
+        switch kind {
+        case .otherMembers: "a sealed object has exactly the members z, s and d"
+        case .badPosition: "a snapshot's position is no number"
+        case .notSealed: "a value is not sealed"
+        case .otherChange: "neither a creation, nor an insertion at 0, nor a compaction"
+        case .wholeObject: "whole objects are not taken in a sealed bucket"
+        case .tooManySnapshots: "wrong number of snapshots"
+        case .otherChangeID: "the sealed operation names another change"
+        case .badCompaction: "the compaction removes what it does not cover"
+        case .tailTooLong: "too many operations since the last snapshot"
+        }
+    }
+}
