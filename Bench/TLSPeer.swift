@@ -105,7 +105,7 @@ final class TLSPeer {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    private static func spawn(_ words: [String]) throws -> (process: pid_t, output: Int32) {
+    static func spawn(_ words: [String]) throws -> (process: pid_t, output: Int32) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw BenchError("no pipe: errno \(errno)") }
         for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -125,7 +125,7 @@ final class TLSPeer {
     }
 
     /// What a program said, when it has ended.
-    private static func text(_ run: (process: pid_t, output: Int32)) throws -> String {
+    static func text(_ run: (process: pid_t, output: Int32)) throws -> String {
         defer { close(run.output) }
         var bytes: [UInt8] = []
         var chunk: [UInt8] = .init(repeating: 0, count: 4_096)

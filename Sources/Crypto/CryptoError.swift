@@ -12,7 +12,7 @@ public enum CryptoError: Error, Equatable, Sendable, CustomStringConvertible {
 
     /// What was out of bounds.
     public enum Parameter: String, Sendable {
-        case suite, rounds, cost, memory, salt, info, count, key, nonce, words
+        case suite, rounds, cost, memory, salt, info, count, key, nonce, words, password
     }
 
     public var description: String {

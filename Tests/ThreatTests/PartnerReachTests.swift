@@ -10,15 +10,15 @@ import ThicketThreats
 struct PartnerReachTests {
     /// A user's own device: seals what it writes under a key that leaves it never.
     private struct Device {
-        let key: [UInt8] = RandomBytes.make(32)
+        let key: SecureBytes = .random(32)
 
-        func seal(_ text: String) -> String {
-            Base64.encodeURL(AES256GCM.seal(Array(text.utf8), key: key, data: Array("note".utf8)))
+        func seal(_ text: String) throws -> String {
+            Base64.encodeURL(try SealedMessage.seal(Array(text.utf8), key: key, data: Array("note".utf8)))
         }
 
         func open(_ text: String) -> String? {
             guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]),
-                let clear: [UInt8] = AES256GCM.open(bytes, key: key, data: Array("note".utf8))
+                let clear: [UInt8] = try? SealedMessage.open(bytes, key: key, data: Array("note".utf8))
             else { return nil }
             return String(decoding: clear, as: UTF8.self)
         }
@@ -31,7 +31,7 @@ struct PartnerReachTests {
         let entity: String = try house.register("p1", by: caller)
         let clear: [String] = (0..<3).map { "the user's words, version \($0), \(RandomBytes.hex(8))" }
         let device: Device = .init()
-        let sealed: [String] = clear.map(device.seal)
+        let sealed: [String] = try clear.map(device.seal)
         let base: String = "/1/\(ThreatHouse.shop)"
         let socket: WireSocket = try open(house, entity, device: "own")
         for (place, text): (Int, String) in sealed.enumerated() {
@@ -50,7 +50,7 @@ struct PartnerReachTests {
         let own: [(String, String)] = [
             ("x-simperium-token", house.login(entity, "p1", device: "own")), ("x-rezolve-device-id", "own"),
         ]
-        let (bundle, proof): (String, String) = (device.seal(clear[0]), Base64.encodeURL(RandomBytes.make(32)))
+        let (bundle, proof): (String, String) = (try device.seal(clear[0]), Base64.encodeURL(RandomBytes.make(32)))
         #expect(
             try caller.ask(
                 "PUT", "\(base)/auth/bundle", own,
@@ -114,7 +114,7 @@ struct PartnerReachTests {
         let caller: Caller = try house.caller()
         let device: Device = .init()
         let clear: String = "a vault secret, " + RandomBytes.hex(12)
-        let (access, bundle): (String, String) = (device.seal("an access key"), device.seal(clear))
+        let (access, bundle): (String, String) = (try device.seal("an access key"), try device.seal(clear))
         let proof: String = Base64.encodeURL(RandomBytes.make(32))
         let auth: String = "/1/\(ThreatHouse.app)/auth"
         let made: Caller.Reply = try caller.ask(
@@ -123,7 +123,7 @@ struct PartnerReachTests {
                 + #""access":"\#(access)","bundle":"\#(bundle)","recover":"\#(proof)"}"#)
         #expect(made.status == 200)
         let token: String = try made.string("access_token")
-        let words: String = device.seal("words")
+        let words: String = try device.seal("words")
         #expect(
             try caller.ask(
                 "POST", "/1/\(ThreatHouse.app)/b/i/k", [("x-simperium-token", token)], body: #"{"s":"\#(words)"}"#

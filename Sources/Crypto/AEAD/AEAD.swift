@@ -1,18 +1,14 @@
 // Linux only: OpenSSL; on Apple platforms: CryptoKit's AES.GCM and ChaChaPoly.
 internal import COpenSSL
-import Synchronization
 
 /// Authenticated encryption with associated data (RFC 5116): a key that seals and opens.
 ///
 /// Any thread may use one, several at once. The key's schedule is made once for each thread that is inside at the same time;
 /// whoever seals much keeps the object.
 public final class AEAD: Sendable {
-    /// Contexts that nobody uses, kept for the next call: as many as threads seal at once on most machines.
-    private static let idleMax: Int = 4
-
     private let algorithm: AEADAlgorithm
     private let key: SecureBytes
-    private let idle: Mutex<[Context]> = .init([])
+    private let contexts: ContextPool = .init { EVP_CIPHER_CTX_free($0) }
     #if DEBUG
         private let keyID: [UInt8]
     #endif
@@ -30,8 +26,6 @@ public final class AEAD: Sendable {
             keyID = SealRecorder.keyID(algorithm, key)
         #endif
     }
-
-    deinit { idle.withLock { $0.forEach { EVP_CIPHER_CTX_free($0.pointer) } } }
 
     /// Seals bytes.
     ///
@@ -68,17 +62,17 @@ public final class AEAD: Sendable {
         #if DEBUG
             SealRecorder.note(key: keyID, nonce: nonce, clear, data)
         #endif
-        let context: Context = take()
+        let context: OpaquePointer = contexts.take() ?? make()
+        defer { contexts.give(context) }
         let text: UnsafeMutableRawBufferPointer = .init(rebasing: room[..<clear.count])
         var length: Int32 = 0
         let isDone: Bool =
-            context.begin(nonce, seals: true) && Pieces.run(context.pointer, data, into: nil) != nil
-            && Pieces.run(context.pointer, clear, into: text) == clear.count
-            && EVP_EncryptFinal_ex(context.pointer, text.octets + clear.count, &length) == 1
+            Self.begin(context, nonce, seals: true) && Pieces.run(context, data, into: nil) != nil
+            && Pieces.run(context, clear, into: text) == clear.count
+            && EVP_EncryptFinal_ex(context, text.octets + clear.count, &length) == 1
             && EVP_CIPHER_CTX_ctrl(
-                context.pointer, EVP_CTRL_AEAD_GET_TAG, Int32(AEADSuite.tagBytes), room.octets + clear.count) == 1
+                context, EVP_CTRL_AEAD_GET_TAG, Int32(AEADSuite.tagBytes), room.octets + clear.count) == 1
         precondition(isDone, "OpenSSL refused to seal, which has no failing input")
-        give(context)
     }
 
     /// Opens what was sealed.
@@ -118,18 +112,18 @@ public final class AEAD: Sendable {
     ) throws(CryptoError) {
         let count: Int = try Self.clearBytes(of: sealed)
         precondition(room.count == count, "a clear text is 16 bytes shorter")
-        let context: Context = take()
-        defer { give(context) }
+        let context: OpaquePointer = contexts.take() ?? make()
+        defer { contexts.give(context) }
         // Set before the text comes, since the text's end may be where the room is.
         var tag: (UInt64, UInt64) = (0, 0)
         withUnsafeMutableBytes(of: &tag) { $0.copyMemory(from: .init(rebasing: sealed[count...])) }
         var length: Int32 = 0
         let isGood: Bool =
-            context.begin(nonce, seals: false)
-            && EVP_CIPHER_CTX_ctrl(context.pointer, EVP_CTRL_AEAD_SET_TAG, Int32(AEADSuite.tagBytes), &tag) == 1
-            && Pieces.run(context.pointer, data, into: nil) != nil
-            && Pieces.run(context.pointer, .init(rebasing: sealed[..<count]), into: room) == count
-            && EVP_DecryptFinal_ex(context.pointer, room.octets + count, &length) == 1
+            Self.begin(context, nonce, seals: false)
+            && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(AEADSuite.tagBytes), &tag) == 1
+            && Pieces.run(context, data, into: nil) != nil
+            && Pieces.run(context, .init(rebasing: sealed[..<count]), into: room) == count
+            && EVP_DecryptFinal_ex(context, room.octets + count, &length) == 1
         guard isGood else {
             room.cleanse()
             ERR_clear_error()
@@ -144,37 +138,19 @@ public final class AEAD: Sendable {
 }
 
 extension AEAD {
-    /// An OpenSSL context that has the key.
-    private struct Context: @unchecked Sendable {
-        // In the list under its lock, or with the one call that took it out.
-        let pointer: OpaquePointer
-
-        func begin(_ nonce: AEADNonce, seals: Bool) -> Bool {
-            nonce.withUnsafeBytes { EVP_CipherInit_ex(pointer, nil, nil, nil, $0.octets, seals ? 1 : 0) == 1 }
-        }
+    private static func begin(_ context: OpaquePointer, _ nonce: AEADNonce, seals: Bool) -> Bool {
+        nonce.withUnsafeBytes { EVP_CipherInit_ex(context, nil, nil, nil, $0.octets, seals ? 1 : 0) == 1 }
     }
 
-    private func take() -> Context { idle.withLock { $0.popLast() } ?? make() }
-
-    private func give(_ context: Context) {
-        let isKept: Bool = idle.withLock { idle in
-            guard idle.count < Self.idleMax else { return false }
-            idle.append(context)
-            return true
-        }
-        // It overwrites what it had of the key.
-        if !isKept { EVP_CIPHER_CTX_free(context.pointer) }
-    }
-
-    private func make() -> Context {
-        let pointer: OpaquePointer? = EVP_CIPHER_CTX_new()
+    private func make() -> OpaquePointer {
+        let context: OpaquePointer? = EVP_CIPHER_CTX_new()
         let isReady: Bool = key.withUnsafeBytes {
-            EVP_CipherInit_ex(pointer, algorithm.implementation, nil, $0.octets, nil, 1) == 1
+            EVP_CipherInit_ex(context, algorithm.implementation, nil, $0.octets, nil, 1) == 1
         }
-        guard isReady, let pointer: OpaquePointer else {
+        guard isReady, let context: OpaquePointer else {
             preconditionFailure("OpenSSL refused a key of the right length")
         }
-        return Context(pointer: pointer)
+        return context
     }
 }
 

@@ -26,6 +26,8 @@ public enum X25519 {
         /// The other half.
         public let publicKey: PublicKey
         private let key: CurveKey
+        /// `EVP_PKEY_CTX` that have begun an agreement.
+        private let agreements: ContextPool = .init { EVP_PKEY_CTX_free($0) }
 
         /// - Parameter secret: 32 random bytes.
         /// - Throws: `outOfBounds(.key)` for another length.
@@ -50,13 +52,14 @@ public enum X25519 {
         ///   it (RFC 7748, 6.1; RFC 9180, 7.1.4).
         public func sharedSecret(with other: PublicKey) throws(CryptoError) -> SecureBytes {
             let peer: CurveKey = try CurveKey(.x25519, publicKey: other.octets)
-            let context: OpaquePointer? = EVP_PKEY_CTX_new(key.pointer, nil)
-            defer { EVP_PKEY_CTX_free(context) }
+            let agreement: OpaquePointer = agreements.take() ?? makeAgreement()
+            defer { agreements.give(agreement) }
             return try SecureBytes(count: X25519.octetsCount) { room throws(CryptoError) in
                 var count: Int = room.count
+                // Without OpenSSL's check of the peer: any 32 bytes are a coordinate, and the result is looked at.
                 let isDone: Bool =
-                    EVP_PKEY_derive_init(context) == 1 && EVP_PKEY_derive_set_peer(context, peer.pointer) == 1
-                    && EVP_PKEY_derive(context, room.octets, &count) == 1 && count == room.count
+                    EVP_PKEY_derive_set_peer_ex(agreement, peer.pointer, 0) == 1
+                    && EVP_PKEY_derive(agreement, room.octets, &count) == 1 && count == room.count
                 // OpenSSL refuses zero itself; that it still does is not taken for granted.
                 let isZero: Bool = room.reduce(UInt8(0)) { $0 | $1 } == 0
                 guard isDone, !isZero else {
@@ -64,6 +67,14 @@ public enum X25519 {
                     throw .unusablePublicKey
                 }
             }
+        }
+
+        private func makeAgreement() -> OpaquePointer {
+            let context: OpaquePointer? = EVP_PKEY_CTX_new(key.pointer, nil)
+            guard let context: OpaquePointer, EVP_PKEY_derive_init(context) == 1 else {
+                preconditionFailure("OpenSSL refused to agree with a key that is there")
+            }
+            return context
         }
     }
 }

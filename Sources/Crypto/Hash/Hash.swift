@@ -27,6 +27,18 @@ public enum Hash {
         _ function: HashFunction, _ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) {
         precondition(room.count == function.digestBytes, "a digest has a length of its own")
+        // The two that much rests on go without EVP, which allocates twice for each digest (decision 0032).
+        switch function {
+        case .sha256:
+            var hash: SHA256 = .init()
+            hash.update(bytes)
+            return hash.write(to: room)
+        case .sha512:
+            var hash: SHA512 = .init()
+            hash.update(bytes)
+            return hash.write(to: room)
+        case .sha1, .sha384: break
+        }
         let isDone: Bool =
             EVP_Digest(bytes.octets, bytes.count, room.octets, nil, function.implementation, nil) == 1
         precondition(isDone, "OpenSSL refused a digest, which has no failing input")
@@ -63,11 +75,17 @@ public struct SHA256: Sendable {
 
     /// The digest of what came so far; more may come.
     public func digest() -> [UInt8] {
-        var state: SHA256_CTX = self.state
-        return [UInt8](unsafeUninitializedCapacity: Self.digestBytes) { room, count in
-            thicket_sha256_final(room.baseAddress, &state)
+        [UInt8](unsafeUninitializedCapacity: Self.digestBytes) { room, count in
+            write(to: UnsafeMutableRawBufferPointer(room))
             count = Self.digestBytes
         }
+    }
+
+    /// - Parameter room: `digestBytes`, or more.
+    func write(to room: UnsafeMutableRawBufferPointer) {
+        var state: SHA256_CTX = self.state
+        thicket_sha256_final(room.octets, &state)
+        OPENSSL_cleanse(&state, MemoryLayout<SHA256_CTX>.size)
     }
 }
 
@@ -86,10 +104,16 @@ public struct SHA512: Sendable {
 
     /// The digest of what came so far; more may come.
     public func digest() -> [UInt8] {
-        var state: SHA512_CTX = self.state
-        return [UInt8](unsafeUninitializedCapacity: Self.digestBytes) { room, count in
-            thicket_sha512_final(room.baseAddress, &state)
+        [UInt8](unsafeUninitializedCapacity: Self.digestBytes) { room, count in
+            write(to: UnsafeMutableRawBufferPointer(room))
             count = Self.digestBytes
         }
+    }
+
+    /// - Parameter room: `digestBytes`, or more.
+    func write(to room: UnsafeMutableRawBufferPointer) {
+        var state: SHA512_CTX = self.state
+        thicket_sha512_final(room.octets, &state)
+        OPENSSL_cleanse(&state, MemoryLayout<SHA512_CTX>.size)
     }
 }

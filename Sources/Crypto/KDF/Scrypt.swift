@@ -32,17 +32,30 @@ public enum Scrypt {
     ///   - count: bytes wanted, 1...1,024.
     /// - Returns: nil when the cost or the count is out of bounds, or there is not so much memory.
     public static func derive(_ password: [UInt8], salt: [UInt8], cost: Cost, count: Int = 32) -> [UInt8]? {
-        guard cost.isUsable, (1...1_024).contains(count) else { return nil }
-        var output: [UInt8] = .init(repeating: 0, count: count)
-        let isDone: Bool = password.withUnsafeBytes { password in
-            EVP_PBE_scrypt(
-                password.baseAddress?.assumingMemoryBound(to: CChar.self), password.count, salt, salt.count, cost.n,
-                cost.r, cost.p, cost.memoryBytes, &output, count) == 1
+        let made: SecureBytes? = try? password.lent { password throws(CryptoError) in
+            try derive(password, salt: salt, cost: cost, count: count)
         }
-        guard isDone else {
-            ERR_clear_error()
-            return nil
+        return made?.withUnsafeBytes { Array($0) }
+    }
+
+    /// Into memory of its own, of a password that is lent.
+    ///
+    /// - Throws: `outOfBounds` with `.cost` or `.count`, or with `.memory` when there is not so much.
+    public static func derive(
+        _ password: UnsafeRawBufferPointer, salt: [UInt8], cost: Cost, count: Int = 32
+    ) throws(CryptoError) -> SecureBytes {
+        guard cost.isUsable else { throw .outOfBounds(.cost) }
+        guard (1...1_024).contains(count) else { throw .outOfBounds(.count) }
+        return try SecureBytes(count: count) { room throws(CryptoError) in
+            let text: UnsafeRawPointer = .init(password.octets)
+            let isDone: Bool =
+                EVP_PBE_scrypt(
+                    text.assumingMemoryBound(to: CChar.self), password.count, salt, salt.count, cost.n, cost.r, cost.p,
+                    cost.memoryBytes, room.octets, count) == 1
+            guard isDone else {
+                ERR_clear_error()
+                throw .outOfBounds(.memory)
+            }
         }
-        return output
     }
 }

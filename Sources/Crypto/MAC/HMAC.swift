@@ -44,6 +44,17 @@ public enum HMAC {
         into room: UnsafeMutableRawBufferPointer
     ) {
         precondition(room.count == function.digestBytes, "a code has the length of a digest")
+        switch function {
+        case .sha256:
+            var key: MessageKey256 = .init(bytes: key)
+            key.write(message, to: room.octets)
+            return OPENSSL_cleanse(&key, MemoryLayout<MessageKey256>.size)
+        case .sha512:
+            var key: MessageKey512 = .init(bytes: key)
+            key.write(message, to: room.octets)
+            return OPENSSL_cleanse(&key, MemoryLayout<MessageKey512>.size)
+        case .sha1, .sha384: break
+        }
         let context: OpaquePointer? = EVP_MAC_CTX_new(implementation.pointer)
         defer { EVP_MAC_CTX_free(context) }
         let isWritten: Bool =

@@ -13,23 +13,30 @@ public struct MessageKey512: Sendable {
     private let outer: SHA512_CTX
 
     /// - Parameter key: of any length.
-    public init(_ key: [UInt8]) {
-        var block: [UInt8] = key
-        if block.count > Self.blockBytes {
-            var state: SHA512_CTX = Self.began(with: [])
-            block = .init(repeating: 0, count: Self.codeBytes)
-            thicket_sha512_update(&state, key, key.count)
-            thicket_sha512_final(&block, &state)
+    public init(_ key: [UInt8]) { self = key.withUnsafeBytes { .init(bytes: $0) } }
+
+    /// - Parameter key: of any length.
+    public init(_ key: SecureBytes) { self = key.withUnsafeBytes { .init(bytes: $0) } }
+
+    init(bytes key: UnsafeRawBufferPointer) {
+        (inner, outer) = withUnsafeTemporaryAllocation(byteCount: Self.blockBytes, alignment: 16) { block in
+            defer { block.cleanse() }
+            block.initializeMemory(as: UInt8.self, repeating: 0)
+            if key.count > Self.blockBytes {
+                Hash.digest(.sha512, key, into: .init(rebasing: block[..<Self.codeBytes]))
+            } else {
+                block.copyMemory(from: key)
+            }
+            return (Self.began(with: block, 0x36), Self.began(with: block, 0x36 ^ 0x5C))
         }
-        block += [UInt8](repeating: 0, count: Self.blockBytes - block.count)
-        inner = Self.began(with: block.map { $0 ^ 0x36 })
-        outer = Self.began(with: block.map { $0 ^ 0x5C })
     }
 
-    private static func began(with block: [UInt8]) -> SHA512_CTX {
+    /// Every byte of the block combined with one, and then hashed.
+    private static func began(with block: UnsafeMutableRawBufferPointer, _ mark: UInt8) -> SHA512_CTX {
+        for place: Int in block.indices { block[place] ^= mark }
         var state: SHA512_CTX = .init()
         thicket_sha512_init(&state)
-        if !block.isEmpty { thicket_sha512_update(&state, block, block.count) }
+        thicket_sha512_update(&state, block.baseAddress, block.count)
         return state
     }
 
@@ -51,8 +58,12 @@ public struct MessageKey512: Sendable {
     }
 
     private func write(_ message: ArraySlice<UInt8>, to code: UnsafeMutablePointer<UInt8>) {
+        message.withUnsafeBytes { write($0, to: code) }
+    }
+
+    func write(_ message: UnsafeRawBufferPointer, to code: UnsafeMutablePointer<UInt8>) {
         var (first, second): (SHA512_CTX, SHA512_CTX) = (inner, outer)
-        message.withUnsafeBufferPointer { _ = thicket_sha512_update(&first, $0.baseAddress, $0.count) }
+        thicket_sha512_update(&first, message.octets, message.count)
         thicket_sha512_final(code, &first)
         thicket_sha512_update(&second, code, Self.codeBytes)
         thicket_sha512_final(code, &second)
@@ -68,29 +79,48 @@ public struct MessageKey256: Sendable {
     private let outer: SHA256_CTX
 
     /// - Parameter key: of any length.
-    public init(_ key: [UInt8]) {
-        var block: [UInt8] = key.count > Self.blockBytes ? Hash.sha256(key) : key
-        block += [UInt8](repeating: 0, count: Self.blockBytes - block.count)
-        inner = Self.began(with: block.map { $0 ^ 0x36 })
-        outer = Self.began(with: block.map { $0 ^ 0x5C })
+    public init(_ key: [UInt8]) { self = key.withUnsafeBytes { .init(bytes: $0) } }
+
+    /// - Parameter key: of any length.
+    public init(_ key: SecureBytes) { self = key.withUnsafeBytes { .init(bytes: $0) } }
+
+    init(bytes key: UnsafeRawBufferPointer) {
+        (inner, outer) = withUnsafeTemporaryAllocation(byteCount: Self.blockBytes, alignment: 16) { block in
+            defer { block.cleanse() }
+            block.initializeMemory(as: UInt8.self, repeating: 0)
+            if key.count > Self.blockBytes {
+                Hash.digest(.sha256, key, into: .init(rebasing: block[..<Self.codeBytes]))
+            } else {
+                block.copyMemory(from: key)
+            }
+            return (Self.began(with: block, 0x36), Self.began(with: block, 0x36 ^ 0x5C))
+        }
     }
 
-    private static func began(with block: [UInt8]) -> SHA256_CTX {
+    /// Every byte of the block combined with one, and then hashed.
+    private static func began(with block: UnsafeMutableRawBufferPointer, _ mark: UInt8) -> SHA256_CTX {
+        for place: Int in block.indices { block[place] ^= mark }
         var state: SHA256_CTX = .init()
         thicket_sha256_init(&state)
-        thicket_sha256_update(&state, block, block.count)
+        thicket_sha256_update(&state, block.baseAddress, block.count)
         return state
     }
 
     /// The code of a message, 32 bytes.
     public func code(of message: [UInt8]) -> [UInt8] {
-        var (first, second): (SHA256_CTX, SHA256_CTX) = (inner, outer)
-        return [UInt8](unsafeUninitializedCapacity: Self.codeBytes) { buffer, count in
-            thicket_sha256_update(&first, message, message.count)
-            thicket_sha256_final(buffer.baseAddress, &first)
-            thicket_sha256_update(&second, buffer.baseAddress, Self.codeBytes)
-            thicket_sha256_final(buffer.baseAddress, &second)
+        [UInt8](unsafeUninitializedCapacity: Self.codeBytes) { buffer, count in
+            if let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress {
+                message.withUnsafeBytes { write($0, to: start) }
+            }
             count = Self.codeBytes
         }
+    }
+
+    func write(_ message: UnsafeRawBufferPointer, to code: UnsafeMutablePointer<UInt8>) {
+        var (first, second): (SHA256_CTX, SHA256_CTX) = (inner, outer)
+        thicket_sha256_update(&first, message.octets, message.count)
+        thicket_sha256_final(code, &first)
+        thicket_sha256_update(&second, code, Self.codeBytes)
+        thicket_sha256_final(code, &second)
     }
 }

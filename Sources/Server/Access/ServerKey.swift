@@ -7,7 +7,7 @@ import ThicketCrypto
 public struct ServerKey: Sendable {
     /// Bytes of the file.
     static let bytesCount: Int = 32
-    private let sealing: [UInt8]
+    private let sealing: AEAD
     private let naming: MessageKey256
     /// Of this file.
     private let pepper: [UInt8]
@@ -18,7 +18,11 @@ public struct ServerKey: Sendable {
     init(_ secret: [UInt8]) {
         precondition(secret.count == Self.bytesCount, "a server key has 32 bytes")
         // One secret, one key for each use.
-        sealing = Hash.hmacSHA256(key: secret, Array("thicket/server/seal/1".utf8))
+        let sealingKey: [UInt8] = Hash.hmacSHA256(key: secret, Array("thicket/server/seal/1".utf8))
+        guard let sealing: AEAD = try? AEAD(.aes256GCM, key: SecureBytes(copying: sealingKey)) else {
+            preconditionFailure("a code of HMAC-SHA-256 has 32 bytes")
+        }
+        self.sealing = sealing
         naming = MessageKey256(Hash.hmacSHA256(key: secret, Array("thicket/server/name/1".utf8)))
         pepper = Hash.hmacSHA256(key: secret, Array("thicket/server/pepper/1".utf8))
         pretending = Hash.hmacSHA256(key: secret, Array("thicket/server/pretence/1".utf8))
@@ -76,12 +80,15 @@ public struct ServerKey: Sendable {
 
     /// - Parameter owner: whose secret it is; the same is needed to open it.
     func seal(_ secret: [UInt8], of owner: String) -> [UInt8] {
-        AES256GCM.seal(secret, key: sealing, data: Array(owner.utf8))
+        let nonce: AEADNonce = .random()
+        return nonce.octets + sealing.seal(secret, nonce: nonce, data: Array(owner.utf8))
     }
 
     /// - Returns: nil when it was sealed under another key or for somebody else.
     func open(_ sealed: [UInt8], of owner: String) -> [UInt8]? {
-        AES256GCM.open(sealed, key: sealing, data: Array(owner.utf8))
+        guard let nonce: AEADNonce = try? AEADNonce(sealed.prefix(AEADSuite.nonceBytes)) else { return nil }
+        return try? sealing.open(
+            Array(sealed.dropFirst(AEADSuite.nonceBytes)), nonce: nonce, data: Array(owner.utf8))
     }
 
     /// What is kept of a code that was sent to somebody.

@@ -96,6 +96,17 @@ struct AEADTests {
         #expect(throws: CryptoError.outOfBounds(.nonce)) { try AEADNonce([UInt8](repeating: 0, count: 11)) }
     }
 
+    @Test("AES-256-GCM gives the bytes of the GCM specification's test case 14")
+    func published() throws {
+        let zeros: (Int) -> [UInt8] = { [UInt8](repeating: 0, count: $0) }
+        // A published key, with others' seals under it kept apart.
+        let sealed: [UInt8] = try SealRecorder.$current.withValue(SealRecorder()) {
+            let key: AEAD = try AEAD(.aes256GCM, key: SecureBytes(copying: zeros(32)))
+            return key.seal(zeros(16), nonce: try AEADNonce(zeros(12)), data: [])
+        }
+        #expect(Hex.encode(sealed) == "cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919")
+    }
+
     @Test("the nonce of a chunk is its number in 11 bytes and a byte for the last")
     func chunks() {
         #expect(AEADNonce.chunk(0, isLast: false).octets == [UInt8](repeating: 0, count: 12))

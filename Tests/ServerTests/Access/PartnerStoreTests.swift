@@ -187,6 +187,15 @@ final class PartnerStoreTests {
         #expect((try? ServerKey.load(folder + "/short")) == nil)
     }
 
+    @Test("what stands in a database keeps its form: nonce, AES-256-GCM, tag, as another implementation makes it")
+    func form() throws {
+        let sealed: [UInt8] = try #require(
+            Hex.decode("000102030405060708090a0bf4ff4f4aad3136520c6283936d53bd93485e0f"))
+        let key: ServerKey = .init(Array(0..<32))
+        #expect(key.open(sealed, of: "a") == [1, 2, 3])
+        for count: Int in [0, 11, 12, 27, 28, 30] { #expect(key.open(Array(sealed.prefix(count)), of: "a") == nil) }
+    }
+
     @Test("under another key file partners let nobody in, and no secret comes out")
     func otherKey() throws {
         let made = try admin.create(id: nil, now: 1)
