@@ -105,7 +105,9 @@ let package = Package(
                 "ThicketTestSupport", "CThicketAllocations",
             ]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketProtocol", "ThicketTestSupport"]),
-        tests("SealedTests", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+        tests(
+            "SealedTests",
+            ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "ThicketProcesses"]),
         tests(
             "ServerTests",
             [

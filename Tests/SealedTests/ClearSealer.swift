@@ -1,7 +1,8 @@
 import ThicketCrypto
 import ThicketSealed
 
-/// Seals nothing: header, clear bytes and a checksum, so that tests of the rules are quick and can forge what they like.
+/// Seals nothing: header, clear bytes and a checksum, so that tests of the rules are quick and can forge what they
+/// like.
 struct ClearSealer: Sealer {
     var object: UInt8 = 0
 

@@ -4,8 +4,8 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
-/// Any number of devices, any interleaving, compaction at any moment: all end equal to each other and to a fresh device;
-/// of a text nothing is missing and nothing doubled; and nobody is told that something was wrong.
+/// Any number of devices, any interleaving, compaction at any moment: all end equal to each other and to a fresh
+/// device; of a text nothing is missing and nothing doubled; and nobody is told that something was wrong.
 ///
 /// `THICKET_SEALED_CASES` plays so many cases of each kind, `THICKET_SEED` begins with another one.
 @Suite("Sealed objects converge")

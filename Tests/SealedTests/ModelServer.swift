@@ -1,8 +1,8 @@
 import ThicketCrypto
 import ThicketSealed
 
-/// What an honest server does for one object: puts operations in order, and takes compactions as the ordinary list rebase
-/// would.
+/// What an honest server does for one object: puts operations in order, and takes compactions as the ordinary list
+/// rebase would.
 struct ModelServer {
     enum Change {
         case insertion([UInt8])

@@ -11,8 +11,8 @@ struct TransformTests {
 
     private static func text(_ edit: Edit?) -> String { edit.map { $0.operation.json.serializedText } ?? "" }
 
-    /// Object, the edit that stands earlier, the later one, the earlier one's author first?, what everybody ends with, and
-    /// the values that lost.
+    /// Object, the edit that stands earlier, the later one, the earlier one's author first?, what everybody ends with,
+    /// and the values that lost.
     private static let table: [(String, String, String, Bool, String, [String])] = [
         // Two words at one caret: the smaller author id is in front, whoever comes first.
         (#"{"t":""}"#, #"{"t":{"o":"d","v":"+abc"}}"#, #"{"t":{"o":"d","v":"+xyz"}}"#, true, #"{"t":"abcxyz"}"#, []),

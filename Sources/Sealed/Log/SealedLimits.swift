@@ -1,5 +1,5 @@
-/// Every bound of sealed objects. Those that decide whether an operation counts belong to the rules: all devices must have
-/// the same.
+/// Every bound of sealed objects. Those that decide whether an operation counts belong to the rules: all devices must
+/// have the same.
 public enum SealedLimits {
     /// Positions that an operation may stand behind its base, and operations whose carried forms a snapshot holds.
     public static let windowPositions: Int = 64

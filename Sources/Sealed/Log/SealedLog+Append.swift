@@ -32,7 +32,8 @@ extension SealedLog {
         case misfit(author: AuthorID, DiffError)
         /// It was made under rules that we do not know. It was not taken: the log stands before it.
         case unknownRules
-        /// Its author had seen another history: it differs at `at` or before. It was not taken: the log stands before it.
+        /// Its author had seen another history: it differs at `at` or before. It was not taken: the log stands before
+        /// it.
         case forked(at: Int)
 
         /// Whether the log went one position on.

@@ -4,8 +4,8 @@ import ThicketProtocol
 ///
 /// Every device that has read the same operations holds an equal value, wherever it began to read.
 public struct SealedLog: Sendable, Equatable {
-    /// An operation of the last 64 positions that changed something: what a later operation with an older base is carried
-    /// over.
+    /// An operation of the last 64 positions that changed something: what a later operation with an older base is
+    /// carried over.
     public struct Settled: Sendable, Equatable {
         public var author: AuthorID
         /// Its carried form, with what it replaced and removed; of the whole object.

@@ -44,8 +44,8 @@ extension SealedObject {
         return events
     }
 
-    /// Takes the object as the server shows it now: after a reconnect, an index, or a compaction. Everything that both know
-    /// is compared before anything is believed.
+    /// Takes the object as the server shows it now: after a reconnect, an index, or a compaction. Everything that both
+    /// know is compared before anything is believed.
     public mutating func adopt(_ entity: SealedEntity, with sealer: some Sealer) -> [SealedEvent] {
         guard problem == nil, !isStopped else { return [] }
         guard let newest: (position: Int, text: String) = entity.newest,
@@ -127,17 +127,17 @@ extension SealedObject {
         another theirs: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
     ) -> [SealedEvent] {
         guard !pastIncarnations.contains(theirs.incarnation) else { return [block(.rolledBack(to: theirs.position))] }
-        rememberIncarnation()
+        remember(log.incarnation)
         return [.recreated] + leap(to: theirs, pendingWasCounted: false) + tail.flatMap { receive($0, with: sealer) }
     }
 
-    mutating func rememberIncarnation() {
-        pastIncarnations.append(log.incarnation)
+    mutating func remember(_ incarnation: [UInt8]) {
+        pastIncarnations.append(incarnation)
         if pastIncarnations.count > SealedLimits.pastIncarnationsMax { pastIncarnations.removeFirst() }
     }
 
-    /// The server says that the object is gone: an ordinary `-`, `EMPTY`, or an index without it. Without a tombstone that
-    /// hides nothing.
+    /// The server says that the object is gone: an ordinary `-`, `EMPTY`, or an index without it. Without a tombstone
+    /// that hides nothing.
     public mutating func serverRemoved() -> [SealedEvent] {
         guard log.object != nil, problem == nil else { return [] }
         return [block(.removed)]

@@ -57,8 +57,8 @@ extension SealedObject {
         return [.acknowledged(done.changeID)]
     }
 
-    /// The server does not take the pending operation, or it counts for nothing: its edit, as far as it was carried, goes
-    /// in front of the later ones and out again in another change.
+    /// The server does not take the pending operation, or it counts for nothing: its edit, as far as it was carried,
+    /// goes in front of the later ones and out again in another change.
     ///
     /// Call it when the server answers 409 and the log, read to its end, does not hold the operation.
     public mutating func refuse() -> [SealedEvent] {
@@ -71,7 +71,8 @@ extension SealedObject {
         return [.rebased(lost.changeID)]
     }
 
-    /// Carries pending and later edits over an operation that was ordered before them, and what the app sees over to it.
+    /// Carries pending and later edits over an operation that was ordered before them, and what the app sees over to
+    /// it.
     mutating func advance(over edit: Edit, _ other: AuthorID) -> [SealedEvent] {
         do throws(DiffError) {
             return try carry(over: edit, Meeting(isLater: true, own: author, other: other))

@@ -12,12 +12,12 @@ extension SealedObject {
             author: author,
             log: SealedLog(place: log.place, appKey: log.appKey, incarnation: incarnation, object: object))
         fresh.pastIncarnations = pastIncarnations
-        fresh.rememberIncarnation()
+        fresh.remember(log.incarnation)
         return fresh
     }
 
-    /// *Take the server's*: what it shows, and nothing of what is here. What the app saw goes out as a conflict, so that
-    /// nothing is lost that somebody wants.
+    /// *Take the server's*: what it shows, and nothing of what is here. What the app saw goes out as a conflict, so
+    /// that nothing is lost that somebody wants.
     ///
     /// - Throws: `SealedOpenError` when that does not open; then nothing has happened.
     public mutating func takeServers(

@@ -13,8 +13,8 @@ public struct Meeting: Sendable, Equatable {
         self.isFirst = isFirst
     }
 
-    /// The carried edit's author is `own`, the other's is `other`. One author's edits meet only when an id is used twice:
-    /// then the later stands behind.
+    /// The carried edit's author is `own`, the other's is `other`. One author's edits meet only when an id is used
+    /// twice: then the later stands behind.
     public init(isLater: Bool, own: AuthorID, other: AuthorID) {
         self.init(isLater: isLater, isFirst: own == other ? !isLater : own < other)
     }
@@ -24,8 +24,8 @@ public struct Meeting: Sendable, Equatable {
 }
 
 extension Edit {
-    /// Adjusts `self` so that it can follow `other`, when both were made from the same value: transform rules 1, the table
-    /// of the wire contract (7.4, 7.5) with every shared key transformed and texts by position only.
+    /// Adjusts `self` so that it can follow `other`, when both were made from the same value: transform rules 1, the
+    /// table of the wire contract (7.4, 7.5) with every shared key transformed and texts by position only.
     ///
     /// - Parameter other: the one that stands earlier must have been applied: what it replaced and removed is needed.
     /// - Returns: nil when nothing is left to do.

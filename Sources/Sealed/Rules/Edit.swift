@@ -125,8 +125,8 @@ extension Edit {
         return ListDiff(operations)
     }
 
-    /// The jsondiff operation for composing, before it is known what it meets: every setting is `r`, which a removal that
-    /// follows turns into a removal, where after `+` nothing would be left.
+    /// The jsondiff operation for composing, before it is known what it meets: every setting is `r`, which a removal
+    /// that follows turns into a removal, where after `+` nothing would be left.
     var replacing: Operation {
         switch self {
         case .set(let value, _): .replace(value)

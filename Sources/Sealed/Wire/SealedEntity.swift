@@ -86,8 +86,8 @@ extension SealedEntity {
         ObjectDiff([(key: "d", operation: .list(ListDiff([(index: 0, operation: .insert(.string(operation)))])))])
     }
 
-    /// A compaction: adds the snapshot of `position`, removes the older ones that are known, and from the tail all that it
-    /// covers.
+    /// A compaction: adds the snapshot of `position`, removes the older ones that are known, and from the tail all that
+    /// it covers.
     /// - Returns: nil when `position` is not one of the tail's.
     public func compaction(_ snapshot: String, at position: Int) -> ObjectDiff? {
         guard let newest, position > newest.position, position <= self.position else { return nil }

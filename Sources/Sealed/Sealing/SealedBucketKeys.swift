@@ -1,0 +1,124 @@
+import ThicketCrypto
+
+/// The keys of one sealed bucket: which names the server sees, and what its objects are sealed with.
+public struct SealedBucketKeys: Sendable {
+    public let owner: String
+    public let app: String
+    public let bucket: String
+    /// The epoch that is sealed with.
+    public let epoch: UInt32
+    /// Epoch 0's, for ever: names do not change with epochs.
+    private let nameKey: SecureBytes
+    private let sealKeys: [UInt32: SecureBytes]
+
+    /// The secret of a bucket that is not shared: HKDF-SHA-256(vault secret, salt empty, info "thicket/bucket/1" ‖ 0 ‖
+    /// lp(app) ‖ lp(bucket) ‖ epoch(4), 32 bytes).
+    /// - Throws: `CryptoError.outOfBounds`, for names beyond `Limits` only.
+    public static func secret(
+        vault: SecureBytes, app: String, bucket: String, epoch: UInt32
+    ) throws(CryptoError) -> SecureBytes {
+        let info: [UInt8] =
+            Array("thicket/bucket/1".utf8) + [0] + lengthPrefixed(app.utf8) + lengthPrefixed(bucket.utf8)
+            + epoch.bigEndianBytes
+        return try HKDF.derive(.sha256, secret: vault, info: info)
+    }
+
+    /// - Parameter secrets: by epoch; that of epoch 0 must be there, and the newest is sealed with.
+    /// - Throws: `CryptoError.outOfBounds(.key)` without a secret of epoch 0.
+    public init(
+        owner: String, app: String, bucket: String, secrets: [UInt32: SecureBytes]
+    ) throws(CryptoError) {
+        guard let first: SecureBytes = secrets[0], let newest: UInt32 = secrets.keys.max() else {
+            throw .outOfBounds(.key)
+        }
+        (self.owner, self.app, self.bucket, epoch) = (owner, app, bucket, newest)
+        nameKey = try Self.key(first, "name")
+        var sealKeys: [UInt32: SecureBytes] = [:]
+        for (epoch, secret) in secrets { sealKeys[epoch] = try Self.key(secret, "seal") }
+        self.sealKeys = sealKeys
+    }
+
+    /// HKDF, info "thicket/bucket-key/1" ‖ 0 ‖ label.
+    private static func key(_ secret: SecureBytes, _ label: String) throws(CryptoError) -> SecureBytes {
+        try HKDF.derive(.sha256, secret: secret, info: Array("thicket/bucket-key/1".utf8) + [0] + Array(label.utf8))
+    }
+
+    /// The key by which the server knows an object: lower-case base32 of the first 20 bytes of HMAC-SHA-256(name key,
+    /// UTF-8 of the app's key).
+    public func serverKey(of appKey: String) -> String {
+        base32(HMAC.code(.sha256, key: nameKey, Array(appKey.utf8)).prefix(20))
+    }
+
+    public func place(serverKey: String) -> SealedPlace {
+        SealedPlace(owner: owner, app: app, bucket: bucket, serverKey: serverKey)
+    }
+
+    /// What seals and opens the values of one object: HKDF(seal key, info "thicket/sealed-object/1" ‖ 0 ‖ lp(server
+    /// key)).
+    /// - Throws: `CryptoError.outOfBounds`, for a key beyond `Limits` only.
+    public func sealer(serverKey: String) throws(CryptoError) -> ObjectSealer {
+        let info: [UInt8] = Array("thicket/sealed-object/1".utf8) + [0] + lengthPrefixed(serverKey.utf8)
+        var ciphers: [UInt32: AEAD] = [:]
+        for (epoch, key) in sealKeys {
+            ciphers[epoch] = try AEAD(SealedValue.suite, key: HKDF.derive(.sha256, secret: key, info: info))
+        }
+        return ObjectSealer(place: place(serverKey: serverKey), epoch: epoch, ciphers: ciphers)
+    }
+}
+
+/// Seals and opens the values of one object. Everything is bound to its place, its kind, its id and its position.
+public struct ObjectSealer: Sealer {
+    private let place: [UInt8]
+    private let epoch: UInt32
+    private let ciphers: [UInt32: AEAD]
+
+    init(place: SealedPlace, epoch: UInt32, ciphers: [UInt32: AEAD]) {
+        (self.place, self.epoch, self.ciphers) = (place.prefixed, epoch, ciphers)
+    }
+
+    /// "thicket/sealed/1" ‖ 0 ‖ H ‖ lp(owner) ‖ lp(app) ‖ lp(bucket) ‖ lp(server key) ‖ n(8).
+    private func data(_ header: [UInt8], _ position: Int) -> [UInt8] {
+        Array("thicket/sealed/1".utf8) + [0] + header + place + UInt64(position).bigEndianBytes
+    }
+
+    /// - Parameters:
+    ///   - id: 16 bytes.
+    ///   - nonce: 12 random bytes: one object and epoch has a key of its own, so 2^32 seals are far away.
+    public func seal(
+        _ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]
+    ) -> [UInt8] {
+        precondition(id.count == SealedValue.idBytes, "an id has 16 bytes")
+        guard let cipher: AEAD = ciphers[epoch], let number: AEADNonce = try? .init(nonce),
+            let padded: [UInt8] = SealedValue.padding(kind).pad(clear)
+        else { preconditionFailure("a nonce has 12 bytes, and a clear text fewer than 2^31") }
+        let header: [UInt8] = SealedHeader(kind: kind, epoch: epoch, id: id).bytes
+        return header + nonce + cipher.seal(padded, nonce: number, data: data(header, position))
+    }
+
+    public func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
+        let body: Int = SealedValue.headerBytes + AEADSuite.nonceBytes
+        guard position >= 0, sealed.count >= SealedValue.frameBytes,
+            let header: SealedHeader = .init(of: sealed), header.kind == kind, let cipher: AEAD = ciphers[header.epoch],
+            let nonce: AEADNonce = try? .init(sealed[SealedValue.headerBytes..<body]),
+            let padded: [UInt8] = try? cipher.open(
+                Array(sealed[body...]), nonce: nonce,
+                data: data(Array(sealed[..<SealedValue.headerBytes]), position)),
+            let clear: [UInt8] = SealedValue.padding(kind).unpad(padded)
+        else { return nil }
+        return (id: header.id, clear: clear)
+    }
+}
+
+/// base32 (RFC 4648, 6) in lower case, of a multiple of five bytes.
+private func base32(_ bytes: some Sequence<UInt8>) -> String {
+    let letters: [UInt8] = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
+    var (text, bits, width): ([UInt8], UInt32, UInt32) = ([], 0, 0)
+    for byte: UInt8 in bytes {
+        (bits, width) = (bits << 8 | UInt32(byte), width + 8)
+        while width >= 5 {
+            width -= 5
+            text.append(letters[Int(bits >> width & 31)])
+        }
+    }
+    return String(decoding: text, as: UTF8.self)
+}

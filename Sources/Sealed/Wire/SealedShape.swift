@@ -1,0 +1,158 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// What a server takes into a sealed bucket, without being able to read it: nothing that could be clear text.
+public enum SealedShape {
+    /// A change that has the shape.
+    public enum Change: Sendable, Equatable {
+        /// A new object with the snapshot of position 0.
+        case creation(snapshot: String)
+        /// An operation in front of all others.
+        case insertion(String)
+        /// A snapshot for operations that leave the tail.
+        case compaction(Compaction)
+        /// `-` of the object, or `EMPTY` of the bucket.
+        case removal
+    }
+
+    public struct Compaction: Sendable, Equatable {
+        public var position: Int
+        public var snapshot: String
+        /// Older snapshots that it removes, ascending; the last is the one that it goes on from.
+        public var removedSnapshots: [Int]
+        /// Elements of the tail that it removes, by their indexes.
+        public var removedTail: Range<Int>
+
+        /// Whether it removes exactly what it covers, of the object that its author knew.
+        /// - Throws: `SealedShapeError`.
+        public func check(on entity: SealedEntity) throws(SealedShapeError) {
+            guard let newest: Int = entity.newest?.position, removedSnapshots.last == newest,
+                removedSnapshots.allSatisfy({ entity.snapshots[$0] != nil }), entity.snapshots[position] == nil,
+                removedTail.upperBound == entity.tail.count
+            else { throw SealedShapeError(.badCompaction) }
+        }
+    }
+
+    /// Checks a change as it came in, before anything of it is stored.
+    ///
+    /// - Throws: `SealedShapeError`: refuse it with its code. Whether a compaction removes what it covers is told by
+    ///   `Compaction.check(on:)`, when its source version is at hand; whether there is room by `checkRoom`.
+    public static func check(_ request: ChangeRequest) throws(SealedShapeError) -> Change {
+        switch request.operation {
+        case .remove, .empty: return .removal
+        case .drop, .other: throw SealedShapeError(.otherChange)
+        case .modify: break
+        }
+        guard request.object == nil else { throw SealedShapeError(.wholeObject) }
+        guard let sent: JSONFragment = request.diff, let diff: ObjectDiff = diff(sent) else {
+            throw SealedShapeError(.otherChange)
+        }
+        return try check(diff, changeID: request.ccid, isCreation: (request.sv ?? 0) == 0)
+    }
+
+    private static func diff(_ sent: JSONFragment) -> ObjectDiff? {
+        if case .node(let node) = sent { return try? ObjectDiff(node) }
+        return try? ObjectDiff(sent.value)
+    }
+
+    /// The same of a diff that was read already.
+    /// - Parameter isCreation: it came without `sv`.
+    public static func check(
+        _ diff: ObjectDiff, changeID: String, isCreation: Bool
+    ) throws(SealedShapeError) -> Change {
+        if isCreation { return .creation(snapshot: try creation(diff)) }
+        if diff.operations.count == 1, case .list(let list)? = diff["d"] {
+            return .insertion(try insertion(list, changeID))
+        }
+        return .compaction(try compaction(diff))
+    }
+
+    private static func creation(_ diff: ObjectDiff) throws(SealedShapeError) -> String {
+        guard diff.operations.count == 3, case .insert(let shape)? = diff["z"], case .insert(let named)? = diff["s"],
+            case .insert(let tail)? = diff["d"]
+        else { throw SealedShapeError(.otherChange) }
+        let entity: SealedEntity = try SealedEntity(["z": shape, "s": named, "d": tail])
+        guard entity.tail.isEmpty, entity.snapshots.count == 1, let text: String = entity.snapshots[0] else {
+            throw SealedShapeError(.otherChange)
+        }
+        try check(text, .snapshot)
+        return text
+    }
+
+    private static func insertion(_ list: ListDiff, _ changeID: String) throws(SealedShapeError) -> String {
+        guard list.operations.count == 1, list.operations[0].index == 0,
+            case .insert(let value) = list.operations[0].operation
+        else { throw SealedShapeError(.otherChange) }
+        guard let text: String = value.stringValue else { throw SealedShapeError(.notSealed) }
+        let header: SealedHeader = try check(text, .operation)
+        guard Hex.encode(header.id).utf8.elementsEqual(changeID.utf8) else { throw SealedShapeError(.otherChangeID) }
+        return text
+    }
+
+    private static func compaction(_ diff: ObjectDiff) throws(SealedShapeError) -> Compaction {
+        guard diff.operations.count == 2, case .object(let named)? = diff["s"], case .list(let list)? = diff["d"] else {
+            throw SealedShapeError(.otherChange)
+        }
+        var added: (position: Int, text: String)?
+        var removed: [Int] = []
+        for (key, operation) in named.operations {
+            guard let position: Int = SealedEntity.position(key) else { throw SealedShapeError(.badPosition) }
+            switch operation {
+            case .remove: removed.append(position)
+            case .insert(.string(let text)) where added == nil: added = (position, text)
+            default: throw SealedShapeError(.otherChange)
+            }
+        }
+        removed.sort()
+        guard let added, let old: Int = removed.last, removed.count <= SealedLimits.snapshotsMax else {
+            throw SealedShapeError(.badCompaction)
+        }
+        try check(added.text, .snapshot)
+        let tail: Range<Int> = try self.removed(list)
+        guard added.position > old, tail.count == added.position - old else { throw SealedShapeError(.badCompaction) }
+        return Compaction(
+            position: added.position, snapshot: added.text, removedSnapshots: removed, removedTail: tail)
+    }
+
+    /// Removals of neighbours, and nothing else.
+    private static func removed(_ list: ListDiff) throws(SealedShapeError) -> Range<Int> {
+        guard let first: Int = list.operations.first?.index else { throw SealedShapeError(.badCompaction) }
+        for (offset, entry) in list.operations.enumerated() {
+            guard case .remove = entry.operation else { throw SealedShapeError(.otherChange) }
+            guard entry.index == first + offset else { throw SealedShapeError(.badCompaction) }
+        }
+        return first..<(first + list.operations.count)
+    }
+
+    /// Whether a text can be a sealed value of this kind: base64url without leniency, a known suite, a length that
+    /// padding gives.
+    /// - Returns: what it says of itself.
+    @discardableResult
+    static func check(_ text: String, _ kind: SealedHeader.Kind) throws(SealedShapeError) -> SealedHeader {
+        guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]), let header: SealedHeader = .init(of: bytes),
+            header.kind == kind, SealedValue.canHave(bytes.count, kind)
+        else { throw SealedShapeError(.notSealed) }
+        return header
+    }
+
+    /// Checks a whole object: what an import or a restore brings, and what a client is shown.
+    public static func check(object: JSONObject) throws(SealedShapeError) -> SealedEntity {
+        let entity: SealedEntity = try SealedEntity(object)
+        for text: String in entity.snapshots.values { try check(text, .snapshot) }
+        for text: String in entity.tail { try check(text, .operation) }
+        return entity
+    }
+
+    /// Whether the tail has room for one operation more; else 413 until somebody compacts.
+    ///
+    /// - Parameters:
+    ///   - operations: in the tail.
+    ///   - bytes: of their texts together.
+    public static func checkRoom(
+        for operation: String, operations: Int, bytes: Int
+    ) throws(SealedShapeError) {
+        guard operations < SealedLimits.tailOperationsMax,
+            bytes + operation.utf8.count <= SealedLimits.tailBytesMax
+        else { throw SealedShapeError(.tailTooLong) }
+    }
+}
