@@ -113,7 +113,7 @@ final class HostileRun {
     private static let quietSeconds: Double = 2
     private static let attackSeconds: Double = 3
     /// Longest wait for the server to be done with an attacker who has gone.
-    private static let restSeconds: Double = 20
+    private static let restSeconds: Double = 60
 
     private let attack: HostileAttack
     private let server: BenchServer
@@ -177,18 +177,32 @@ final class HostileRun {
         while waitpid(attacker, &status, 0) < 0, errno == EINTR {}
     }
 
-    /// Goes on with the tenants until the server has let go of the attacker's connections and reads.
+    /// Waits until the server has let go of the attacker's connections and reads, and has decided what the attacker left in
+    /// its queue. Nobody sends meanwhile: beside others a costly user would rest for minutes.
     private func awaitRest(of target: BenchServer) throws {
         let end: UInt64 = nanoseconds() + UInt64(Self.restSeconds * 1e9)
         while nanoseconds() < end {
-            _ = try measure(seconds: 0.2)
+            try awaitAnswers(until: end)
+            usleep(200_000)
+            memoryMax = max(memoryMax, resident())
             guard let page: String = try? HostileTenant.metrics(port: target.process.port) else { continue }
             // The one that asks counts too.
             let others: Int = target === server ? Self.tenants : 0
             let isAlone: Bool = (value("thicket_connections", page) ?? .max) <= others + 1
-            if isAlone, value("thicket_store_reads_queued", page) == 0 { return }
+            if isAlone, value("thicket_store_reads_queued", page) == 0, value("thicket_changes_queued", page) == 0 {
+                return
+            }
         }
         throw BenchError("\(attack.rawValue): the server has not let go of the attacker after \(Self.restSeconds) s")
+    }
+
+    /// Takes the answers that the tenants are owed.
+    private func awaitAnswers(until end: UInt64) throws {
+        while tenants.contains(where: { !$0.isIdle }), nanoseconds() < end {
+            var polls: [pollfd] = tenants.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+            _ = poll(&polls, nfds_t(polls.count), 50)
+            for tenant: HostileTenant in tenants { try tenant.turn(sends: false) }
+        }
     }
 
     /// The attacker: this program again, in a process of its own.

@@ -29,7 +29,11 @@ final class HostileTenant {
         (due, self.pace, times) = (isWaiting ? due : time, pace, [])
     }
 
-    func turn() throws {
+    /// Whether no change of it is on its way.
+    var isIdle: Bool { !isWaiting }
+
+    /// - Parameter sends: false takes what comes and sends nothing.
+    func turn(sends: Bool = true) throws {
         let goesOn: Bool = try socket.drain(scratch) { bytes in
             guard isWaiting, contains(bytes, "\"ccids\"") else { return }
             isWaiting = false
@@ -40,7 +44,7 @@ final class HostileTenant {
             begun = due < now ? due : 0
         }
         guard goesOn else { throw BenchError("the server closed the connection of tenant \(number)") }
-        guard !isWaiting, nanoseconds() >= due else { return }
+        guard sends, !isWaiting, nanoseconds() >= due else { return }
         isWaiting = true
         if begun == 0 { begun = nanoseconds() }
         let field: String =

@@ -114,6 +114,8 @@ private final class ShardRunner: @unchecked Sendable {
     private var triesAgain: Int64 = 0
     /// What each user took of the thread, and which users there were.
     private var shares: LaneShares = .init()
+    /// Objects that the core had forgotten because of their users' share.
+    private var shareEvictions: Int = 0
     /// The group is that of `commitNow`.
     private var isHere: Bool = false
 
@@ -277,6 +279,10 @@ private final class ShardRunner: @unchecked Sendable {
         caches.objects.set(memory.entityBytes)
         caches.buckets.set(memory.bucketBytes)
         caches.changeIDs.set(memory.changeIDBytes)
+        if memory.shareEvictions > shareEvictions {
+            metrics.limitHits.add(memory.shareEvictions - shareEvictions, .userObjects)
+        }
+        shareEvictions = memory.shareEvictions
         report(ServerShard.Report(outcome: outcome), isHere)
         return outcome.failure == nil
     }

@@ -88,11 +88,12 @@ static inline int thicket_read_signal(int fd) {
 }
 
 // Heaps of threads grow by 1 MiB and shrink from 16 MiB on: by the page, each growth of a busy thread's heap would be a
-// system call and a page fault. Blocks below 1 MiB come from the heap, so that frames are not mapped and unmapped.
+// system call and a page fault. Blocks below 512 KiB come from the heap, so that frames are not mapped and unmapped; larger
+// ones, such as the texts and trees of large objects, would leave holes in it.
 static inline void thicket_tune_heap(void) {
     mallopt(M_TOP_PAD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
-    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_MMAP_THRESHOLD, 512 << 10);
 }
 
 static inline int64_t thicket_monotonic_ns(void) {

@@ -251,6 +251,9 @@ public enum ServerSettings {
             "object-cache-bytes", \.limits.objectCacheBytes, mib...1_024 * gib,
             "Objects that are being edited, kept parsed in memory. Others are read when their next change comes."),
         .bytes(
+            "object-cache-bytes-per-user", \.limits.objectCacheBytesPerUser, mib...1_024 * gib,
+            "Those of one user."),
+        .bytes(
             "bucket-cache-bytes", \.limits.bucketCacheBytes, mib...1_024 * gib,
             "Buckets that are being written to, kept in memory: 40 bytes for each of their newest changes."),
         .bytes(

@@ -246,6 +246,8 @@ extension Metrics {
         case loopShare = "loop_share"
         /// A user took more than its part of the time of the thread that decides changes, and rests.
         case shardShare = "shard_share"
+        /// An object of a user was forgotten because the user had more of them in memory than one may.
+        case userObjects = "user_objects"
         /// A message cost the loop much.
         case costlyMessages = "costly_messages"
         /// A change cost the shard much.

@@ -98,6 +98,9 @@ public final class Metrics: Sendable {
         "thicket_changes_rebased_total", "Changes made on an older version and transformed.")
     public let changeSeconds: Histogram = .seconds(
         "thicket_change_seconds", "From a change's arrival to its acknowledgement being queued.")
+    public let changesQueued: Gauge = .init("thicket_changes_queued", "Changes that await their commit.")
+    public let changesQueuedBytes: Gauge = .init(
+        "thicket_changes_queued_bytes", "Bytes that changes take in memory while they await their commit.")
     public let bucketsLive: Gauge = .init("thicket_buckets_live", "Buckets held in memory.")
     public let cacheBytes: GaugeFamily<CacheName> = .init(
         "thicket_cache_bytes", by: "cache", "Bytes kept in memory for what may be wanted again, by cache.")

@@ -106,6 +106,8 @@ extension Hub {
             tenant.changeBytes += bytes
         }
         inFlight.add(bytes: bytes)
+        metrics.changesQueued.set(inFlight.count)
+        metrics.changesQueuedBytes.set(inFlight.bytes)
         if let tenant: Tenant = session.tenant, isCrowded(tenant) {
             hold(session, of: tenant, .userChanges)
             holdAllIfFull(tenant)
@@ -116,6 +118,8 @@ extension Hub {
     /// A change has its outcome.
     func settle(_ ticket: ChangeTicket, now: HubInstant) {
         inFlight.remove(bytes: ticket.bytes)
+        metrics.changesQueued.set(inFlight.count)
+        metrics.changesQueuedBytes.set(inFlight.bytes)
         metrics.changeSeconds.observe(Int((now.monotonic - ticket.arrival) / 1_000))
         guard let tenant: Tenant = tenantsByNumber[ticket.tenant] else { return }
         tenant.changes -= 1

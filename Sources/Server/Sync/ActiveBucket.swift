@@ -3,6 +3,8 @@ import ThicketProtocol
 /// One bucket in the shard's memory: its newest, possibly not yet durable head, its ccids, and the objects in use.
 final class ActiveBucket: RecencyNode {
     let id: BucketID
+    /// Its user's objects in memory.
+    let owner: UserObjects
     /// The tag of its cvs.
     let tag: UInt32
     /// Head and floor; nil row until the first change is decided.
@@ -25,8 +27,9 @@ final class ActiveBucket: RecencyNode {
     /// Place among the open group's buckets; nil when the group does not touch it.
     var groupIndex: Int?
 
-    init(id: BucketID, tag: UInt32, record: BucketRecord?, changeIDs: ChangeIDTail?) {
+    init(id: BucketID, owner: UserObjects, tag: UInt32, record: BucketRecord?, changeIDs: ChangeIDTail?) {
         self.id = id
+        self.owner = owner
         self.tag = tag
         self.record = record
         hasAllEntities = record == nil

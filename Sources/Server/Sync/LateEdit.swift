@@ -8,8 +8,8 @@ import ThicketProtocol
 /// the same place, and for what somebody typed into a text that the edit sets whole and somebody else has replaced since:
 /// one by one it comes back. Nothing that somebody typed is lost.
 struct LateEdit {
-    /// Bytes of objects read while changes are met one by one; 10 to 60 ms in a release build, fuzzy patching included.
-    static let singleWorkMax: Int = 8 << 20
+    /// Bytes of objects read while changes are met one by one; 5 to 30 ms in a release build, fuzzy patching included.
+    static let singleWorkMax: Int = 4 << 20
     /// The same in all. Beyond it the edit is too late (405). Reached only by changes that do not compose.
     static let workMax: Int = 32 << 20
     /// What meeting a change costs with an object of no size, in the same unit.

@@ -34,6 +34,12 @@ final class RecencyList<Member: RecencyNode> {
         if oldestNode == nil { oldestNode = member }
     }
 
+    /// Counts a member that is in with other bytes, and leaves it in its place.
+    func count(_ member: Member, bytes memberBytes: Int) {
+        bytes += memberBytes - member.countedBytes
+        member.countedBytes = memberBytes
+    }
+
     /// Takes a member out; nothing happens when it is not in.
     func remove(_ member: Member) {
         guard member.isListed else { return }

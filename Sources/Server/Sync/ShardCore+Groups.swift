@@ -6,7 +6,7 @@ extension ShardCore {
     func settle() -> CommitOutcome {
         for entity: ActiveEntity in group.entities where entity.isTentative {
             entity.settle(recentCountMax: settings.recentChangesMax, recentBytesMax: settings.recentBytesMax)
-            entityRecency.use(entity, bytes: entity.memory)
+            objects.use(entity, share: settings.entityCacheBytesPerUser)
         }
         for bucket: ActiveBucket in group.buckets {
             bucket.isNew = false

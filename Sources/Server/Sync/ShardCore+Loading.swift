@@ -8,14 +8,16 @@ extension ShardCore {
         if let known: ActiveBucket = buckets[id] {
             bucket = known
         } else {
-            bucket = try reading { () throws(StoreError) in
+            let (record, changeIDs): (BucketRecord?, ChangeIDTail?) = try reading { () throws(StoreError) in
                 let record: BucketRecord? = try store.bucket(id)
-                let changeIDs: ChangeIDTail? = try record.map { (record) throws(StoreError) in
-                    try store.changeIDTail(of: record.row)
-                }
-                return ActiveBucket(id: id, tag: codec.tag(of: id), record: record, changeIDs: changeIDs)
+                return (
+                    record, try record.map { (record) throws(StoreError) in try store.changeIDTail(of: record.row) }
+                )
             }
-            bucket.room = try room(of: id, bucket.record)
+            let room: BucketRoom? = try room(of: id, record)
+            bucket = ActiveBucket(
+                id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, changeIDs: changeIDs)
+            bucket.room = room
             buckets[id] = bucket
         }
         bucketRecency.use(bucket, bytes: bucket.memory)
@@ -26,7 +28,7 @@ extension ShardCore {
     func activeEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
         if let known: ActiveEntity = bucket.entities[key] {
             known.makeValue()
-            entityRecency.use(known, bytes: known.memory)
+            use(known)
             return known
         }
         guard !bucket.hasAllEntities, let row: BucketRow = bucket.record?.row else { return nil }
@@ -35,14 +37,19 @@ extension ShardCore {
         let state: ObjectState = try objectState(stored)
         let entity = ActiveEntity(key: key, bucket: bucket, state: state, head: stored)
         bucket.add(entity)
-        entityRecency.use(entity, bytes: entity.memory)
+        use(entity)
         return entity
+    }
+
+    private func use(_ entity: ActiveEntity) {
+        objects.use(entity, share: settings.entityCacheBytesPerUser)
+        objects.makeRoom(for: entity, share: settings.entityCacheBytesPerUser)
     }
 
     func newEntity(_ key: EntityKey, in bucket: ActiveBucket) -> ActiveEntity {
         let entity = ActiveEntity(newKey: key, bucket: bucket, versionBase: identity.versionBase)
         bucket.add(entity)
-        entityRecency.use(entity, bytes: entity.memory)
+        objects.use(entity, share: settings.entityCacheBytesPerUser)
         return entity
     }
 
@@ -118,10 +125,7 @@ extension ShardCore {
 
     /// Drops what was not used for longest until the bounds hold. Only between groups: everything is durable then.
     func evict() {
-        while entityRecency.bytes > settings.entityCacheBytes, let entity: ActiveEntity = entityRecency.oldest {
-            entityRecency.remove(entity)
-            entity.bucket.drop(entity.key)
-        }
+        objects.evict(bytesMax: settings.entityCacheBytes, share: settings.entityCacheBytesPerUser)
         while bucketRecency.bytes > settings.bucketCacheBytes, let bucket: ActiveBucket = bucketRecency.oldest {
             drop(bucket)
         }
@@ -130,18 +134,18 @@ extension ShardCore {
     func drop(_ bucket: ActiveBucket) {
         dropEntities(of: bucket)
         bucketRecency.remove(bucket)
-        buckets[bucket.id] = nil
+        if buckets.removeValue(forKey: bucket.id) != nil { objects.part(bucket) }
     }
 
     func dropEntities(of bucket: ActiveBucket) {
-        for entity: ActiveEntity in bucket.entities.values { entityRecency.remove(entity) }
+        for entity: ActiveEntity in bucket.entities.values { objects.remove(entity) }
         bucket.dropEntities()
     }
 
     func dropEntities(of bucket: ActiveBucket, _ keys: Set<EntityKey>) {
         for key: EntityKey in keys {
             guard let entity: ActiveEntity = bucket.entities[key] else { continue }
-            entityRecency.remove(entity)
+            objects.remove(entity)
             bucket.drop(key)
         }
     }

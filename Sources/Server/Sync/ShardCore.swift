@@ -19,7 +19,7 @@ public final class ShardCore {
 
     var buckets: [BucketID: ActiveBucket] = [:]
     let bucketRecency = RecencyList<ActiveBucket>()
-    let entityRecency = RecencyList<ActiveEntity>()
+    var objects = ObjectCache()
     var group = ShardGroup()
     /// Of the changes received since the last commit.
     private var tickets: [ChangeTicket] = []
@@ -59,8 +59,8 @@ public final class ShardCore {
     /// What is in memory, for the metrics.
     public var memory: ShardMemory {
         ShardMemory(
-            buckets: buckets.count, bucketBytes: bucketRecency.bytes, entities: entityRecency.count,
-            entityBytes: entityRecency.bytes, changeIDBytes: store.changeIDBytes)
+            buckets: buckets.count, bucketBytes: bucketRecency.bytes, entities: objects.count,
+            entityBytes: objects.bytes, changeIDBytes: store.changeIDBytes, shareEvictions: objects.shareEvictions)
     }
 
     /// Finds out whether a store that refused a group takes writes again.
@@ -233,6 +233,7 @@ public final class ShardCore {
         if bucket.room != nil {
             bucket.room?.count += (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
         }
+        let before: Int = entity.state.memory
         entity.take(decision, gid: gid, diffBytes: diff.count, isKeyframe: body != nil)
         bucket.record?.head = gid
         bucket.noteChangeID(hash: hash, gid: gid)
@@ -244,7 +245,7 @@ public final class ShardCore {
             AppliedOutcome(
                 gid: gid, origin: author.origin, key: entity.key, version: decision.state.version, isStep: isStep,
                 isRemoval: decision.isRemoval, element: element))
-        group.add(row: row, entity: entity, event: event)
+        group.add(row: row, entity: entity, before: before, event: event)
     }
 
     private func keyframe(after decision: Decision, of entity: ActiveEntity, diffBytes: Int) -> [UInt8]? {
@@ -272,6 +273,8 @@ public struct ShardMemory: Sendable, Equatable {
     public let entityBytes: Int
     /// Bytes of old ccids that the store keeps for its writer.
     public let changeIDBytes: Int
+    /// Objects that were forgotten because their user had more than a share, since the start.
+    public let shareEvictions: Int
 }
 
 extension RefusedOutcome {

@@ -23,7 +23,8 @@ struct ShardGroup {
     var keyframeCount: Int = 0
     /// Objects that a smaller capacity has pushed out, beyond the one that each new object does.
     var extraRemovals: Int = 0
-    /// Bytes of the rows.
+    /// Bytes of the rows, and of the objects before each change: they are kept until the group is durable, and share what a
+    /// change did not touch, so that this is what they take at most.
     var bytes: Int = 0
     /// In order of first answer.
     var parts: [Part] = []
@@ -55,13 +56,16 @@ struct ShardGroup {
     }
 
     /// Adds a row with its answer.
-    mutating func add(row: consuming ChangeRecord, entity: ActiveEntity, event: consuming ChangeOutcome) {
+    /// - Parameter before: bytes in memory of the object before it.
+    mutating func add(
+        row: consuming ChangeRecord, entity: ActiveEntity, before: Int, event: consuming ChangeOutcome
+    ) {
         let bucket: ActiveBucket = entity.bucket
         let index: Int = partIndex(of: bucket.id, bucket)
         parts[index].isTouched = true
         parts[index].news.add(row)
         parts[index].events.append(event)
-        bytes += 256 + row.diff.count + (row.keyframe?.count ?? 0)
+        bytes += 256 + row.diff.count + (row.keyframe?.count ?? 0) + before
         batch.append(row)
         if !entity.isInGroup {
             entity.isInGroup = true

@@ -2,7 +2,7 @@
 public struct ShardSettings: Sendable, Equatable {
     /// Changes of one commit at most, 1 and up. More hardly raises the rate and waits longer.
     public var groupChangesMax: Int = 256
-    /// Bytes of the rows of one commit after which no more changes are taken into it: bounds what a group holds in
+    /// Bytes of the rows of one commit and of the objects before its changes, after which no more changes are taken into it: bounds what a group holds in
     /// memory.
     public var groupBytesMax: Int = 16 << 20
     /// Bytes of one object as compact JSON; more is answered 413 (wire contract, 6.3).
@@ -11,6 +11,8 @@ public struct ShardSettings: Sendable, Equatable {
     public var bucketsPerUserMax: Int = 500
     /// Bytes of parsed objects in memory, roughly.
     public var entityCacheBytes: Int = 256 << 20
+    /// Bytes of those of one user.
+    public var entityCacheBytesPerUser: Int = 32 << 20
     /// Bytes of buckets without their objects (ccids mostly) in memory, roughly.
     public var bucketCacheBytes: Int = 128 << 20
     /// Newest changes of one object kept in memory for late edits.
@@ -36,6 +38,7 @@ public struct ShardSettings: Sendable, Equatable {
         documentBytesMax = limits.documentBytesMax
         bucketsPerUserMax = limits.bucketsPerUserMax
         entityCacheBytes = limits.objectCacheBytes
+        entityCacheBytesPerUser = limits.objectCacheBytesPerUser
         bucketCacheBytes = limits.bucketCacheBytes
     }
 }

@@ -212,10 +212,10 @@ struct ShardCoreTests {
     func eviction() throws {
         let shard = try TestShard { $0.entityCacheBytes = 40_000 }
         for number in 0..<100 { try shard.make("k\(number)", ["t": .string(String(repeating: "x", count: 500))]) }
-        #expect(shard.core.entityRecency.bytes <= 40_000)
+        #expect(shard.core.objects.bytes <= 40_000)
         let inMemory: [String] = shard.core.buckets[shard.bucket].map { $0.entities.keys.map(\.text) } ?? []
         #expect(inMemory.contains("k99") && !inMemory.contains("k0"))
-        #expect(inMemory.count == shard.core.entityRecency.count)
+        #expect(inMemory.count == shard.core.objects.count)
         #expect(try shard.send("k0", sv: 1, v: ["n": ["o": "+", "v": 1]]).version == 2)
     }
 }

@@ -36,7 +36,7 @@ struct ShardModelTests {
         var world = try ShardWorld(seed: 3_000 + UInt64(seed), faults: .some) {
             $0.recentBytesMax = 200
             $0.recentChangesMax = 5
-            $0.entityCacheBytes = 3_000
+            if seed % 2 == 0 { $0.entityCacheBytes = 3_000 } else { $0.entityCacheBytesPerUser = 3_000 }
             $0.keyframes.diffsMin = 2
             $0.groupChangesMax = 5
         }
