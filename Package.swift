@@ -41,13 +41,14 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", path: "Sources/CLibs/COpenSSL", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", path: "Sources/CLibs/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CZlib", path: "Sources/CLibs/CZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CUTF8Proc", path: "Sources/CLibs/CUTF8Proc", providers: [.apt(["libutf8proc-dev"])]),
         .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
         .systemLibrary(name: "CThicketTLS", path: "Sources/CLibs/CThicketTLS", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CThicketFiles", path: "Sources/CLibs/CThicketFiles"),
 
         library("ThicketCommandLine", "Sources/CommandLine", []),
         library("ThicketProtocol", "Sources/Protocol", []),
-        library("ThicketCrypto", "Sources/Crypto", ["COpenSSL"]),
+        library("ThicketCrypto", "Sources/Crypto", ["COpenSSL", "CUTF8Proc"]),
         // Who may come in: pure decisions over directories that are passed in.
         library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
         // Sealed buckets: what devices do with what the server cannot read. Pure.
@@ -67,7 +68,10 @@ let package = Package(
         library("ThicketReplay", "Sources/Replay", ["ThicketProtocol", "ThicketClient", "CZlib"]),
         library(
             "ThicketCLI", "Sources/Client/CLI",
-            ["ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine", "CThicketFiles"]),
+            [
+                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
+                "CThicketFiles",
+            ]),
         program("thicket", "Sources/Client/Main", ["ThicketCLI"]),
 
         program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient"]),

@@ -8,7 +8,7 @@ struct ImportTests {
         // The C library for its memory functions only; BannedCallTests keeps I/O and clocks out.
         ("Sources/Protocol", ["Glibc", "Darwin"]),
         // The C library for its mappings of memory only.
-        ("Sources/Crypto", ["COpenSSL", "Glibc", "Darwin"]),
+        ("Sources/Crypto", ["COpenSSL", "CUTF8Proc", "Glibc", "Darwin"]),
         ("Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Sealed", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
@@ -37,8 +37,8 @@ struct ImportTests {
         (
             "Sources/Client/CLI",
             [
-                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCommandLine", "CThicketFiles", "Glibc",
-                "Darwin",
+                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
+                "CThicketFiles", "Glibc", "Darwin",
             ]
         ),
         ("Sources/Client/Main", ["ThicketCLI", "Glibc", "Darwin"]),

@@ -72,6 +72,7 @@ public enum ThicketCommand {
         case "mirror": try await MirrorCommand.run(call)
         case "replay": try await ReplayCommand.run(call)
         case "jsondiff": try JSONDiffCommand.run(call)
+        case "crypto": try CryptoCommand.run(call)
         case "version": Terminal.write("thicket \(Thicket.version)\n")
         default: throw Failure("the command '\(call.name)' is declared and not written")
         }

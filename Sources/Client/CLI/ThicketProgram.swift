@@ -10,7 +10,7 @@ public enum ThicketProgram {
             signup, login, logout, whoami, devices, tokenList, tokenRevoke, tokenPrint, password,
             accountDelete, status, list, get, put, remove,
             edit, watch, history, revert, importing, exporting, mirror,
-            replay, jsondiff, version,
+            replay, jsondiff, crypto, version,
         ],
         footer: footer)
 
@@ -224,6 +224,33 @@ public enum ThicketProgram {
         options: [.flag("lines", "one JSON object a line, in and out")],
         examples: [
             Example(#"echo '{"source":{"a":1},"target":{"a":2}}' | thicket jsondiff diff --lines"#, "one difference")
+        ])
+
+    static let crypto: Command = .init(
+        "crypto", summary: "seal, open, derive and prove for other programs, to compare them with this one",
+        details: """
+            Reads a JSON object a line and answers each with a line. Bytes are hex.
+            stretch         {"username","password"}                         {"stretched_username","stretched_password"}
+            rncryptor-open  {"password","iterations","prf","message_hex"}   {"plaintext"}
+            content-seal    {"suite","content_key","data_id","plaintext_hex"}
+                                                                            {"sealed_hex"}
+            content-open    {"suite","content_key","data_id","length","sealed_hex"}
+                                                                            {"plaintext_hex"}
+            name-tag        {"salt","name"}                                 {"tag"}
+            words           {"words"}                                       {"entropy"}
+            merkle          {"leaves":[…]}                                  {"root"}
+                            also with "index"                               {"inclusion":[…]}, verified
+                            also with "size1"                               {"consistency":[…]}, verified
+            Whatever does not open is answered by one {"error"}, the same for every reason. A text that is not UTF-8 comes
+            as {"plaintext_hex"}. For test data: the lines stay in memory, and shells keep what is typed.
+            """,
+        arguments: [.one("OP", "what to do", .oneOf(CryptoLines.Operation.allCases.map(\.rawValue)))],
+        options: [.flag("lines", "one JSON object a line, in and out")],
+        examples: [
+            Example(#"echo '{"leaves":["00","10"],"index":1}' | thicket crypto merkle --lines"#, "a root and a proof"),
+            Example(
+                #"echo '{"username":"hello","password":"World"}' | thicket crypto stretch --lines"#,
+                "what an old notes account sends"),
         ])
 
     static let version: Command = .init("version", summary: "print the version")

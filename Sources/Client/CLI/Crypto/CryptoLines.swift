@@ -1,0 +1,171 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// The operations of `thicket crypto` on one line each, so that implementations on other platforms can be compared with ours.
+///
+/// Bytes are hex. What was sealed and does not open, for whatever reason, gives one and the same `{"error"}`; a line that
+/// lacks a member, or holds no bytes where bytes belong, gives another, which says so. Lines are test data: what stands in
+/// them has been in memory that nobody wipes.
+enum CryptoLines {
+    enum Operation: String, Sendable, CaseIterable {
+        case stretch
+        case rncryptorOpen = "rncryptor-open"
+        case contentSeal = "content-seal"
+        case contentOpen = "content-open"
+        case nameTag = "name-tag"
+        case words
+        case merkle
+
+        /// Whether it opens what somebody else sealed: then no reason for which it does not is told.
+        var opens: Bool {
+            switch self {
+            case .rncryptorOpen, .contentOpen, .words: true
+            case .stretch, .contentSeal, .nameTag, .merkle: false
+            }
+        }
+    }
+
+    /// The answer to one line, without a line feed.
+    static func answer(line: [UInt8], _ operation: Operation) -> [UInt8] {
+        let answer: JSONObject
+        do {
+            answer = try Self.answer(to: Request(line), operation)
+        } catch let error as RequestError {
+            answer = ["error": .string(error.description)]
+        } catch let error as JSONError {
+            answer = ["error": .string(error.description)]
+        } catch let error as CryptoError where !operation.opens {
+            answer = ["error": .string(error.description)]
+        } catch {
+            answer = ["error": .string(CryptoError.openingFailed.description)]
+        }
+        return JSONValue.object(answer).serialized()
+    }
+
+    private static func answer(to request: Request, _ operation: Operation) throws -> JSONObject {
+        switch operation {
+        case .stretch: try stretch(request)
+        case .rncryptorOpen: try rncryptorOpen(request)
+        case .contentSeal: try contentSeal(request)
+        case .contentOpen: try contentOpen(request)
+        case .nameTag: try nameTag(request)
+        case .words: try words(request)
+        case .merkle: try merkle(request)
+        }
+    }
+
+    private static func stretch(_ request: Request) throws -> JSONObject {
+        let credentials: StretchedCredentials = try .init(
+            username: request.secretText("username"), password: request.secretText("password"))
+        return [
+            "stretched_username": .string(text(credentials.username)),
+            "stretched_password": .string(text(credentials.password)),
+        ]
+    }
+
+    private static func rncryptorOpen(_ request: Request) throws -> JSONObject {
+        let (password, message): (SecureBytes, [UInt8]) = (
+            try request.secretText("password"), try request.bytes("message_hex")
+        )
+        let rounds: Int? = try request.value("iterations").intValue.flatMap { Int(exactly: $0) }
+        guard let rounds, let function: HashFunction = HashFunction(rawValue: try request.text("prf")) else {
+            throw CryptoError.openingFailed
+        }
+        let clear: SecureBytes = try RNCryptor.open(
+            message, password: password, RNCryptor.Stretching(function, rounds: rounds))
+        let bytes: [UInt8] = clear.withUnsafeBytes { Array($0) }
+        // Notes hold text. What is none is told as bytes rather than changed.
+        guard let plaintext: String = String(validating: bytes, as: UTF8.self) else {
+            return ["plaintext_hex": .string(Hex.encode(bytes))]
+        }
+        return ["plaintext": .string(plaintext)]
+    }
+
+    private static func contentKey(_ request: Request) throws -> ContentKey {
+        guard let number: UInt8 = try request.value("suite").intValue.flatMap({ UInt8(exactly: $0) }) else {
+            throw CryptoError.outOfBounds(.suite)
+        }
+        return try ContentKey(
+            AEADSuite(number: number), key: SecureBytes(copying: request.bytes("content_key")),
+            dataID: request.bytes("data_id"))
+    }
+
+    private static func contentSeal(_ request: Request) throws -> JSONObject {
+        let key: ContentKey = try contentKey(request)
+        return ["sealed_hex": .string(Hex.encode(try ContentSealer.seal(request.bytes("plaintext_hex"), key)))]
+    }
+
+    private static func contentOpen(_ request: Request) throws -> JSONObject {
+        let (key, sealed): (ContentKey, [UInt8]) = (try contentKey(request), try request.bytes("sealed_hex"))
+        guard let length: UInt64 = try request.value("length").intValue.flatMap({ UInt64(exactly: $0) }) else {
+            throw CryptoError.openingFailed
+        }
+        return ["plaintext_hex": .string(Hex.encode(try ContentOpener.open(sealed, key, length: length)))]
+    }
+
+    private static func nameTag(_ request: Request) throws -> JSONObject {
+        let (name, salt): ([UInt8], [UInt8]) = (Array(try request.text("name").utf8), try request.bytes("salt"))
+        do {
+            return ["tag": .string(try NameTag.text(of: name, salt: salt))]
+        } catch {
+            throw RequestError("'name' is longer than \(UnicodeText.bytesMax) bytes")
+        }
+    }
+
+    private static func words(_ request: Request) throws -> JSONObject {
+        let entropy: SecureBytes = try RecoveryWords.entropy(request.secretText("words"))
+        return ["entropy": .string(Hex.encode(entropy.withUnsafeBytes { Array($0) }))]
+    }
+
+    private static func text(_ secret: SecureBytes) -> String {
+        secret.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+/// One line, read.
+struct Request {
+    /// JSON levels of a line at most.
+    private static let depthMax: Int = 8
+    private let line: JSONValue
+
+    init(_ line: [UInt8]) throws {
+        let value: JSONValue = try JSONValue(parsing: line, maxDepth: Self.depthMax)
+        guard value.objectValue != nil else { throw RequestError("a line is one JSON object") }
+        self.line = value
+    }
+
+    init(_ value: JSONValue) { line = value }
+
+    func has(_ name: String) -> Bool { line[name] != nil }
+
+    func value(_ name: String) throws -> JSONValue {
+        guard let value: JSONValue = line[name] else { throw RequestError("no member '\(name)'") }
+        return value
+    }
+
+    func text(_ name: String) throws -> String {
+        guard let text: String = try value(name).stringValue else { throw RequestError("'\(name)' is no text") }
+        return text
+    }
+
+    func secretText(_ name: String) throws -> SecureBytes {
+        var bytes: [UInt8] = Array(try text(name).utf8)
+        return SecureBytes(taking: &bytes)
+    }
+
+    func bytes(_ name: String) throws -> [UInt8] {
+        guard let bytes: [UInt8] = Hex.decode(try text(name)) else { throw RequestError("'\(name)' is no hex") }
+        return bytes
+    }
+
+    func list(_ name: String) throws -> [JSONValue] {
+        guard let list: [JSONValue] = try value(name).arrayValue else { throw RequestError("'\(name)' is no list") }
+        return list
+    }
+}
+
+/// What is wrong with a line, before anything was opened.
+struct RequestError: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

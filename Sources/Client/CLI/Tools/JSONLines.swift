@@ -1,0 +1,45 @@
+import ThicketCommandLine
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Standard input line by line, a line of JSON in, a line out: how other programs use a part of this one.
+enum JSONLines {
+    /// Answers every line, in order; a line of nothing but white space asks for nothing.
+    /// - Parameters:
+    ///   - lineBytesMax: a longer line ends the run.
+    ///   - answer: gets a line without its line feed, gives one without.
+    static func serve(lineBytesMax: Int, _ answer: ([UInt8]) -> [UInt8]) throws(Failure) {
+        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        var line: [UInt8] = []
+        while true {
+            let count: Int = read(STDIN_FILENO, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Failure("standard input cannot be read: \(Files.reason())") }
+            guard count > 0 else { break }
+            var rest: ArraySlice<UInt8> = chunk[..<count]
+            while let end: Int = rest.firstIndex(of: 0x0A) {
+                line += rest[..<end]
+                guard line.count <= lineBytesMax else { throw tooLong(lineBytesMax) }
+                try reply(to: line, answer)
+                line.removeAll(keepingCapacity: true)
+                rest = rest[(end + 1)...]
+            }
+            line += rest
+            guard line.count <= lineBytesMax else { throw tooLong(lineBytesMax) }
+        }
+        try reply(to: line, answer)
+    }
+
+    private static func tooLong(_ bytes: Int) -> Failure { Failure("a line is longer than \(bytes) bytes") }
+
+    private static func reply(to line: [UInt8], _ answer: ([UInt8]) -> [UInt8]) throws(Failure) {
+        guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { return }
+        guard Terminal.write(answer(line) + [0x0A], to: Terminal.standardOutput) else {
+            throw Failure("the output could not be written")
+        }
+    }
+}

@@ -1,0 +1,57 @@
+/// What one stream of content is sealed with: a key, a suite and the id of the data.
+///
+/// A content key seals one stream once. Whoever has other bytes to seal draws a new key and a new id, or two plain texts
+/// would share nonces and both would be lost. The suite's number stands beside the key, not in the stream.
+public struct ContentKey: Sendable {
+    /// Bytes of a data id.
+    public static let dataIDBytes: Int = 16
+
+    /// What the chunks are sealed with.
+    public let suite: AEADSuite
+    /// 16 raw bytes that no other stream has.
+    public let dataID: [UInt8]
+    private let aead: AEAD
+
+    /// - Parameters:
+    ///   - key: 32 bytes.
+    ///   - dataID: 16 bytes.
+    /// - Throws: `outOfBounds(.key)` or `outOfBounds(.count)` for other lengths.
+    public init(_ suite: AEADSuite, key: SecureBytes, dataID: [UInt8]) throws(CryptoError) {
+        guard dataID.count == Self.dataIDBytes else { throw .outOfBounds(.count) }
+        (self.suite, self.dataID) = (suite, dataID)
+        aead = try AEAD(suite, key: key)
+    }
+
+    /// - Parameters:
+    ///   - clear: the chunk's bytes, as many as the layout says.
+    ///   - room: 16 bytes more.
+    func seal(
+        _ chunk: UInt64, of layout: ContentLayout, _ clear: UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) {
+        withData(layout) { data in
+            aead.seal(clear, nonce: .chunk(chunk, isLast: layout.isLast(chunk)), data: data, into: room)
+        }
+    }
+
+    func open(
+        _ chunk: UInt64, of layout: ContentLayout, _ sealed: UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) throws(CryptoError) {
+        let outcome: Result<Void, CryptoError> = withData(layout) { data in
+            Result { () throws(CryptoError) in
+                try aead.open(sealed, nonce: .chunk(chunk, isLast: layout.isLast(chunk)), data: data, into: room)
+            }
+        }
+        try outcome.get()
+    }
+
+    /// Data id ‖ exact length of the plain stream (8 bytes), on the stack.
+    private func withData<Value>(_ layout: ContentLayout, _ body: (UnsafeRawBufferPointer) -> Value) -> Value {
+        var data: (UInt64, UInt64, UInt64) = (0, 0, layout.length.bigEndian)
+        return withUnsafeMutableBytes(of: &data) { room in
+            room.copyBytes(from: dataID)
+            return body(UnsafeRawBufferPointer(room))
+        }
+    }
+}

@@ -1,0 +1,99 @@
+/// A map from 32-byte keys to 32-byte values whose root stands for all of it, and that proves of any key what its value
+/// is or that it has none.
+///
+/// Made for the key log: the key is SHA-256 of a user's handle, the value the hash of the user's latest entry. A key
+/// hangs at the end of the shortest beginning of its bits that no other key shares, so a proof has about log2(keys)
+/// hashes and not 256. Leaf = SHA-256(0x02 ‖ key ‖ value), inner node = SHA-256(0x03 ‖ left ‖ right), nothing = 32 zero
+/// bytes; the first bytes differ from those of the log (`MerkleTree`), so no node of one is a node of the other.
+///
+/// A copy costs nothing and shares what is equal: older states stay there to be proven for as long as somebody keeps them.
+public struct SparseMerkleMap: Sendable {
+    /// Bits of a key: the longest path.
+    static let depthMax: Int = 256
+
+    indirect enum Node: Sendable {
+        case empty
+        case leaf(key: Digest256, value: Digest256, hash: Digest256)
+        case inner(left: Node, right: Node, hash: Digest256)
+
+        var hash: Digest256 {
+            switch self {
+            case .empty: .zero
+            case .leaf(_, _, let hash), .inner(_, _, let hash): hash
+            }
+        }
+    }
+
+    private var top: Node = .empty
+    /// Keys in the map.
+    public private(set) var count: Int = 0
+
+    /// A map without keys; its root is 32 zero bytes.
+    public init() {}
+
+    /// Stands for every key and value.
+    public var root: Digest256 { top.hash }
+
+    /// Gives a key its value, for the first time or anew. Nothing is ever removed: a log only grows.
+    public mutating func set(_ key: Digest256, to value: Digest256) {
+        if self[key] == nil { count += 1 }
+        top = Self.setting(Self.leaf(key, value), key, in: top, depth: 0)
+    }
+
+    /// The value of a key; nil: it has none.
+    public subscript(key: Digest256) -> Digest256? {
+        var node: Node = top
+        var depth: Int = 0
+        while case .inner(let left, let right, _) = node {
+            node = key.bit(depth) ? right : left
+            depth += 1
+        }
+        guard case .leaf(key, let value, _) = node else { return nil }
+        return value
+    }
+
+    /// Proves the value of a key, or that it has none.
+    public func proof(of key: Digest256) -> SparseMerkleProof {
+        var siblings: [Digest256] = []
+        var node: Node = top
+        while case .inner(let left, let right, _) = node {
+            let isRight: Bool = key.bit(siblings.count)
+            siblings.append(isRight ? left.hash : right.hash)
+            node = isRight ? right : left
+        }
+        guard case .leaf(let found, let value, _) = node else { return .init(siblings: siblings, end: .nothing) }
+        return .init(siblings: siblings, end: found == key ? .key : .other(key: found, value: value))
+    }
+
+    static func leafHash(_ key: Digest256, _ value: Digest256) -> Digest256 { .tagged(2, key, value) }
+    static func nodeHash(_ left: Digest256, _ right: Digest256) -> Digest256 { .tagged(3, left, right) }
+
+    private static func leaf(_ key: Digest256, _ value: Digest256) -> Node {
+        .leaf(key: key, value: value, hash: leafHash(key, value))
+    }
+
+    private static func inner(_ left: Node, _ right: Node) -> Node {
+        .inner(left: left, right: right, hash: nodeHash(left.hash, right.hash))
+    }
+
+    /// As deep as the key has bits at most.
+    private static func setting(_ leaf: Node, _ key: Digest256, in node: Node, depth: Int) -> Node {
+        switch node {
+        case .empty: return leaf
+        case .leaf(key, _, _): return leaf
+        case .leaf(let other, _, _):
+            // Both go one step further down, together or apart.
+            return setting(leaf, key, in: under(node, isRight: other.bit(depth)), depth: depth)
+        case .inner(let left, let right, _):
+            return key.bit(depth)
+                ? inner(left, setting(leaf, key, in: right, depth: depth + 1))
+                : inner(setting(leaf, key, in: left, depth: depth + 1), right)
+        }
+    }
+
+    private static func under(_ node: Node, isRight: Bool) -> Node {
+        // Its hash is made by the step that puts the new leaf beside it.
+        isRight
+            ? .inner(left: .empty, right: node, hash: .zero) : .inner(left: node, right: .empty, hash: .zero)
+    }
+}

@@ -1,0 +1,59 @@
+/// A field of a new note (`onionVersion` 3), sealed for one user, one note and one field.
+///
+/// suite ‖ nonce (12) ‖ AES-256-GCM ‖ tag. The key comes from the vault secret; what is sealed is a 2-byte length, the text
+/// and zeros up to a multiple of 64. A field that stands in another note, or under another name, does not open.
+public struct NoteSeal: Sendable {
+    /// Bytes of a text at most: more than the 2,500 UTF-16 units of a note can have, and what two bytes of length can say.
+    public static let textBytesMax: Int = 65_535
+
+    private static let padding: Padding = .multiple(of: 64)
+    private static let label: [UInt8] = Array("thicket/note/1".utf8) + [0]
+
+    private let aead: AEAD
+    private let data: [UInt8]
+
+    /// - Parameters:
+    ///   - vaultSecret: 32 random bytes of the account.
+    ///   - userID: owner, UTF-8 as the server writes it.
+    ///   - noteID: key of the object.
+    ///   - field: `onionTitle` or `onionInfo`.
+    /// - Throws: `outOfBounds` for another secret than 32 bytes, and for a name of 65,536 bytes or more.
+    public init(vaultSecret: SecureBytes, userID: [UInt8], noteID: [UInt8], field: [UInt8]) throws(CryptoError) {
+        guard vaultSecret.count == AEADSuite.keyBytes else { throw .outOfBounds(.key) }
+        let place: [UInt8] = try LengthPrefixed.bytes(noteID) + LengthPrefixed.bytes(field)
+        data = try Self.label + LengthPrefixed.bytes(userID) + place
+        aead = try AEAD(
+            .aes256GCM, key: try HKDF.derive(.sha256, secret: vaultSecret, info: Self.label + place, count: 32))
+    }
+
+    /// - Parameter text: UTF-8.
+    /// - Returns: base64url of the sealed bytes, as it is stored.
+    /// - Throws: `outOfBounds(.count)` for more than `textBytesMax` bytes.
+    public func seal(_ text: SecureBytes, nonce: AEADNonce = .random()) throws(CryptoError) -> String {
+        guard let padded: SecureBytes = Self.padding.pad(text, lengthBytes: 2) else { throw .outOfBounds(.count) }
+        let sealed: [UInt8] = aead.seal(padded, nonce: nonce, data: data)
+        return Base64.encodeURL([AEADSuite.aes256GCM.rawValue] + nonce.octets + sealed)
+    }
+
+    /// - Parameter stored: what `seal` gave, as UTF-8.
+    /// - Throws: `openingFailed`, for whatever reason.
+    public func open(_ stored: [UInt8]) throws(CryptoError) -> SecureBytes {
+        let headBytes: Int = 1 + AEADSuite.nonceBytes
+        guard let bytes: [UInt8] = Base64.decodeURL(stored[...]), bytes.count > headBytes,
+            bytes[0] == AEADSuite.aes256GCM.rawValue
+        else { throw .openingFailed }
+        let padded: SecureBytes = try aead.openSecret(
+            Array(bytes[headBytes...]), nonce: AEADNonce(bytes[1..<headBytes]), data: data)
+        guard let text: SecureBytes = Self.padding.unpad(padded, lengthBytes: 2) else { throw .openingFailed }
+        return text
+    }
+}
+
+/// Names that stand one behind the other: 16-bit length, then the bytes. None can be taken for a piece of its neighbour.
+enum LengthPrefixed {
+    /// - Throws: `outOfBounds(.info)` for 65,536 bytes or more.
+    static func bytes(_ bytes: [UInt8]) throws(CryptoError) -> [UInt8] {
+        guard let count: UInt16 = UInt16(exactly: bytes.count) else { throw .outOfBounds(.info) }
+        return [UInt8(count >> 8), UInt8(count & 255)] + bytes
+    }
+}

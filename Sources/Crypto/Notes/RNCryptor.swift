@@ -1,0 +1,175 @@
+/// The message format of old notes: RNCryptor's data format 3, and 2 to read (github.com/RNCryptor/RNCryptor-Spec).
+///
+/// version ‖ options ‖ [encryption salt (8) ‖ HMAC salt (8)] ‖ IV (16) ‖ AES-256-CBC with PKCS#7 padding ‖ HMAC-SHA-256 (32)
+/// over all before it. With a password both keys come from PBKDF2, each with its salt; rounds and hash stand beside the
+/// message, not in it.
+///
+/// The order of checks never changes: shape, code, then decryption, then padding. Whatever fails is `openingFailed`.
+public enum RNCryptor {
+    /// The version that is written.
+    public static let version: UInt8 = 3
+    /// The version that is read besides, whose passwords were cut.
+    public static let oldVersion: UInt8 = 2
+    /// PBKDF2 rounds that a message may ask for. A stranger may have stored the number: it bounds how long a thread is held.
+    public static let roundsMax: Int = 10_000_000
+    /// Rounds of published messages and of notes unless said otherwise.
+    public static let rounds: Int = 10_000
+    /// Bytes of a password at most; longer ones are no passwords.
+    public static let passwordBytesMax: Int = 1 << 20
+
+    static let saltBytes: Int = 8
+    private static let vectorBytes: Int = 16
+    private static let codeBytes: Int = 32
+    private static let keyBytes: Int = 32
+
+    /// How both keys come from a password.
+    public struct Stretching: Sendable, Hashable {
+        /// Of PBKDF2's HMAC: SHA-1 as published, SHA-512 in the first notes.
+        public let function: HashFunction
+        /// 1...`roundsMax`.
+        public let rounds: Int
+
+        /// - Throws: `openingFailed` for rounds out of bounds: nobody can have sealed with them.
+        public init(_ function: HashFunction = .sha1, rounds: Int = RNCryptor.rounds) throws(CryptoError) {
+            guard (1...roundsMax).contains(rounds) else { throw .openingFailed }
+            (self.function, self.rounds) = (function, rounds)
+        }
+    }
+
+    /// What makes two messages of one text differ. Random, and for tests given.
+    public struct Freshness: Sendable {
+        let encryptionSalt: [UInt8]
+        let codeSalt: [UInt8]
+        let vector: [UInt8]
+
+        /// Random bytes.
+        public init() {
+            (encryptionSalt, codeSalt, vector) = (RandomBytes.make(8), RandomBytes.make(8), RandomBytes.make(16))
+        }
+
+        /// - Throws: `outOfBounds(.salt)` unless they are 8, 8 and 16 bytes.
+        public init(encryptionSalt: [UInt8], codeSalt: [UInt8], vector: [UInt8]) throws(CryptoError) {
+            guard encryptionSalt.count == saltBytes, codeSalt.count == saltBytes, vector.count == vectorBytes else {
+                throw .outOfBounds(.salt)
+            }
+            (self.encryptionSalt, self.codeSalt, self.vector) = (encryptionSalt, codeSalt, vector)
+        }
+    }
+
+    /// Opens a message that was sealed with a password, of format 3 or 2.
+    /// - Parameter password: UTF-8, complete; for format 2 it is cut here.
+    /// - Throws: `openingFailed`, for whatever reason.
+    public static func open(
+        _ message: [UInt8], password: SecureBytes, _ stretching: Stretching
+    ) throws(CryptoError) -> SecureBytes {
+        let parts: Parts = try Parts(message, hasPassword: true)
+        guard password.count <= passwordBytesMax else { throw .openingFailed }
+        let password: SecureBytes = parts.version == oldVersion ? cut(password) : password
+        let codeKey: SecureBytes = try key(password, parts.codeSalt, stretching)
+        try check(message, parts, codeKey)
+        return try decrypt(message, parts, try key(password, parts.encryptionSalt, stretching))
+    }
+
+    /// Opens a message that was sealed with two keys.
+    /// - Parameters:
+    ///   - encryptionKey: 32 bytes.
+    ///   - codeKey: of the HMAC, of any length.
+    /// - Throws: `openingFailed`, for whatever reason.
+    public static func open(
+        _ message: [UInt8], encryptionKey: SecureBytes, codeKey: SecureBytes
+    ) throws(CryptoError) -> SecureBytes {
+        let parts: Parts = try Parts(message, hasPassword: false)
+        guard encryptionKey.count == keyBytes else { throw .openingFailed }
+        try check(message, parts, codeKey)
+        return try decrypt(message, parts, encryptionKey)
+    }
+
+    /// Seals with a password, in format 3.
+    /// - Throws: `outOfBounds(.count)` for a password that nobody types.
+    public static func seal(
+        _ clear: SecureBytes, password: SecureBytes, _ stretching: Stretching, _ fresh: Freshness = Freshness()
+    ) throws(CryptoError) -> [UInt8] {
+        guard password.count <= passwordBytesMax else { throw .outOfBounds(.count) }
+        let head: [UInt8] = [version, 1] + fresh.encryptionSalt + fresh.codeSalt + fresh.vector
+        return try seal(
+            clear, head, fresh.vector, encryptionKey: try key(password, fresh.encryptionSalt, stretching),
+            codeKey: try key(password, fresh.codeSalt, stretching))
+    }
+
+    /// Seals with two keys, in format 3.
+    /// - Parameter encryptionKey: 32 bytes.
+    /// - Throws: `outOfBounds(.key)` for another length.
+    public static func seal(
+        _ clear: SecureBytes, encryptionKey: SecureBytes, codeKey: SecureBytes, _ fresh: Freshness = Freshness()
+    ) throws(CryptoError) -> [UInt8] {
+        guard encryptionKey.count == keyBytes else { throw .outOfBounds(.key) }
+        return try seal(
+            clear, [version, 0] + fresh.vector, fresh.vector, encryptionKey: encryptionKey, codeKey: codeKey)
+    }
+
+    private static func seal(
+        _ clear: SecureBytes, _ head: [UInt8], _ vector: [UInt8], encryptionKey: SecureBytes, codeKey: SecureBytes
+    ) throws(CryptoError) -> [UInt8] {
+        let text: [UInt8] = try clear.withUnsafeBytes { clear throws(CryptoError) in
+            try AESCBC.encrypt(clear, key: encryptionKey, vector: vector)
+        }
+        let sealed: [UInt8] = head + text
+        return sealed + HMAC.code(.sha256, key: codeKey, sealed)
+    }
+
+    private static func key(
+        _ password: SecureBytes, _ salt: [UInt8], _ stretching: Stretching
+    ) throws(CryptoError) -> SecureBytes {
+        try PBKDF2.derive(
+            stretching.function, password: password, salt: salt, rounds: stretching.rounds, count: keyBytes)
+    }
+
+    private static func check(_ message: [UInt8], _ parts: Parts, _ key: SecureBytes) throws(CryptoError) {
+        let isGenuine: Bool = message.withUnsafeBytes { bytes in
+            HMAC.isCode(parts.code, .sha256, key: key, of: .init(rebasing: bytes.dropLast(codeBytes)))
+        }
+        guard isGenuine else { throw .openingFailed }
+    }
+
+    private static func decrypt(
+        _ message: [UInt8], _ parts: Parts, _ key: SecureBytes
+    ) throws(CryptoError) -> SecureBytes {
+        try message.lent { bytes throws(CryptoError) in
+            try AESCBC.decrypt(.init(rebasing: bytes[parts.text]), key: key, vector: parts.vector)
+        }
+    }
+
+    /// The password of format 2: cut to as many bytes as it has UTF-16 units, as its first writers did by mistake.
+    private static func cut(_ password: SecureBytes) -> SecureBytes {
+        let units: Int = password.withUnsafeBytes { bytes in
+            // A character begins with a byte that is not 10xxxxxx, and has two units if that is 11110xxx or above.
+            bytes.reduce(0) { $0 + ($1 & 0xC0 == 0x80 ? 0 : $1 >= 0xF0 ? 2 : 1) }
+        }
+        return password.part(0..<min(units, password.count))
+    }
+
+    /// The places of a message whose shape is right.
+    private struct Parts {
+        let version: UInt8
+        let encryptionSalt: [UInt8]
+        let codeSalt: [UInt8]
+        let vector: [UInt8]
+        let text: Range<Int>
+        let code: [UInt8]
+
+        init(_ message: [UInt8], hasPassword: Bool) throws(CryptoError) {
+            let headBytes: Int = 2 + (hasPassword ? 2 * saltBytes : 0) + vectorBytes
+            let textBytes: Int = message.count - headBytes - codeBytes
+            guard textBytes > 0, textBytes % AESCBC.blockBytes == 0,
+                [RNCryptor.version, oldVersion].contains(message[0]),
+                message[1] == (hasPassword ? 1 : 0)
+            else { throw .openingFailed }
+            version = message[0]
+            encryptionSalt = hasPassword ? Array(message[2..<10]) : []
+            codeSalt = hasPassword ? Array(message[10..<18]) : []
+            vector = Array(message[headBytes - vectorBytes..<headBytes])
+            text = headBytes..<headBytes + textBytes
+            code = Array(message.suffix(codeBytes))
+        }
+    }
+}

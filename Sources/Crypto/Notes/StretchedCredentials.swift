@@ -1,0 +1,60 @@
+// Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256.
+internal import COpenSSL
+
+/// What old notes accounts send in the place of user name and password (Onions).
+///
+/// 15,000 rounds of SHA-256 without a salt: the server never sees the password, but whoever gets these values can try
+/// passwords cheaply, and has a login besides. They are secrets like the password.
+public struct StretchedCredentials: Sendable {
+    /// Rounds of SHA-256.
+    public static let rounds: Int = 15_000
+    /// Letters of a stretched value: 32 bytes in base64 with padding.
+    public static let letterCount: Int = 44
+
+    /// Sent as user name: base64 of the stretched user name.
+    public let username: SecureBytes
+    /// Sent as password: base64 of the stretched password ‖ user name.
+    public let password: SecureBytes
+
+    /// Nothing is trimmed, folded or normalised: other bytes are another account.
+    /// - Parameters:
+    ///   - username: UTF-8.
+    ///   - password: UTF-8.
+    /// - Throws: `outOfBounds(.count)` when one of them is empty.
+    public init(username: SecureBytes, password: SecureBytes) throws(CryptoError) {
+        guard username.count > 0, password.count > 0 else { throw .outOfBounds(.count) }
+        self.username = Self.stretch(username)
+        self.password = Self.stretch(.joined([password, username]))
+    }
+
+    private static func stretch(_ text: SecureBytes) -> SecureBytes {
+        let digest: SecureBytes = .init(count: Digest256.byteCount) { room in
+            text.withUnsafeBytes { Hash.digest(.sha256, $0, into: room) }
+            var state: SHA256_CTX = .init()
+            for _: Int in 1..<rounds {
+                thicket_sha256_init(&state)
+                thicket_sha256_update(&state, room.baseAddress, room.count)
+                thicket_sha256_final(room.octets, &state)
+            }
+            OPENSSL_cleanse(&state, MemoryLayout<SHA256_CTX>.size)
+        }
+        return digest.withUnsafeBytes { digest in
+            SecureBytes(count: letterCount) { letters in
+                for place: Int in 0..<letterCount { letters[place] = letter(place, of: digest) }
+            }
+        }
+    }
+
+    /// A letter of base64 (RFC 4648, 4), computed instead of looked up: no table shows by its cache lines what was read.
+    private static func letter(_ place: Int, of bytes: UnsafeRawBufferPointer) -> UInt8 {
+        // 32 bytes are 42 letters of 6 bits, one of 4 bits, and one for padding.
+        guard place < letterCount - 1 else { return UInt8(ascii: "=") }
+        let bit: Int = place * 6
+        let next: UInt16 = bit / 8 + 1 < bytes.count ? UInt16(bytes[bit / 8 + 1]) : 0
+        let pair: UInt16 = UInt16(bytes[bit / 8]) << 8 | next
+        let value: Int16 = Int16(truncatingIfNeeded: pair >> UInt16(10 - bit % 8) & 63)
+        // All ones where the value is at or above a border, whose alphabet goes on elsewhere: A-Z, a-z, 0-9, +, /.
+        func step(_ border: Int16, _ jump: Int16) -> Int16 { ~((value - border) >> 15) & jump }
+        return UInt8(truncatingIfNeeded: value + 65 + step(26, 6) + step(52, -75) + step(62, -15) + step(63, 3))
+    }
+}

@@ -1,0 +1,84 @@
+/// Hides the length of what is sealed: length ‖ bytes ‖ zeros, up to a size that many lengths share.
+///
+/// The length is big-endian, of four bytes unless said. The whole of it counts, the length too. Reading is strict: only
+/// what `pad` writes is taken, so one text has one padded form.
+public enum Padding: Sendable, Hashable {
+    /// No zeros at all: the size shows the length.
+    case none
+    /// To the next multiple of this many bytes, which is at least 1.
+    case multiple(of: Int)
+    /// Padmé: the size has no more significant bits than a logarithm of it needs. At most 12 % more, and no more than
+    /// log log different sizes for the lengths up to any bound (Nikitin et al., Reducing Metadata Leakage from Encrypted
+    /// Files and Communication with PURBs, PoPETs 2019, algorithm 1).
+    case padme
+
+    /// Bytes that can be padded: fewer than 2^31, so that no size overflows anywhere.
+    public static let countMax: Int = (1 << 31) - 1
+
+    /// The size to which so many bytes are filled up.
+    /// - Parameter count: 0...`countMax`, and 2^62 at most for contents that are never in memory as a whole.
+    public func size(of count: Int) -> Int {
+        switch self {
+        case .none: return count
+        case .multiple(let step): return (count + step - 1) / step * step
+        case .padme:
+            guard count >= 2 else { return count }
+            // Bits below the exponent, less as many as the exponent itself has, become zero.
+            let exponent: Int = Int.bitWidth - 1 - count.leadingZeroBitCount
+            let kept: Int = Int.bitWidth - exponent.leadingZeroBitCount
+            let mask: Int = (1 << max(0, exponent - kept)) - 1
+            return (count + mask) & ~mask
+        }
+    }
+
+    /// - Parameter lengthBytes: bytes of the length in front, 2 or 4.
+    /// - Returns: nil for more bytes than the length can say.
+    public func pad(_ bytes: [UInt8], lengthBytes: Int = 4) -> [UInt8]? {
+        guard let size: Int = paddedSize(bytes.count, lengthBytes) else { return nil }
+        return [UInt8].made(size) { room in bytes.withUnsafeBytes { Self.write($0, lengthBytes, to: room) } }
+    }
+
+    /// The same of a secret.
+    public func pad(_ secret: SecureBytes, lengthBytes: Int = 4) -> SecureBytes? {
+        guard let size: Int = paddedSize(secret.count, lengthBytes) else { return nil }
+        return SecureBytes(count: size) { room in secret.withUnsafeBytes { Self.write($0, lengthBytes, to: room) } }
+    }
+
+    /// What was padded.
+    /// - Returns: nil for anything that `pad` does not write: a length beyond the end, another size than this rule gives,
+    ///   a byte of the filling that is not zero.
+    public func unpad(_ padded: [UInt8], lengthBytes: Int = 4) -> [UInt8]? {
+        padded.withUnsafeBytes { content(of: $0, lengthBytes) }.map { Array(padded[$0]) }
+    }
+
+    /// The same of a secret.
+    public func unpad(_ padded: SecureBytes, lengthBytes: Int = 4) -> SecureBytes? {
+        padded.withUnsafeBytes { content(of: $0, lengthBytes) }.map { padded.part($0) }
+    }
+
+    private func paddedSize(_ count: Int, _ lengthBytes: Int) -> Int? {
+        guard count <= Self.countMax, lengthBytes == 4 || (lengthBytes == 2 && count < 1 << 16) else { return nil }
+        return size(of: lengthBytes + count)
+    }
+
+    /// - Parameter room: zeros, as many as the padded size.
+    private static func write(
+        _ bytes: UnsafeRawBufferPointer, _ lengthBytes: Int, to room: UnsafeMutableRawBufferPointer
+    ) {
+        for index: Int in 0..<lengthBytes {
+            room[index] = UInt8(truncatingIfNeeded: bytes.count >> (8 * (lengthBytes - 1 - index)))
+        }
+        UnsafeMutableRawBufferPointer(rebasing: room[lengthBytes...]).copyMemory(from: bytes)
+    }
+
+    /// Where the bytes stand.
+    private func content(of padded: UnsafeRawBufferPointer, _ lengthBytes: Int) -> Range<Int>? {
+        guard lengthBytes == 4 || lengthBytes == 2, padded.count >= lengthBytes else { return nil }
+        let count: Int = padded[..<lengthBytes].reduce(0) { $0 << 8 | Int($1) }
+        guard count <= Self.countMax, count <= padded.count - lengthBytes,
+            size(of: lengthBytes + count) == padded.count,
+            padded[(lengthBytes + count)...].reduce(0, |) == 0
+        else { return nil }
+        return lengthBytes..<lengthBytes + count
+    }
+}

@@ -1,0 +1,188 @@
+// Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256 and memset_s.
+internal import COpenSSL
+
+/// Recovery words: bytes as English words (BIP-39) and back. The seed derivation of BIP-39 is not used.
+///
+/// The entropy is a secret, and so are the words. Both stay in buffers of the caller, who wipes them; nothing here keeps
+/// a copy, and no error holds a word. Looking a word up takes a time that depends on the word: words are typed by the
+/// person who knows them, on their own device.
+public enum RecoveryWords {
+    /// Why words are not taken.
+    public enum Failure: Error, Sendable, Hashable {
+        /// Not 12, 15, 18, 21 or 24 words.
+        case count
+        /// The word at this place, counted from 1, is not in the list.
+        case unknownWord(Int)
+        /// All words are in the list, and they do not belong together. Which of them is wrong cannot be told.
+        case checksum
+    }
+
+    /// Words of the product's recovery text: 32 bytes.
+    public static let wordCount: Int = 24
+    /// Bytes of entropy that can be written as words: 128 to 256 bits in steps of 32.
+    public static let entropyCounts: [Int] = [16, 20, 24, 28, 32]
+    /// Bytes of text that `read` looks at; more is refused.
+    public static let textBytesMax: Int = 4_096
+    /// Room that any words need: 24 of eight letters and a space each.
+    public static let writtenBytesMax: Int = 24 * 9
+
+    private static let bitsOfWord: Int = 11
+
+    /// Writes the words, lower case, one space between them.
+    /// - Parameters:
+    ///   - entropy: 16, 20, 24, 28 or 32 bytes.
+    ///   - text: of at least `writtenBytesMax` bytes.
+    /// - Returns: bytes written; nil for another number of bytes, or too small a room.
+    public static func write(_ entropy: UnsafeRawBufferPointer, to text: UnsafeMutableRawBufferPointer) -> Int? {
+        guard entropyCounts.contains(entropy.count), text.count >= writtenBytesMax else { return nil }
+        var check: UInt8 = checksum(entropy)
+        defer { OPENSSL_cleanse(&check, 1) }
+        var written: Int = 0
+        var (bits, width): (UInt32, Int) = (0, 0)
+        for place: Int in 0...entropy.count {
+            // All of the entropy, then as many bits of the checksum as fill the last word.
+            let isCheck: Bool = place == entropy.count
+            let length: Int = isCheck ? entropy.count / 4 : 8
+            bits = bits << UInt32(length) | UInt32(isCheck ? check >> UInt8(8 - length) : entropy[place])
+            width += length
+            while width >= bitsOfWord {
+                width -= bitsOfWord
+                append(EnglishWords.packed[Int(bits >> UInt32(width) & 2_047)], to: text, &written)
+            }
+            bits &= (1 << UInt32(width)) - 1
+        }
+        return written
+    }
+
+    /// Reads words as people type them: upper and lower case, any white space, and the first four letters of a word or
+    /// more of them in its place.
+    /// - Parameters:
+    ///   - text: UTF-8.
+    ///   - entropy: of at least 32 bytes; an error leaves it as it was.
+    /// - Returns: bytes of entropy.
+    public static func read(
+        _ text: UnsafeRawBufferPointer, to entropy: UnsafeMutableRawBufferPointer
+    ) throws(Failure) -> Int {
+        guard text.count <= textBytesMax, entropy.count >= 32 else { throw .count }
+        // 24 words are 33 bytes: 32 and the checksum.
+        var packed: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
+        let outcome: Result<Int, Failure> = withUnsafeMutableBytes(of: &packed) { room in
+            defer { OPENSSL_cleanse(room.baseAddress, room.count) }
+            return Result { () throws(Failure) in try read(text, through: room, to: entropy) }
+        }
+        return try outcome.get()
+    }
+
+    private static func read(
+        _ text: UnsafeRawBufferPointer, through room: UnsafeMutableRawBufferPointer,
+        to entropy: UnsafeMutableRawBufferPointer
+    ) throws(Failure) -> Int {
+        var words: WordReader = .init(text)
+        var (count, bits, width, place): (Int, UInt32, Int, Int) = (0, 0, 0, 0)
+        while let word: WordReader.Word = words.next() {
+            count += 1
+            guard count <= wordCount else { throw .count }
+            guard let index: Int = index(of: word) else { throw .unknownWord(count) }
+            bits = bits << UInt32(bitsOfWord) | UInt32(index)
+            width += bitsOfWord
+            while width >= 8 {
+                width -= 8
+                room[place] = UInt8(truncatingIfNeeded: bits >> UInt32(width))
+                place += 1
+            }
+            bits &= (1 << UInt32(width)) - 1
+        }
+        // A third of a word's 32 bits is checksum: 12 words are 16 bytes and 4 bits, 24 are 32 bytes and 8 bits.
+        let size: Int = count * 4 / 3
+        guard count % 3 == 0, entropyCounts.contains(size) else { throw .count }
+        let length: Int = size / 4
+        let given: UInt8 = length == 8 ? room[size] : UInt8(bits)
+        let known: UnsafeRawBufferPointer = .init(rebasing: UnsafeRawBufferPointer(room)[..<size])
+        guard checksum(known) >> UInt8(8 - length) == given else { throw .checksum }
+        entropy.copyMemory(from: known)
+        return size
+    }
+
+    /// First byte of SHA-256(entropy).
+    private static func checksum(_ entropy: UnsafeRawBufferPointer) -> UInt8 {
+        var state: SHA256_CTX = .init()
+        var digest: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        defer {
+            OPENSSL_cleanse(&state, MemoryLayout<SHA256_CTX>.size)
+            OPENSSL_cleanse(&digest, 32)
+        }
+        thicket_sha256_init(&state)
+        thicket_sha256_update(&state, entropy.baseAddress, entropy.count)
+        return withUnsafeMutableBytes(of: &digest) { bytes in
+            thicket_sha256_final(bytes.baseAddress, &state)
+            return bytes[0]
+        }
+    }
+
+    private static func append(_ word: UInt64, to text: UnsafeMutableRawBufferPointer, _ written: inout Int) {
+        if written > 0 {
+            text[written] = UInt8(ascii: " ")
+            written += 1
+        }
+        var rest: UInt64 = word
+        while rest != 0 {
+            text[written] = UInt8(rest >> 56)
+            written += 1
+            rest <<= 8
+        }
+    }
+
+    /// The word itself, or the only one that begins like it if it has four letters or more.
+    private static func index(of word: WordReader.Word) -> Int? {
+        guard (1...8).contains(word.count) else { return nil }
+        let list: [UInt64] = EnglishWords.packed
+        // The first word that is not before it: zeros behind its letters make it the first of all that begin with them.
+        var (low, high): (Int, Int) = (0, list.count)
+        while low < high {
+            let middle: Int = (low + high) / 2
+            if list[middle] < word.letters { low = middle + 1 } else { high = middle }
+        }
+        guard low < list.count else { return nil }
+        if list[low] == word.letters { return low }
+        let mask: UInt64 = UInt64.max << UInt64(8 * (8 - word.count))
+        return word.count >= 4 && list[low] & mask == word.letters ? low : nil
+    }
+}
+
+/// Cuts text into words at white space of any script.
+private struct WordReader: ~Copyable {
+    struct Word {
+        /// As `EnglishWords.packed`; 0 when it has other characters than letters a to z.
+        var letters: UInt64 = 0
+        /// Characters; 9 stands for more than eight, or others than letters.
+        var count: Int = 0
+
+        mutating func append(_ scalar: Unicode.Scalar) {
+            let letter: UInt32 = scalar.value | 0x20
+            guard count < 8, scalar.isASCII, (0x61...0x7A).contains(letter) else {
+                (letters, count) = (0, 9)
+                return
+            }
+            count += 1
+            letters |= UInt64(letter) << UInt64(8 * (8 - count))
+        }
+    }
+
+    private var bytes: UnsafeRawBufferPointer.Iterator
+    private var decoder: Unicode.UTF8 = .init()
+
+    init(_ text: UnsafeRawBufferPointer) { bytes = text.makeIterator() }
+
+    mutating func next() -> Word? {
+        var word: Word = .init()
+        while true {
+            switch decoder.decode(&bytes) {
+            case .scalarValue(let scalar) where scalar.properties.isWhitespace:
+                if word.count > 0 { return word }
+            case .scalarValue(let scalar): word.append(scalar)
+            case .error: word = Word(letters: 0, count: 9)
+            case .emptyInput: return word.count > 0 ? word : nil
+            }
+        }
+    }
+}

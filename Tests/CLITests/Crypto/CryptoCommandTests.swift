@@ -1,0 +1,157 @@
+import Testing
+import ThicketCrypto
+import ThicketProcesses
+import ThicketProtocol
+import ThicketTestSupport
+
+@Suite("thicket crypto answers other programs, line by line")
+struct CryptoCommandTests {
+    /// What every failed opening says.
+    static let refusal: JSONValue = ["error": "what was sealed did not open"]
+
+    /// Runs the real command on these lines.
+    static func run(_ operation: String, _ lines: [JSONValue]) throws -> [JSONValue] {
+        let outcome: ChildProcess.Outcome = try ChildProcess.run(
+            [Programs.thicket, "crypto", operation, "--lines"],
+            input: lines.map(\.serializedText).joined(separator: "\n") + "\n")
+        #expect(outcome.code == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+        let answers: [JSONValue] = try outcome.output.split(separator: "\n").map { try JSONValue(parsing: String($0)) }
+        try #require(answers.count == lines.count)
+        return answers
+    }
+
+    static func cases(_ file: String, _ list: String) throws -> [JSONValue] {
+        try #require(Vectors.json(file)[list]?.arrayValue)
+    }
+
+    @Test("stretch gives the published values", .enabled(if: Vectors.has("onions/stretch.json")))
+    func stretch() throws {
+        let cases: [JSONValue] = try Self.cases("onions/stretch.json", "cases")
+        for (each, answer): (JSONValue, JSONValue) in zip(cases, try Self.run("stretch", cases)) {
+            #expect(answer["stretched_username"] == each["stretched_username"])
+            #expect(answer["stretched_password"] == each["stretched_password"])
+        }
+    }
+
+    @Test(
+        "rncryptor-open opens all published messages and refuses all others alike", .enabled(if: Vectors.has("onions")))
+    func messages() throws {
+        let good: [JSONValue] = try Self.cases("onions/messages.json", "cases")
+        for (each, answer): (JSONValue, JSONValue) in zip(good, try Self.run("rncryptor-open", good)) {
+            #expect(answer == ["plaintext": try #require(each["plaintext"])])
+        }
+        let bad: [JSONValue] = try Self.cases("onions/messages.json", "must_fail")
+        let answers: [JSONValue] = try Self.run("rncryptor-open", bad)
+        #expect(answers.count == 18 && Set(answers) == [Self.refusal])
+    }
+
+    @Test("iteration bombs and rounds that are no numbers are refused like everything else")
+    func bombs() throws {
+        let rounds: [JSONValue] = [0, -1, 1.5, "x", 2_147_483_648, 1e300, nil, true, 10_000_001]
+        let lines: [JSONValue] = rounds.map {
+            ["password": "p", "prf": "sha1", "message_hex": "0301", "iterations": $0]
+        }
+        #expect(Set(try Self.run("rncryptor-open", lines)) == [Self.refusal])
+    }
+
+    @Test(
+        "content is sealed to the published bytes, opens, and is refused when changed",
+        .enabled(if: Vectors.has("container")))
+    func content() throws {
+        let cases: [JSONValue] = try Self.cases("container/content.json", "cases").filter { $0["sealed_hex"] != nil }
+        #expect(cases.count >= 8)
+        let answers: [JSONValue] = try Self.run("content-open", cases)
+        var seals: [JSONValue] = []
+        for (each, answer): (JSONValue, JSONValue) in zip(cases, answers) {
+            let plain: [UInt8] = try #require(answer["plaintext_hex"]?.stringValue.flatMap(Hex.decode))
+            #expect(Hex.encode(Hash.sha256(plain)) == each["plaintext_sha256"]?.stringValue)
+            seals.append(.object(try #require(each.objectValue).setting(["plaintext_hex": .string(Hex.encode(plain))])))
+        }
+        for (each, answer): (JSONValue, JSONValue) in zip(cases, try Self.run("content-seal", seals)) {
+            #expect(answer["sealed_hex"] == each["sealed_hex"])
+        }
+        let first: JSONObject = try #require(cases.first?.objectValue)
+        let changed: [JSONObject] = [
+            ["length": 0], ["length": 2], ["length": -1], ["length": 1e30], ["suite": 2], ["suite": 3], ["suite": "x"],
+            ["sealed_hex": ""], ["content_key": "00"], ["data_id": "00"],
+        ]
+        let refused: [JSONValue] = try Self.run("content-open", changed.map { .object(first.setting($0)) })
+        #expect(Set(refused) == [Self.refusal])
+    }
+
+    @Test("content of length 0 is one tag, both ways")
+    func empty() throws {
+        let line: JSONObject = [
+            "suite": 1, "content_key": .string(.init(repeating: "01", count: 32)),
+            "data_id": .string(.init(repeating: "02", count: 16)), "plaintext_hex": "", "length": 0,
+        ]
+        let sealed: JSONValue = try #require(Self.run("content-seal", [.object(line)]).first?["sealed_hex"])
+        #expect(sealed.stringValue?.utf8.count == 32)
+        #expect(
+            try Self.run("content-open", [.object(line.setting(["sealed_hex": sealed]))]) == [["plaintext_hex": ""]])
+    }
+
+    @Test("name-tag gives the published tags", .enabled(if: Vectors.has("container")))
+    func names() throws {
+        let cases: [JSONValue] = try Self.cases("container/name-tags.json", "cases")
+        for (each, answer): (JSONValue, JSONValue) in zip(cases, try Self.run("name-tag", cases)) {
+            #expect(answer == ["tag": try #require(each["tag"])])
+        }
+    }
+
+    @Test(
+        "words gives the published entropy, and one error for all that are none", .enabled(if: Vectors.has("container"))
+    )
+    func words() throws {
+        let cases: [JSONValue] = try #require(Vectors.json("container/bip39-english.json").arrayValue)
+        let lines: [JSONValue] = try cases.map { ["words": try #require($0["mnemonic"])] }
+        for (each, answer): (JSONValue, JSONValue) in zip(cases, try Self.run("words", lines)) {
+            #expect(answer == ["entropy": try #require(each["entropy"])])
+        }
+        let bad: [JSONValue] = ["", "abandon", "zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo", "xyz"]
+        #expect(Set(try Self.run("words", bad.map { ["words": $0] })) == [Self.refusal])
+    }
+
+    @Test("merkle gives the published roots and proofs", .enabled(if: Vectors.has("rfc6962")))
+    func merkle() throws {
+        let file: JSONValue = try Vectors.json("rfc6962/tree8.json")
+        let leaves: [JSONValue] = try #require(file["leaves_hex"]?.arrayValue)
+        let roots: [JSONValue] = try #require(file["roots_hex"]?.arrayValue)
+        func line(_ size: JSONValue?) throws -> JSONObject {
+            ["leaves": .array(Array(leaves.prefix(Int(try #require(size?.intValue)))))]
+        }
+        let plain: [JSONValue] = try (0...8).map { .object(try line(.number(JSONNumber(Int64($0))))) }
+        #expect(try Self.run("merkle", plain) == roots.map { ["root": $0] })
+        let inclusion: [JSONValue] = try #require(file["inclusion"]?.arrayValue)
+        let included: [JSONValue] = try Self.run(
+            "merkle", inclusion.map { .object(try line($0["size"]).setting(["index": try #require($0["index"])])) })
+        #expect(included.map { $0["inclusion"] } == inclusion.map { $0["proof"] })
+        let consistency: [JSONValue] = try #require(file["consistency"]?.arrayValue)
+        let consistent: [JSONValue] = try Self.run(
+            "merkle", consistency.map { .object(try line($0["size2"]).setting(["size1": try #require($0["size1"])])) })
+        #expect(consistent.map { $0["consistency"] } == consistency.map { $0["proof"] })
+        let bad: [JSONObject] = [["index": 8], ["index": -1], ["size1": 0], ["size1": 9], ["index": "x"]]
+        for answer: JSONValue in try Self.run("merkle", bad.map { .object(try line(8).setting($0)) }) {
+            #expect(answer["error"] != nil && answer["root"] == nil)
+        }
+    }
+
+    @Test("a line that cannot be read is answered, and the next one too")
+    func lines() throws {
+        let outcome: ChildProcess.Outcome = try ChildProcess.run(
+            [Programs.thicket, "crypto", "merkle", "--lines"],
+            input: "nonsense\n[]\n{}\n{\"leaves\":[1]}\n\n  \n{\"leaves\":[]}")
+        let lines: [Substring] = outcome.output.split(separator: "\n")
+        #expect(outcome.code == 0 && lines.count == 5)
+        #expect(lines.prefix(4).allSatisfy { $0.hasPrefix(#"{"error":"#) })
+        #expect(lines.last == #"{"root":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}"#)
+    }
+
+    @Test("an operation that there is not, and a call without --lines, end with 2")
+    func usage() throws {
+        #expect(try ChildProcess.run([Programs.thicket, "crypto", "merkle"]).code == 2)
+        #expect(try ChildProcess.run([Programs.thicket, "crypto", "nothing", "--lines"]).code == 2)
+        let help: ChildProcess.Outcome = try ChildProcess.run([Programs.thicket, "crypto", "--help"])
+        #expect(help.code == 0 && help.output.contains("rncryptor-open") && help.output.contains("merkle"))
+    }
+}

@@ -1,0 +1,120 @@
+import Testing
+import ThicketCrypto
+import ThicketTestSupport
+
+@Suite("The map proves what a key has, and that it has nothing")
+struct SparseMerkleTests {
+    private static func key(_ name: String) -> Digest256 { .of(Array(name.utf8)) }
+
+    @Test("an empty map has a root of zeros and proves of any key that it has none")
+    func empty() {
+        let map: SparseMerkleMap = .init()
+        let key: Digest256 = Self.key("alice")
+        #expect(map.root == .zero && map.count == 0 && map[key] == nil)
+        #expect(map.proof(of: key).proves(key, nil, root: map.root))
+        #expect(!map.proof(of: key).proves(key, .zero, root: map.root))
+    }
+
+    @Test("the root depends on the keys and values alone, not on the order in which they came")
+    func order() {
+        var random: SeededRandom = .init(seed: 7)
+        let pairs: [(Digest256, Digest256)] = (0..<200).map { (Self.key("user \($0)"), Self.key("value \($0)")) }
+        var roots: Set<Digest256> = []
+        for round: Int in 0..<4 {
+            var map: SparseMerkleMap = .init()
+            for (key, value): (Digest256, Digest256) in round == 0 ? pairs : pairs.shuffled(using: &random) {
+                // An older value, and then the one that counts.
+                if round == 3 { map.set(key, to: .zero) }
+                map.set(key, to: value)
+            }
+            #expect(map.count == 200)
+            roots.insert(map.root)
+        }
+        #expect(roots.count == 1)
+    }
+
+    @Test("every key is proven with its value and with no other, and every stranger with none")
+    func proofs() throws {
+        var map: SparseMerkleMap = .init()
+        var roots: [Digest256] = []
+        for number: Int in 0..<300 {
+            map.set(Self.key("user \(number)"), to: Self.key("value \(number)"))
+            roots.append(map.root)
+        }
+        for number: Int in 0..<300 {
+            let (key, value): (Digest256, Digest256) = (Self.key("user \(number)"), Self.key("value \(number)"))
+            let proof: SparseMerkleProof = map.proof(of: key)
+            #expect(map[key] == value && proof.proves(key, value, root: map.root))
+            #expect(!proof.proves(key, nil, root: map.root) && !proof.proves(key, .zero, root: map.root))
+            #expect(!proof.proves(key, value, root: roots[298]) && SparseMerkleProof(proof.bytes) == proof)
+            #expect(proof.bytes.count < 32 * 32)
+
+            let stranger: Digest256 = Self.key("stranger \(number)")
+            let none: SparseMerkleProof = map.proof(of: stranger)
+            #expect(map[stranger] == nil && none.proves(stranger, nil, root: map.root))
+            #expect(!none.proves(stranger, value, root: map.root) && !none.proves(key, nil, root: map.root))
+            #expect(SparseMerkleProof(none.bytes) == none)
+        }
+    }
+
+    @Test("a copy keeps its state and proves it while the map goes on")
+    func copies() {
+        var map: SparseMerkleMap = .init()
+        let key: Digest256 = Self.key("alice")
+        map.set(key, to: Self.key("first"))
+        let older: SparseMerkleMap = map
+        map.set(key, to: Self.key("second"))
+        map.set(Self.key("bob"), to: Self.key("his"))
+        #expect(older.count == 1 && older.proof(of: key).proves(key, Self.key("first"), root: older.root))
+        #expect(map.proof(of: key).proves(key, Self.key("second"), root: map.root))
+        #expect(!older.proof(of: key).proves(key, Self.key("first"), root: map.root))
+    }
+
+    @Test("keys that differ in the last bit only stand 256 levels deep, and are proven")
+    func deepest() throws {
+        let start: [UInt8] = .init(repeating: 0xA5, count: 31)
+        let (left, right): (Digest256, Digest256) = (
+            try #require(Digest256(start + [0xA4])), try #require(Digest256(start + [0xA5]))
+        )
+        var map: SparseMerkleMap = .init()
+        map.set(left, to: .of([1]))
+        map.set(right, to: .of([2]))
+        for (key, value): (Digest256, Digest256) in [(left, .of([1])), (right, .of([2]))] {
+            let proof: SparseMerkleProof = map.proof(of: key)
+            #expect(proof.proves(key, value, root: map.root) && SparseMerkleProof(proof.bytes) == proof)
+            // 255 empty neighbours are one bit each.
+            #expect(proof.bytes.count == 3 + 32 + 32)
+        }
+    }
+
+    @Test("the hashes of leaves and nodes are those of the documentation")
+    func hashes() throws {
+        let (low, high): (Digest256, Digest256) = (.zero, try #require(Digest256([UInt8](repeating: 0xFF, count: 32))))
+        var map: SparseMerkleMap = .init()
+        map.set(low, to: .of([1]))
+        let lowLeaf: Digest256 = .of([2] + low.bytes + Digest256.of([1]).bytes)
+        #expect(map.root == lowLeaf)
+        map.set(high, to: .of([2]))
+        let highLeaf: Digest256 = .of([2] + high.bytes + Digest256.of([2]).bytes)
+        #expect(map.root == .of([3] + lowLeaf.bytes + highLeaf.bytes))
+    }
+
+    @Test("every flipped bit of a proof, and every cut or longer one, is refused or proves nothing")
+    func damage() {
+        var map: SparseMerkleMap = .init()
+        for number: Int in 0..<20 { map.set(Self.key("user \(number)"), to: Self.key("value \(number)")) }
+        for (key, value): (Digest256, Digest256?) in [
+            (Self.key("user 3"), Self.key("value 3")), (Self.key("nobody"), nil), (Self.key("no one"), nil),
+        ] {
+            let bytes: [UInt8] = map.proof(of: key).bytes
+            #expect(SparseMerkleProof(bytes)?.proves(key, value, root: map.root) == true)
+            for bit: Int in 0..<bytes.count * 8 {
+                var changed: [UInt8] = bytes
+                changed[bit / 8] ^= 1 << UInt8(bit % 8)
+                #expect(SparseMerkleProof(changed)?.proves(key, value, root: map.root) != true)
+            }
+            for count: Int in 0..<bytes.count { #expect(SparseMerkleProof(Array(bytes.prefix(count))) == nil) }
+            #expect(SparseMerkleProof(bytes + [0]) == nil)
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import Testing
+import ThicketCrypto
+import ThicketTestSupport
+
+@Suite("Pieces of a secret")
+struct SecretShareTests {
+    private static let secret: SecureBytes = .init(copying: (0..<32).map { UInt8($0 * 7) })
+
+    private static func bytes(_ share: SecretShare) -> [UInt8] { share.bytes.withUnsafeBytes { Array($0) } }
+    private static func read(_ bytes: [UInt8]) throws(ShareFailure) -> SecretShare {
+        try SecretShare(SecureBytes(copying: bytes))
+    }
+
+    @Test("any k of n pieces give the secret, in any order, and fewer do not")
+    func anyOf() throws {
+        let shares: [SecretShare] = try SecretShare.split(Self.secret, threshold: 3, count: 5)
+        #expect(shares.map(\.index) == [1, 2, 3, 4, 5] && Set(shares.map(\.setID)).count == 1)
+        for chosen: Int in 0..<32 {
+            let part: [SecretShare] = shares.filter { chosen >> ($0.index - 1) & 1 == 1 }.reversed()
+            guard part.count >= 3 else {
+                #expect(throws: ShareFailure.tooFew(has: part.count, needs: part.isEmpty ? 2 : 3)) {
+                    try SecretShare.combine(part)
+                }
+                continue
+            }
+            #expect(try SecretShare.combine(part) == Self.secret)
+        }
+    }
+
+    @Test("all sizes of dealings and secrets", arguments: [(2, 2), (2, 3), (16, 16), (5, 255), (128, 130)])
+    func sizes(threshold: Int, count: Int) throws {
+        let secret: SecureBytes = .random(threshold == 2 ? 1 : 16)
+        let shares: [SecretShare] = try SecretShare.split(secret, threshold: threshold, count: count)
+        #expect(try SecretShare.combine(Array(shares.suffix(threshold))) == secret)
+        let written: [SecretShare] = try shares.suffix(threshold).map { try SecretShare($0.bytes) }
+        #expect(try SecretShare.combine(written) == secret)
+    }
+
+    @Test("a piece that is there twice counts once")
+    func twice() throws {
+        let shares: [SecretShare] = try SecretShare.split(Self.secret, threshold: 2, count: 3)
+        #expect(throws: ShareFailure.tooFew(has: 1, needs: 2)) { try SecretShare.combine([shares[1], shares[1]]) }
+        #expect(try SecretShare.combine([shares[1], shares[1], shares[0]]) == Self.secret)
+    }
+
+    @Test("pieces of another dealing are named, even of the same secret")
+    func mixed() throws {
+        let first: [SecretShare] = try SecretShare.split(Self.secret, threshold: 2, count: 3)
+        let second: [SecretShare] = try SecretShare.split(Self.secret, threshold: 2, count: 3)
+        #expect(throws: ShareFailure.mixed([1])) { try SecretShare.combine([first[0], second[1], first[2]]) }
+        #expect(throws: ShareFailure.mixed([0, 2])) {
+            try SecretShare.combine([first[0], second[1], first[2]], setID: second[0].setID)
+        }
+        #expect(try SecretShare.combine([second[1], second[2]], setID: second[0].setID) == Self.secret)
+    }
+
+    @Test("every flipped bit of a piece is noticed, and every cut")
+    func damage() throws {
+        let bytes: [UInt8] = Self.bytes(try SecretShare.split(Self.secret, threshold: 2, count: 3)[1])
+        #expect(bytes.count == 4 + 32 + 16 + 2 + 32 + 2 * 32 + 4)
+        for bit: Int in 0..<bytes.count * 8 {
+            var changed: [UInt8] = bytes
+            changed[bit / 8] ^= 1 << UInt8(bit % 8)
+            #expect(throws: bit < 8 ? ShareFailure.unreadable : .damaged) { try Self.read(changed) }
+        }
+        for count: Int in 0..<bytes.count {
+            #expect(throws: ShareFailure.self) { try Self.read(Array(bytes.prefix(count))) }
+        }
+        #expect(throws: ShareFailure.damaged) { try Self.read(bytes + [0]) }
+        #expect(try Self.bytes(Self.read(bytes)) == bytes)
+    }
+
+    @Test("a piece that was made up, with a right checksum, is named as foreign")
+    func forged() throws {
+        let bytes: [UInt8] = Self.bytes(try SecretShare.split(Self.secret, threshold: 2, count: 3)[1])
+        for place: Int in [1, 2, 3, 4, 40, 60, 90] {
+            var changed: [UInt8] = bytes.dropLast(4)
+            // Threshold 2 of 3 and index 2 stay numbers that can be.
+            changed[place] ^= 1
+            changed += Hash.sha256([1] + changed).prefix(4)
+            #expect(throws: ShareFailure.foreign, "byte \(place)") { try Self.read(changed) }
+        }
+    }
+
+    @Test("numbers out of bounds are refused")
+    func bounds() throws {
+        for (count, threshold, pieces): (Int, Int, Int) in [
+            (0, 2, 3), (1_025, 2, 3), (32, 1, 3), (32, 0, 0), (32, 4, 3), (32, 2, 256), (32, -1, 3),
+        ] {
+            #expect(throws: ShareFailure.outOfBounds) {
+                try SecretShare.split(SecureBytes.random(count), threshold: threshold, count: pieces)
+            }
+        }
+        #expect(throws: ShareFailure.tooFew(has: 0, needs: 2)) { try SecretShare.combine([]) }
+    }
+
+    @Test("one piece fewer than needed says nothing: each value of the secret is as likely")
+    func secrecy() throws {
+        // With two pieces needed, the first piece of a one-byte secret takes all 256 values, one for each coefficient.
+        var seen: Set<UInt8> = []
+        for coefficient: UInt8 in 0...255 {
+            let shares: [SecretShare] = try SecretShare.split(
+                SecureBytes(copying: [0x5A]), threshold: 2, count: 2,
+                random: { SecureBytes(copying: .init(repeating: coefficient, count: $0)) })
+            seen.insert(Self.bytes(shares[0])[54])
+        }
+        #expect(seen.count == 256)
+    }
+
+    @Test("a piece shows which it is, and nothing of what it holds")
+    func description() throws {
+        let share: SecretShare = try SecretShare.split(Self.secret, threshold: 2, count: 3)[1]
+        #expect("\(share)" == "piece 2 of 3, 2 needed")
+        var dumped: String = ""
+        dump(share, to: &dumped)
+        #expect(!dumped.contains("payload") && Mirror(reflecting: share).children.isEmpty)
+    }
+}
