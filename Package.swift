@@ -95,7 +95,7 @@ let package = Package(
         library(
             "ThicketTestServer", "Tests/Support/TestServer",
             ["ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
-        library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol"]),
+        library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol", "ThicketCrypto"]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),

@@ -24,7 +24,10 @@ struct Bench {
             try diffs()
         },
         Scenario("jwt", 1, "tokens of partners verified, beside the bare HMAC") { try tokens() },
-        Scenario("crypto", 5, "hashing, sealing, signatures and agreements beside openssl speed") { try cryptoSpeed() },
+        Scenario("crypto", 8, "hashing, sealing, signatures and agreements beside openssl speed, and 1 GiB of content")
+        {
+            try cryptoSpeed() + contentStreams()
+        },
         Scenario("store", 5, "the store's writer beside a bare loop over the same SQL") { try storeRates() },
         Scenario("schema", 5, "the store's writer beside normalised tables, small objects and large") { try schemas() },
         Scenario("reads", 5, "one reader and the writer beside each other") { try readsBeside() },

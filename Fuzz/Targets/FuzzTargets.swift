@@ -18,5 +18,17 @@ public enum FuzzTargets {
         ("http-response", fuzzHTTPResponse),
         ("proxy-preface", fuzzProxyPreface),
         ("forwarded", fuzzForwarded),
+        ("sealed-content", fuzzSealedContent),
+        ("content-layout", fuzzContentLayout),
+        ("rncryptor", fuzzRNCryptor),
+        ("sealed-message", fuzzSealedMessage),
+        ("key-wrap", fuzzKeyWrap),
+        ("note-seal", fuzzNoteSeal),
+        ("merkle-proof", fuzzMerkleProof),
+        ("sparse-proof", fuzzSparseProof),
+        ("recovery-words", fuzzRecoveryWords),
+        ("secret-share", fuzzSecretShare),
+        ("padding", fuzzPadding),
+        ("names", fuzzNames),
     ]
 }

@@ -232,6 +232,8 @@ public enum ThicketProgram {
             Reads a JSON object a line and answers each with a line. Bytes are hex.
             stretch         {"username","password"}                         {"stretched_username","stretched_password"}
             rncryptor-open  {"password","iterations","prf","message_hex"}   {"plaintext"}
+            hpke-open       {"mode","aead_id","skRm","pkSm","info","enc","messages":[{"aad","ct"},…]}
+                                                                            {"plaintexts":[…]}
             content-seal    {"suite","content_key","data_id","plaintext_hex"}
                                                                             {"sealed_hex"}
             content-open    {"suite","content_key","data_id","length","sealed_hex"}

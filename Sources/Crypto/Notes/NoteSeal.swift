@@ -7,9 +7,7 @@ public struct NoteSeal: Sendable {
     public static let textBytesMax: Int = 65_535
 
     private static let padding: Padding = .multiple(of: 64)
-    private static let label: [UInt8] = Array("thicket/note/1".utf8) + [0]
-
-    private let aead: AEAD
+    private let key: SecureBytes
     private let data: [UInt8]
 
     /// - Parameters:
@@ -20,10 +18,9 @@ public struct NoteSeal: Sendable {
     /// - Throws: `outOfBounds` for another secret than 32 bytes, and for a name of 65,536 bytes or more.
     public init(vaultSecret: SecureBytes, userID: [UInt8], noteID: [UInt8], field: [UInt8]) throws(CryptoError) {
         guard vaultSecret.count == AEADSuite.keyBytes else { throw .outOfBounds(.key) }
-        let place: [UInt8] = try LengthPrefixed.bytes(noteID) + LengthPrefixed.bytes(field)
-        data = try Self.label + LengthPrefixed.bytes(userID) + place
-        aead = try AEAD(
-            .aes256GCM, key: try HKDF.derive(.sha256, secret: vaultSecret, info: Self.label + place, count: 32))
+        let label: LabelledBytes = .init("thicket/note/1")
+        key = try HKDF.derive(.sha256, secret: vaultSecret, info: label.adding(noteID).adding(field).octets)
+        data = try label.adding(userID).adding(noteID).adding(field).octets
     }
 
     /// - Parameter text: UTF-8.
@@ -31,29 +28,18 @@ public struct NoteSeal: Sendable {
     /// - Throws: `outOfBounds(.count)` for more than `textBytesMax` bytes.
     public func seal(_ text: SecureBytes, nonce: AEADNonce = .random()) throws(CryptoError) -> String {
         guard let padded: SecureBytes = Self.padding.pad(text, lengthBytes: 2) else { throw .outOfBounds(.count) }
-        let sealed: [UInt8] = aead.seal(padded, nonce: nonce, data: data)
-        return Base64.encodeURL([AEADSuite.aes256GCM.rawValue] + nonce.octets + sealed)
+        return Base64.encodeURL(try SealedMessage.seal(padded, key: key, data: data, nonce: nonce))
     }
 
     /// - Parameter stored: what `seal` gave, as UTF-8.
     /// - Throws: `openingFailed`, for whatever reason.
     public func open(_ stored: [UInt8]) throws(CryptoError) -> SecureBytes {
-        let headBytes: Int = 1 + AEADSuite.nonceBytes
-        guard let bytes: [UInt8] = Base64.decodeURL(stored[...]), bytes.count > headBytes,
-            bytes[0] == AEADSuite.aes256GCM.rawValue
-        else { throw .openingFailed }
-        let padded: SecureBytes = try aead.openSecret(
-            Array(bytes[headBytes...]), nonce: AEADNonce(bytes[1..<headBytes]), data: data)
+        // Only what is written is read: the other suite is for other things.
+        guard let bytes: [UInt8] = Base64.decodeURL(stored[...]), bytes.first == AEADSuite.aes256GCM.rawValue else {
+            throw .openingFailed
+        }
+        let padded: SecureBytes = try SealedMessage.openSecret(bytes, key: key, data: data)
         guard let text: SecureBytes = Self.padding.unpad(padded, lengthBytes: 2) else { throw .openingFailed }
         return text
-    }
-}
-
-/// Names that stand one behind the other: 16-bit length, then the bytes. None can be taken for a piece of its neighbour.
-enum LengthPrefixed {
-    /// - Throws: `outOfBounds(.info)` for 65,536 bytes or more.
-    static func bytes(_ bytes: [UInt8]) throws(CryptoError) -> [UInt8] {
-        guard let count: UInt16 = UInt16(exactly: bytes.count) else { throw .outOfBounds(.info) }
-        return [UInt8(count >> 8), UInt8(count & 255)] + bytes
     }
 }

@@ -20,7 +20,9 @@ public enum Padding: Sendable, Hashable {
     public func size(of count: Int) -> Int {
         switch self {
         case .none: return count
-        case .multiple(let step): return (count + step - 1) / step * step
+        case .multiple(let given):
+            let step: Int = max(1, given)
+            return (count + step - 1) / step * step
         case .padme:
             guard count >= 2 else { return count }
             // Bits below the exponent, less as many as the exponent itself has, become zero.

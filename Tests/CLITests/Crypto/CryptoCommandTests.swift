@@ -91,6 +91,35 @@ struct CryptoCommandTests {
             try Self.run("content-open", [.object(line.setting(["sealed_hex": sealed]))]) == [["plaintext_hex": ""]])
     }
 
+    @Test("hpke-open opens the published messages of every mode and cipher", .enabled(if: Vectors.has("hpke")))
+    func hpke() throws {
+        var (lines, expected): ([JSONObject], [JSONValue]) = ([], [])
+        for file: String in ["rfc9180-appendix-a-x25519", "x25519-aes256gcm-generated"] {
+            for each: JSONValue in try #require(Vectors.json("hpke/\(file).json").arrayValue) {
+                // 65535 seals nothing.
+                guard each["aead_id"]?.intValue != 65_535 else { continue }
+                let messages: JSONValue = try #require(each["encryptions"])
+                lines.append(try #require(each.objectValue).setting(["messages": messages]))
+                expected.append(.array(try #require(messages.arrayValue).map { try #require($0["pt"]) }))
+            }
+        }
+        #expect(lines.count == 12)
+        #expect(try Self.run("hpke-open", lines.map(JSONValue.object)) == expected.map { ["plaintexts": $0] })
+        // In their order, messages need no numbers.
+        let first: JSONObject = try #require(lines.first)
+        let plain: [JSONValue] = try #require(first["messages"]?.arrayValue).prefix(3).map {
+            ["aad": try #require($0["aad"]), "ct": try #require($0["ct"])]
+        }
+        let opened: [JSONValue] = try Self.run("hpke-open", [.object(first.setting(["messages": .array(plain)]))])
+        #expect(opened.first?["plaintexts"]?.arrayValue == Array(try #require(expected.first?.arrayValue).prefix(3)))
+        let zeros: JSONValue = .string(.init(repeating: "00", count: 32))
+        let changed: [JSONObject] = [
+            ["mode": 2, "pkSm": zeros], ["mode": 4], ["mode": "x"], ["aead_id": 3], ["aead_id": 9], ["enc": zeros],
+            ["enc": "00"], ["info": "00"], ["skRm": zeros], ["skRm": "00"], ["messages": .array(plain.reversed())],
+        ]
+        #expect(Set(try Self.run("hpke-open", changed.map { .object(first.setting($0)) })) == [Self.refusal])
+    }
+
     @Test("name-tag gives the published tags", .enabled(if: Vectors.has("container")))
     func names() throws {
         let cases: [JSONValue] = try Self.cases("container/name-tags.json", "cases")

@@ -10,6 +10,7 @@ enum CryptoLines {
     enum Operation: String, Sendable, CaseIterable {
         case stretch
         case rncryptorOpen = "rncryptor-open"
+        case hpkeOpen = "hpke-open"
         case contentSeal = "content-seal"
         case contentOpen = "content-open"
         case nameTag = "name-tag"
@@ -19,7 +20,7 @@ enum CryptoLines {
         /// Whether it opens what somebody else sealed: then no reason for which it does not is told.
         var opens: Bool {
             switch self {
-            case .rncryptorOpen, .contentOpen, .words: true
+            case .rncryptorOpen, .hpkeOpen, .contentOpen, .words: true
             case .stretch, .contentSeal, .nameTag, .merkle: false
             }
         }
@@ -46,6 +47,7 @@ enum CryptoLines {
         switch operation {
         case .stretch: try stretch(request)
         case .rncryptorOpen: try rncryptorOpen(request)
+        case .hpkeOpen: try hpkeOpen(request)
         case .contentSeal: try contentSeal(request)
         case .contentOpen: try contentOpen(request)
         case .nameTag: try nameTag(request)

@@ -1,0 +1,34 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// Messages of one HPKE exchange (RFC 9180).
+extension CryptoLines {
+    /// Modes 0 (base) and 2 (auth); 1 and 3 with `psk` and `psk_id` besides, as published vectors have them. A message may
+    /// name its number by `seq`, else it is the one behind the message before.
+    static func hpkeOpen(_ request: Request) throws -> JSONObject {
+        guard let mode: Int64 = try request.value("mode").intValue, (0...3).contains(mode),
+            let number: UInt16 = try request.value("aead_id").intValue.flatMap({ UInt16(exactly: $0) }),
+            let cipher: HPKE.Cipher = HPKE.Cipher(rawValue: number)
+        else { throw CryptoError.openingFailed }
+        let (isAuthenticated, hasSecret): (Bool, Bool) = (mode & 2 != 0, mode & 1 != 0)
+        var context: HPKE.Receiver = try HPKE.Receiver(
+            cipher, encapsulated: request.bytes("enc"),
+            with: X25519.PrivateKey(SecureBytes(copying: request.bytes("skRm"))), info: request.bytes("info"),
+            sender: isAuthenticated ? X25519.PublicKey(request.bytes("pkSm")) : nil,
+            psk: hasSecret
+                ? HPKE.PresharedSecret(SecureBytes(copying: request.bytes("psk")), id: request.bytes("psk_id")) : nil)
+        var plaintexts: [JSONValue] = []
+        for value: JSONValue in try request.list("messages") {
+            let message: Request = .init(value)
+            if message.has("seq") {
+                guard let number: UInt64 = try message.value("seq").intValue.flatMap({ UInt64(exactly: $0) }) else {
+                    throw CryptoError.openingFailed
+                }
+                context.skip(to: number)
+            }
+            let clear: [UInt8] = try context.open(message.bytes("ct"), data: message.bytes("aad"))
+            plaintexts.append(.string(Hex.encode(clear)))
+        }
+        return ["plaintexts": .array(plaintexts)]
+    }
+}
