@@ -45,7 +45,7 @@ struct CryptoCommandTests {
         #expect(answers.count == 18 && Set(answers) == [Self.refusal])
     }
 
-    @Test("iteration bombs and rounds that are no numbers are refused like everything else")
+    @Test("T7: iteration bombs and rounds that are no numbers are refused like everything else")
     func bombs() throws {
         let rounds: [JSONValue] = [0, -1, 1.5, "x", 2_147_483_648, 1e300, nil, true, 10_000_001]
         let lines: [JSONValue] = rounds.map {
@@ -111,6 +111,8 @@ struct CryptoCommandTests {
             ["aad": try #require($0["aad"]), "ct": try #require($0["ct"])]
         }
         let opened: [JSONValue] = try Self.run("hpke-open", [.object(first.setting(["messages": .array(plain)]))])
+        let byName: JSONValue = .object(first.setting(["messages": .array(plain), "mode": "base"]))
+        #expect(try Self.run("hpke-open", [byName]) == opened)
         #expect(opened.first?["plaintexts"]?.arrayValue == Array(try #require(expected.first?.arrayValue).prefix(3)))
         let zeros: JSONValue = .string(.init(repeating: "00", count: 32))
         let changed: [JSONObject] = [

@@ -104,7 +104,7 @@ struct ContentTests {
         }
     }
 
-    @Test("every flipped bit of a short stream is refused", arguments: AEADSuite.allCases)
+    @Test("T5: every flipped bit of a short stream is refused", arguments: AEADSuite.allCases)
     func everyBit(suite: AEADSuite) throws {
         let key: ContentKey = try Self.key(suite)
         let sealed: [UInt8] = try ContentSealer.seal(Self.bytes(65), key)

@@ -49,7 +49,7 @@ struct ContentVectorTests {
         }
     }
 
-    @Test("every published change is refused, with the one error")
+    @Test("T5: every published change is refused, with the one error")
     func mutations() throws {
         let group: JSONValue = try #require(Vectors.json("container/content.json")["must_fail"])
         let (key, plain): (ContentKey, [UInt8]) = (try Self.key(group), try Self.plaintext(group))
@@ -71,7 +71,7 @@ struct ContentVectorTests {
         }
     }
 
-    @Test("another data id, key, suite or length is refused, with the one error")
+    @Test("T5: another data id, key, suite or length is refused, with the one error")
     func others() throws {
         let group: JSONValue = try #require(Vectors.json("container/content.json")["must_fail"])
         let (key, plain): (ContentKey, [UInt8]) = (try Self.key(group), try Self.plaintext(group))

@@ -35,7 +35,7 @@ struct NoteVectorTests {
         }
     }
 
-    @Test("every message that must fail fails, with the one error")
+    @Test("T5: every message that must fail fails, with the one error")
     func mustFail() throws {
         let cases: [JSONValue] = try Vectors.json("onions/messages.json").list("must_fail")
         #expect(cases.count == 18)
@@ -86,7 +86,7 @@ struct NoteSealTests {
             vaultSecret: vault, userID: Array(user.utf8), noteID: Array(note.utf8), field: Array(field.utf8))
     }
 
-    @Test("a field moved to another note, user or name does not open")
+    @Test("T6: a field moved to another note, user or name does not open")
     func binding() throws {
         let stored: [UInt8] = Array(try Self.seal().seal(SecureBytes(copying: Array("secret".utf8))).utf8)
         #expect(try Self.seal().open(stored) == SecureBytes(copying: Array("secret".utf8)))
@@ -97,7 +97,7 @@ struct NoteSealTests {
         expectFailure("moved letter") { _ = try Self.seal("u", "no", "nionTitle").open(stored) }
     }
 
-    @Test("every changed letter, every cut and an unknown suite is refused")
+    @Test("T5: every changed letter, every cut and an unknown suite is refused")
     func damage() throws {
         let stored: [UInt8] = Array(try Self.seal().seal(SecureBytes(copying: Array("x".utf8))).utf8)
         for place: Int in stored.indices {

@@ -102,7 +102,7 @@ struct RNCryptorTests {
         expectFailure("longer") { _ = try RNCryptor.open(message + [0], password: password, stretching) }
     }
 
-    @Test("every flipped bit is refused, with the one error")
+    @Test("T5: every flipped bit is refused, with the one error")
     func everyBit() throws {
         let (password, stretching): (SecureBytes, RNCryptor.Stretching) = (
             Self.secret("password"), try .init(rounds: 2)
@@ -135,7 +135,7 @@ struct RNCryptorTests {
     }
 
     @Test(
-        "rounds of an iteration bomb, and none, are refused before anything is computed",
+        "T7: rounds of an iteration bomb, and none, are refused before anything is computed",
         arguments: [0, -1, 10_000_001, 1 << 31, .max, .min])
     func bombs(rounds: Int) {
         expectFailure("\(rounds) rounds") { _ = try RNCryptor.Stretching(.sha1, rounds: rounds) }

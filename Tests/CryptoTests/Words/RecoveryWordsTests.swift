@@ -135,7 +135,7 @@ struct RecoveryWordsTests {
         #expect(room == .init(repeating: 7, count: 32))
     }
 
-    @Test("of 1,000 phrases with one word changed, as many are taken as the checksum lets through: 1 in 256")
+    @Test("T24: of 1,000 phrases with one word changed, as many are taken as the checksum lets through: 1 in 256")
     func oneWordChanged() throws {
         var random: SeededRandom = .init(seed: 24)
         // All words, from phrases themselves: each word is the first of some phrase.

@@ -3,10 +3,15 @@ import ThicketProtocol
 
 /// Messages of one HPKE exchange (RFC 9180).
 extension CryptoLines {
-    /// Modes 0 (base) and 2 (auth); 1 and 3 with `psk` and `psk_id` besides, as published vectors have them. A message may
+    /// The names of the modes (RFC 9180, 5, table 1), by their numbers.
+    private static let modes: [String] = ["base", "psk", "auth", "auth_psk"]
+
+    /// Modes by number or name: 0 (base) and 2 (auth); 1 and 3 with `psk` and `psk_id` besides, as published vectors have them. A message may
     /// name its number by `seq`, else it is the one behind the message before.
     static func hpkeOpen(_ request: Request) throws -> JSONObject {
-        guard let mode: Int64 = try request.value("mode").intValue, (0...3).contains(mode),
+        let given: JSONValue = try request.value("mode")
+        let named: Int? = given.stringValue.flatMap { name in modes.firstIndex { $0.utf8.elementsEqual(name.utf8) } }
+        guard let mode: Int = named ?? given.intValue.flatMap({ Int(exactly: $0) }), modes.indices.contains(mode),
             let number: UInt16 = try request.value("aead_id").intValue.flatMap({ UInt16(exactly: $0) }),
             let cipher: HPKE.Cipher = HPKE.Cipher(rawValue: number)
         else { throw CryptoError.openingFailed }
