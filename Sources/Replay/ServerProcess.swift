@@ -139,12 +139,15 @@ public final class ServerProcess {
         return sibling
     }
 
-    private static func spawn(_ arguments: [String], output: Int32? = nil) throws(ReplayError) -> pid_t {
+    private static func spawn(
+        _ arguments: [String], output: Int32? = nil, errors: Int32? = nil
+    ) throws(ReplayError) -> pid_t {
         var actions: posix_spawn_file_actions_t = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         if let output { posix_spawn_file_actions_adddup2(&actions, output, 1) }
         if output == nil { posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) }
+        if let errors { posix_spawn_file_actions_adddup2(&actions, errors, 2) }
         var process: pid_t = 0
         let pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         defer { for pointer: UnsafeMutablePointer<CChar>? in pointers { free(pointer) } }
@@ -153,34 +156,45 @@ public final class ServerProcess {
         return process
     }
 
+    /// Runs a command to its end. What it says beside its output (keys are shown once) is shown only when it fails.
     private static func run(_ arguments: [String]) throws(ReplayError) -> String {
+        guard let errors: UnsafeMutablePointer<FILE> = tmpfile() else {
+            throw ReplayError("no temporary file: errno \(errno)")
+        }
+        defer { fclose(errors) }
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw ReplayError("no pipe: errno \(errno)") }
         defer { close(ends[0]) }
         for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let process: pid_t
         do {
-            process = try spawn(arguments, output: ends[1])
+            process = try spawn(arguments, output: ends[1], errors: fileno(errors))
         } catch {
             close(ends[1])
             throw error
         }
         close(ends[1])
+        let output: String = readAll(ends[0])
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        guard status == 0 else {
+            rewind(errors)
+            let said: String = output + readAll(fileno(errors))
+            throw ReplayError("'\(arguments.dropFirst().joined(separator: " "))' failed (status \(status)): \(said)")
+        }
+        return output
+    }
+
+    private static func readAll(_ descriptor: Int32) -> String {
         var text: [UInt8] = []
         var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
         while true {
-            let count: Int = Glibc.read(ends[0], &chunk, chunk.count)
+            let count: Int = Glibc.read(descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             if count <= 0 { break }
             text += chunk[0..<count]
         }
-        var status: Int32 = 0
-        while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        let output: String = String(decoding: text, as: UTF8.self)
-        guard status == 0 else {
-            throw ReplayError("'\(arguments.dropFirst().joined(separator: " "))' failed (status \(status)): \(output)")
-        }
-        return output
+        return String(decoding: text, as: UTF8.self)
     }
 
     private static func address(_ port: UInt16) -> sockaddr_in {

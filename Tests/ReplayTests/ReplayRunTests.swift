@@ -42,6 +42,13 @@ struct ReplayRunTests {
         #expect(report.bytesSent > 0)
     }
 
+    @Test("a command of the server that fails is told with what it said")
+    func refused() throws {
+        let server: ServerProcess = try ServerProcess()
+        let failure: ReplayError? = #expect(throws: ReplayError.self) { try server.admin(["token", "create"]) }
+        #expect(failure?.description.contains("--app") == true, "\(failure?.description ?? "no error")")
+    }
+
     @Test("a server killed twice on the way loses nothing")
     func killed() async throws {
         let killer: Killer = Killer(try ServerProcess(), at: [400, 900])
