@@ -57,6 +57,9 @@ private func figures(_ what: String, _ small: [Double], _ large: [Double]) -> [F
 private final class GrowthLoad {
     private static let inFlight: Int = 64
     private static let changesPerRound: Int = 2_048
+    /// The room that a log has after it has begun anew once. Until then a longer log costs the larger store more: it comes
+    /// earlier to where the file has no room yet.
+    private static let logReserved: String = "256MiB"
 
     private let server: BenchServer
     private let loop: LoadLoop = LoadLoop()
@@ -69,7 +72,7 @@ private final class GrowthLoad {
     init(users: Int, objects: Int, history: Int) throws {
         self.objects = objects
         versions = .init(repeating: history, count: users * objects)
-        server = try BenchServer(users: users, starts: false)
+        server = try BenchServer(users: users, settings: ["--log-reserved-bytes", Self.logReserved], starts: false)
         try Self.fill(server, users: users, objects: objects, history: history)
         try server.process.start()
         sockets = try (0..<users).map { number in

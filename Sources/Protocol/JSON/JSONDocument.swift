@@ -51,39 +51,25 @@ final class JSONStorage: @unchecked Sendable {
 
     deinit { tape.deallocate() }
 
-    /// Words of tape that a text is tried with first: on the stack, and enough for most messages.
+    /// Words of tape that a text begins with: on the stack, and enough for most messages.
     private static let smallCapacity: Int = 112
 
     /// Scans into scratch space, and keeps a copy of the size needed.
     private static func scan(
         _ source: UnsafeBufferPointer<UInt8>, maxDepth: Int, elementsMax: Int
     ) -> Result<UnsafePointer<UInt64>, JSONError> {
-        let small: Result<UnsafePointer<UInt64>, JSONError>? = withUnsafeTemporaryAllocation(
-            of: UInt64.self, capacity: smallCapacity
-        ) { scan(source, into: $0, maxDepth: maxDepth, elementsMax: elementsMax) }
-        if let small { return small }
-        let capacity: Int = JSONScanner.tapeCapacity(count: source.count, maxDepth: max(maxDepth, 0))
-        return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: capacity) {
-            scan(source, into: $0, maxDepth: maxDepth, elementsMax: elementsMax)
-                ?? .failure(JSONError(.tooLarge, at: 0))
+        withUnsafeTemporaryAllocation(of: UInt64.self, capacity: smallCapacity) { scratch in
+            guard let base = source.baseAddress, let tape = scratch.baseAddress else {
+                return .failure(JSONError(.unexpectedEnd, at: 0))
+            }
+            var scanner: JSONScanner = .init(
+                base: base, count: source.count, tape: tape, capacity: scratch.count, maxDepth: maxDepth,
+                elementsMax: elementsMax)
+            defer { scanner.release() }
+            do throws(JSONError) { try scanner.run() } catch { return .failure(error) }
+            let kept: UnsafeMutablePointer<UInt64> = .allocate(capacity: scanner.tapeCount)
+            kept.initialize(from: scanner.tape, count: scanner.tapeCount)
+            return .success(UnsafePointer(kept))
         }
-    }
-
-    /// - Returns: nil when the scratch space is too small.
-    @inline(__always)
-    private static func scan(
-        _ source: UnsafeBufferPointer<UInt8>, into scratch: UnsafeMutableBufferPointer<UInt64>, maxDepth: Int,
-        elementsMax: Int
-    ) -> Result<UnsafePointer<UInt64>, JSONError>? {
-        guard let base = source.baseAddress, let tape = scratch.baseAddress else {
-            return .failure(JSONError(.unexpectedEnd, at: 0))
-        }
-        var scanner: JSONScanner = .init(
-            base: base, count: source.count, tape: tape, capacity: scratch.count, maxDepth: maxDepth,
-            elementsMax: elementsMax)
-        do throws(JSONError) { try scanner.run() } catch { return scanner.isOutOfTape ? nil : .failure(error) }
-        let kept: UnsafeMutablePointer<UInt64> = .allocate(capacity: scanner.tapeCount)
-        kept.initialize(from: tape, count: scanner.tapeCount)
-        return .success(UnsafePointer(kept))
     }
 }

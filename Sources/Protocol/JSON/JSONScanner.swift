@@ -2,19 +2,19 @@
 /// open, its second tape word names the container around it.
 ///
 /// Works on raw pointers, for the speed of the debug builds too. Every read is preceded by a comparison with `count`.
-/// Every write is preceded by one with `capacity`. A value takes at most one word more than it has bytes, and only while it
-/// is open: so many are always enough (`tapeCapacity`).
+/// Every write is preceded by one with `capacity`; a tape that is full is replaced by a longer one. A value takes at most
+/// one word more than it has bytes, and only while it is open, so the tape stays in proportion to the text.
 struct JSONScanner {
     let base: UnsafePointer<UInt8>
     let count: Int
-    let tape: UnsafeMutablePointer<UInt64>
-    /// Words that `tape` has room for; a text that needs more is given up with `isOutOfTape`.
-    let capacity: Int
+    private(set) var tape: UnsafeMutablePointer<UInt64>
+    /// Words that `tape` has room for.
+    private var capacity: Int
     let maxDepth: Int
     /// Elements of the outermost array.
     let elementsMax: Int
-    /// Nothing else was wrong when the scan was given up.
-    private(set) var isOutOfTape: Bool = false
+    /// The tape is one that the scanner made: `release` gives it back.
+    private var ownsTape: Bool = false
 
     var position: Int = 0
     /// Words written so far.
@@ -23,6 +23,9 @@ struct JSONScanner {
     private var container: Int = -1
     private var depth: Int = 0
 
+    /// - Parameters:
+    ///   - tape: what to begin with, the caller's; most messages need no more.
+    ///   - capacity: words that it has room for.
     init(
         base: UnsafePointer<UInt8>, count: Int, tape: UnsafeMutablePointer<UInt64>, capacity: Int, maxDepth: Int,
         elementsMax: Int
@@ -35,8 +38,21 @@ struct JSONScanner {
         self.elementsMax = elementsMax
     }
 
-    /// Words of tape that are enough for `count` bytes.
-    static func tapeCapacity(count: Int, maxDepth: Int) -> Int { count + min(count, maxDepth) + 2 }
+    /// Gives a tape back that the scanner had to make.
+    mutating func release() {
+        if ownsTape { tape.deallocate() }
+        ownsTape = false
+    }
+
+    /// Goes on with a tape twice as long, or one that texts of this length usually need.
+    @inline(never)
+    private mutating func lengthen() {
+        let longer: Int = max(capacity * 2, count / 8)
+        let made: UnsafeMutablePointer<UInt64> = .allocate(capacity: longer)
+        made.initialize(from: tape, count: tapeCount)
+        release()
+        (tape, capacity, ownsTape) = (made, longer, true)
+    }
 
     /// Reads one value and requires that nothing but white space surrounds it.
     mutating func run() throws(JSONError) {
@@ -53,7 +69,7 @@ struct JSONScanner {
             guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
             switch base[position] {
             case UInt8(ascii: "\""):
-                try put(scanString())
+                put(try scanString())
                 return
             case UInt8(ascii: "{"):
                 try open(JSONTape.Kind.object)
@@ -64,7 +80,7 @@ struct JSONScanner {
                 guard try isFilled(closedBy: UInt8(ascii: "]")) else { return }
             case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
                 let end: Int = try Self.numberEnd(base, from: position, count: count)
-                try put(JSONTape.word(JSONTape.Kind.number, offset: position, length: end - position))
+                put(JSONTape.word(JSONTape.Kind.number, offset: position, length: end - position))
                 position = end
                 return
             case UInt8(ascii: "t"):
@@ -116,11 +132,8 @@ struct JSONScanner {
     }
 
     @inline(__always)
-    private mutating func put(_ word: UInt64) throws(JSONError) {
-        guard tapeCount < capacity else {
-            isOutOfTape = true
-            throw JSONError(.tooLarge, at: position)
-        }
+    private mutating func put(_ word: UInt64) {
+        if tapeCount == capacity { lengthen() }
         tape[tapeCount] = word
         tapeCount += 1
     }
@@ -128,8 +141,8 @@ struct JSONScanner {
     private mutating func open(_ kind: UInt64) throws(JSONError) {
         guard depth < maxDepth else { throw JSONError(.tooDeep, at: position) }
         depth += 1
-        try put(JSONTape.word(kind, offset: position, length: 0))
-        try put(UInt64(container + 1))
+        put(JSONTape.word(kind, offset: position, length: 0))
+        put(UInt64(container + 1))
         container = tapeCount - 2
         position += 1
     }
@@ -158,7 +171,7 @@ struct JSONScanner {
     private mutating func scanKey() throws(JSONError) {
         guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
         guard base[position] == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: position) }
-        try put(scanString())
+        put(try scanString())
         skipSpace()
         guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
         guard base[position] == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: position) }
@@ -182,7 +195,7 @@ struct JSONScanner {
             guard base[position] == literal.utf8Start[place] else { throw JSONError(.unexpectedByte, at: position) }
             position += 1
         }
-        try put(JSONTape.word(kind, offset: start, length: position - start))
+        put(JSONTape.word(kind, offset: start, length: position - start))
     }
 }
 
