@@ -79,6 +79,7 @@ extension Hub {
         guard let tenant: Tenant = session.tenant else { return }
         session.tenant = nil
         tenant.sessions.removeAll { $0 == session.id }
+        if session.pauses.contains(.user) { tenant.held.removeAll { $0 == session.id } }
         tenant.reads -= session.readsOutstanding
         releaseHeld(tenant)
         forgetIfIdle(tenant)

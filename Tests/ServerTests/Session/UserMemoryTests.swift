@@ -49,6 +49,20 @@ struct UserMemoryTests {
         #expect(harness.paused.isEmpty)
     }
 
+    @Test("connections that come and go while their user waits leave nothing behind")
+    func comeAndGo() throws {
+        let harness: HubHarness = try harness()
+        let first: Peer = harness.client("a")
+        harness.holdsCommits = true
+        first.send(edit("k", "1", to: Self.text))
+        for _ in 0..<20 { harness.client("b").close() }
+        let tenant: Tenant = try #require(harness.hub.tenants.values.first)
+        #expect(tenant.held == [first.id])
+        #expect(tenant.sessions == [first.id])
+        harness.commit()
+        #expect(tenant.held.isEmpty)
+    }
+
     @Test("a change that a reader has counts as waiting, also when its connection ends")
     func beingRead() throws {
         let harness: HubHarness = try harness()
