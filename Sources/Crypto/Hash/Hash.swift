@@ -37,7 +37,7 @@ public enum Hash {
             var hash: SHA512 = .init()
             hash.update(bytes)
             return hash.write(to: room)
-        case .sha1, .sha384: break
+        case .sha1: break
         }
         let isDone: Bool =
             EVP_Digest(bytes.octets, bytes.count, room.octets, nil, function.implementation, nil) == 1

@@ -1,4 +1,4 @@
-// Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256, SHA384, SHA512 and Insecure.SHA1.
+// Linux only: OpenSSL; on Apple platforms: CryptoKit's SHA256, SHA512 and Insecure.SHA1.
 internal import COpenSSL
 
 /// A hash function, by itself and inside of HMAC, HKDF and PBKDF2.
@@ -7,8 +7,6 @@ public enum HashFunction: String, Sendable, CaseIterable {
     case sha1
     /// SHA-256 (FIPS 180-4).
     case sha256
-    /// SHA-384 (FIPS 180-4).
-    case sha384
     /// SHA-512 (FIPS 180-4).
     case sha512
 
@@ -17,7 +15,6 @@ public enum HashFunction: String, Sendable, CaseIterable {
         switch self {
         case .sha1: 20
         case .sha256: 32
-        case .sha384: 48
         case .sha512: 64
         }
     }
@@ -27,7 +24,6 @@ public enum HashFunction: String, Sendable, CaseIterable {
         switch self {
         case .sha1: "SHA1"
         case .sha256: "SHA256"
-        case .sha384: "SHA384"
         case .sha512: "SHA512"
         }
     }
@@ -37,14 +33,12 @@ public enum HashFunction: String, Sendable, CaseIterable {
         switch self {
         case .sha1: Self.sha1Fetched.pointer
         case .sha256: Self.sha256Fetched.pointer
-        case .sha384: Self.sha384Fetched.pointer
         case .sha512: Self.sha512Fetched.pointer
         }
     }
 
     private static let sha1Fetched: Fetched = .digest("SHA1")
     private static let sha256Fetched: Fetched = .digest("SHA256")
-    private static let sha384Fetched: Fetched = .digest("SHA384")
     private static let sha512Fetched: Fetched = .digest("SHA512")
 }
 

@@ -53,7 +53,7 @@ public enum HMAC {
             var key: MessageKey512 = .init(bytes: key)
             key.write(message, to: room.octets)
             return OPENSSL_cleanse(&key, MemoryLayout<MessageKey512>.size)
-        case .sha1, .sha384: break
+        case .sha1: break
         }
         let context: OpaquePointer? = EVP_MAC_CTX_new(implementation.pointer)
         defer { EVP_MAC_CTX_free(context) }

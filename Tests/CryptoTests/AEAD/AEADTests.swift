@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@Suite("Sealing and opening")
+@Suite("Sealing and opening", .nonceWatch)
 struct AEADTests {
     @Test("every bit of what was sealed counts, and so do key, nonce, data and length", arguments: AEADSuite.allCases)
     func bits(suite: AEADSuite) throws {
@@ -45,6 +45,22 @@ struct AEADTests {
                 #expect(key.seal(SecureBytes(copying: clear), nonce: nonce, data: data) == sealed)
             }
         }
+    }
+
+    @Test("what is lent is sealed and opened where it stands", arguments: AEADSuite.allCases)
+    func inPlace(suite: AEADSuite) throws {
+        let (key, nonce, clear): (AEAD, AEADNonce, [UInt8]) = (
+            try AEAD(suite, key: .random(32)), .random(), RandomBytes.make(1_000)
+        )
+        var room: [UInt8] = clear + [UInt8](repeating: 0, count: 16)
+        let none: UnsafeRawBufferPointer = .init(start: nil, count: 0)
+        try room.withUnsafeMutableBytes { room in
+            let text: UnsafeMutableRawBufferPointer = .init(rebasing: room[..<1_000])
+            key.seal(UnsafeRawBufferPointer(text), nonce: nonce, data: none, into: room)
+            #expect(Array(room) == key.seal(clear, nonce: nonce, data: []))
+            try key.open(UnsafeRawBufferPointer(room), nonce: nonce, data: none, into: text)
+        }
+        #expect(Array(room.prefix(1_000)) == clear)
     }
 
     @Test("a failed opening leaves zeros where the text would be, and the object goes on")

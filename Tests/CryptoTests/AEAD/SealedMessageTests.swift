@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@Suite("Sealed messages: suite, nonce, ciphertext, tag")
+@Suite("Sealed messages: suite, nonce, ciphertext, tag", .nonceWatch)
 struct SealedMessageTests {
     @Test(
         "they open with key and data, none of their bits may change, and other suites are refused",

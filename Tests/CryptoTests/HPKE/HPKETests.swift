@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@Suite("HPKE beyond the vectors")
+@Suite("HPKE beyond the vectors", .nonceWatch)
 struct HPKETests {
     @Test(
         "what is sealed for one opens for that one, with the same info, and after no flipped bit",
@@ -50,6 +50,14 @@ struct HPKETests {
                 _ = try HPKE.Sender(.aes256GCM, to: X25519.PublicKey(point), info: [])
             }
         }
+    }
+
+    @Test("a message of no bytes, and a secret of none, are sealed and opened")
+    func nothing() throws {
+        let (receiver, none): (X25519.PrivateKey, SecureBytes) = (.random(), SecureBytes(copying: []))
+        let sealed: [UInt8] = try HPKE.seal(none, .aes256GCM, to: receiver.publicKey, info: [])
+        #expect(sealed.count == 48)
+        #expect(try HPKE.open(sealed, .aes256GCM, with: receiver, info: []) == none)
     }
 
     @Test("auth mode opens with the sender that it names, and with no other")

@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@Suite("Wraps of keys, and commitments to them")
+@Suite("Wraps of keys, and commitments to them", .nonceWatch)
 struct KeyWrapTests {
     private let place: KeyWrap = .init(
         owner: "alice", app: "app", node: "n1", epoch: 3, recipient: "bob", recipientKey: "k0")

@@ -1,0 +1,46 @@
+/// What is made of a password on the device (spec 3.2). The password itself goes nowhere.
+public struct PasswordKeys: Sendable {
+    /// Bytes of a salt.
+    public static let saltBytes: Int = 16
+
+    /// Sent to sign in: `thicket/auth/1`. The server keeps a keyed hash of it.
+    public let authKey: SecureBytes
+    /// Never sent: `thicket/vault/1`. Seals the access key.
+    public let vaultKey: SecureBytes
+
+    /// Takes about a second, and 128 MiB: not on a thread that others wait for.
+    ///
+    /// - Parameters:
+    ///   - password: UTF-8. Its normalisation form C is what counts, so that "é" is one password in both of its spellings.
+    ///   - salt: 16 bytes of this account.
+    /// - Throws: `outOfBounds` with `.password` for what is no UTF-8 or too long, `.salt`, or `.memory` when there is not
+    ///   so much.
+    public init(password: SecureBytes, salt: [UInt8], cost: PasswordCost) throws(CryptoError) {
+        guard salt.count == Self.saltBytes else { throw .outOfBounds(.salt) }
+        let master: SecureBytes = try Self.composed(password) { password throws(CryptoError) in
+            try Scrypt.derive(password, salt: salt, cost: cost.scrypt)
+        }
+        authKey = try HKDF.expand(.sha256, key: master, info: Array("thicket/auth/1".utf8))
+        vaultKey = try HKDF.expand(.sha256, key: master, info: Array("thicket/vault/1".utf8))
+    }
+
+    private static func composed(
+        _ password: SecureBytes, _ use: (UnsafeRawBufferPointer) throws(CryptoError) -> SecureBytes
+    ) throws(CryptoError) -> SecureBytes {
+        let outcome: Result<SecureBytes, CryptoError>
+        do throws(UnicodeText.Failure) {
+            outcome = try password.withUnsafeBytes { bytes throws(UnicodeText.Failure) in
+                try UnicodeText.composed(bytes) { composed in
+                    do throws(CryptoError) {
+                        return .success(try use(composed))
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+        } catch {
+            throw .outOfBounds(.password)
+        }
+        return try outcome.get()
+    }
+}
