@@ -161,7 +161,8 @@ let package = Package(
         tests(
             "ReplayTests",
             [
-                "ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport", "ThicketProcesses",
+                "ThicketSealed", "ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport",
+                "ThicketProcesses",
                 "thicketd",
                 "thicket-demo",
             ]),

@@ -220,6 +220,17 @@ struct HostileTests {
             #expect(Self.integrity(told) == [.snapshotMismatch(at: middle)])
             #expect(device.object == story.devices[0].object)
         }
+        // Ahead of a device that is behind: what it says of the operations between must lead to what it holds.
+        var window: SealedLog = genuine
+        window.window[window.window.count - 1] = nil
+        for lie: SealedLog in [content, window] {
+            device = SealedObject(author: .init(rawValue: 50), log: replayed(max(0, middle - 60)))
+            if lie == window, genuine.window[genuine.window.count - 1] == nil { continue }
+            let shown: JSONObject? = device.object
+            let entity: SealedEntity = story.entity(tail, snapshots: [middle: sealed(lie, at: middle)])
+            #expect(Self.integrity(device.adopt(entity, with: story.sealer)) == [.snapshotMismatch(at: middle)])
+            #expect(device.object == shown)
+        }
         // A snapshot of another chain, ahead of everybody.
         var other: Story = .init(seed: seed)
         _ = other.go(story.operations.count + 5)

@@ -80,8 +80,12 @@ extension SealedObject {
 
     /// A snapshot ahead of us, of the same chain as far as can be seen.
     private mutating func catchUp(to snapshot: SealedLog) -> [SealedEvent] {
+        guard log.lastPositions.allSatisfy({ snapshot.lastPositions[$0.key] ?? 0 >= $0.value }) else {
+            return [block(.snapshotMismatch(at: snapshot.position))]
+        }
         let wasCounted: Bool = (snapshot.lastPositions[author] ?? 0) > (log.lastPositions[author] ?? 0)
         guard snapshot.reaches(log.position) else { return leap(to: snapshot, pendingWasCounted: wasCounted) }
+        guard leads(to: snapshot) else { return [block(.snapshotMismatch(at: snapshot.position))] }
         var events: [SealedEvent] = []
         for position: Int in (log.position + 1)...snapshot.position {
             guard let settled: SealedLog.Settled = snapshot.settled(at: position) else { continue }
@@ -101,6 +105,19 @@ extension SealedObject {
             events.append(.acknowledged(done.changeID))
         }
         return events
+    }
+
+    /// Whether what a snapshot says of the operations that we have not seen makes its object of ours.
+    private func leads(to snapshot: SealedLog) -> Bool {
+        var object: JSONValue? = log.object.map { .object($0) }
+        for position: Int in (log.position + 1)...snapshot.position {
+            guard let settled: SealedLog.Settled = snapshot.settled(at: position) else { continue }
+            guard let outcome: Edit.Applied = try? settled.edit.apply(to: object), outcome.edit == settled.edit else {
+                return false
+            }
+            object = outcome.value
+        }
+        return object == snapshot.object.map { .object($0) }
     }
 
     /// The operations between are not to be had: our edits are carried over the difference of the two states.

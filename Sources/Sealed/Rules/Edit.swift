@@ -106,7 +106,7 @@ extension Edit {
         }
     }
 
-    private static func diff(_ steps: [ListStep]) -> ListDiff {
+    private static func diff(_ steps: [ListStep], replaces: Bool = false) -> ListDiff {
         var operations: [(index: Int, operation: Operation)] = []
         var place: Int = 0
         for step: ListStep in steps {
@@ -118,7 +118,8 @@ extension Edit {
             case .delete: operations.append((index: place, operation: .remove))
             // An element that is set is replaced: `+` at an index would put a new one in front.
             case .edit(.set(let value, _)): operations.append((index: place, operation: .replace(value)))
-            case .edit(let edit): operations.append((index: place, operation: edit.operation))
+            case .edit(let edit):
+                operations.append((index: place, operation: replaces ? edit.replacing : edit.operation))
             }
             place += 1
         }
@@ -132,6 +133,7 @@ extension Edit {
         case .set(let value, _): .replace(value)
         case .members(let members):
             .object(ObjectDiff(members.map { (key: $0.key, operation: $0.edit.replacing) }))
+        case .list(let steps): .list(Self.diff(steps, replaces: true))
         default: operation
         }
     }

@@ -1,0 +1,101 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketSealed
+
+@Suite("A sealed object on one device")
+struct ObjectTests {
+    private static let sealer: ClearSealer = .init()
+
+    private static func object(_ content: JSONObject, author: UInt64 = 1) -> SealedObject {
+        SealedObject(
+            author: .init(rawValue: author),
+            log: SealedLog(
+                place: .init(owner: "o", app: "a", bucket: "b", serverKey: "k"), appKey: "key",
+                incarnation: .init(repeating: 3, count: 16), object: content))
+    }
+
+    private static func diff(_ json: String) throws -> ObjectDiff { try ObjectDiff(JSONValue(parsing: json)) }
+
+    private static func seal(_ object: inout SealedObject, id: UInt8 = 1) throws -> SealedObject.Pending {
+        let made: SealedObject.Pending? = object.seal(
+            changeID: .init(repeating: id, count: 16), nonce: [], with: sealer)
+        return try #require(made)
+    }
+
+    @Test("a member that is set and then removed inside a list is removed, also when nothing was sent in between")
+    func composedInList() throws {
+        var object: SealedObject = Self.object(["l": [["k": 1]]])
+        try object.edit(Self.diff(#"{"l":{"o":"L","v":{"0":{"o":"O","v":{"k":{"o":"r","v":2}}}}}}"#))
+        try object.edit(Self.diff(#"{"l":{"o":"L","v":{"0":{"o":"O","v":{"k":{"o":"-"}}}}}}"#))
+        #expect(object.object == ["l": [[:]]] && object.isConsistent)
+        let sealed: [UInt8] = try Self.seal(&object).sealed
+        #expect(object.receive(sealed, with: Self.sealer) == [.acknowledged(.init(repeating: 1, count: 16))])
+        #expect(object.log.object == ["l": [[:]]])
+    }
+
+    @Test("one change is in flight, and its bytes do not change under what arrives and what is typed")
+    func oneInFlight() throws {
+        var (mine, theirs): (SealedObject, SealedObject) = (
+            Self.object(["t": "ab"]), Self.object(["t": "ab"], author: 2)
+        )
+        try mine.edit(Self.diff(#"{"t":{"o":"d","v":"+x\t=2"}}"#))
+        let sent: SealedObject.Pending = try Self.seal(&mine)
+        try mine.edit(Self.diff(#"{"t":{"o":"d","v":"=3\t+y"}}"#))
+        let second: SealedObject.Pending? = mine.seal(
+            changeID: .init(repeating: 9, count: 16), nonce: [], with: Self.sealer)
+        #expect(second == nil)
+        try theirs.edit(Self.diff(#"{"t":{"o":"d","v":"-1\t=1"}}"#))
+        let other: [UInt8] = try Self.seal(&theirs, id: 2).sealed
+        _ = mine.receive(other, with: Self.sealer)
+        #expect(mine.object == ["t": "xby"] && mine.isConsistent)
+        #expect(mine.pending?.sealed == sent.sealed && mine.pending?.changeID == sent.changeID)
+        #expect(mine.receive(sent.sealed, with: Self.sealer) == [.acknowledged(sent.changeID)])
+        #expect(mine.log.object == ["t": "xb"] && mine.object == ["t": "xby"])
+    }
+
+    @Test("an own operation that became void is kept and goes out again under another id")
+    func voided() throws {
+        var (mine, theirs): (SealedObject, SealedObject) = (Self.object(["t": ""]), Self.object(["t": ""], author: 2))
+        try mine.edit(Self.diff(#"{"t":{"o":"d","v":"+mine"}}"#))
+        let sent: SealedObject.Pending = try Self.seal(&mine)
+        for number: UInt8 in 0..<64 {
+            let length: Int = theirs.object?["t"]?.stringValue?.utf16.count ?? 0
+            try theirs.edit(Self.diff(#"{"t":{"o":"d","v":"=\#(length)\t+z"}}"#))
+            let sealed: [UInt8] = try Self.seal(&theirs, id: number + 10).sealed
+            _ = theirs.receive(sealed, with: Self.sealer)
+            _ = mine.receive(sealed, with: Self.sealer)
+        }
+        #expect(mine.receive(sent.sealed, with: Self.sealer) == [.rebased(sent.changeID)])
+        #expect(mine.pending == nil && mine.hasEdits && mine.isConsistent)
+        let again: SealedObject.Pending = try Self.seal(&mine, id: 2)
+        #expect(again.base == 65 && again.sealed != sent.sealed)
+        _ = mine.receive(again.sealed, with: Self.sealer)
+        #expect(mine.log.object == ["t": .string("mine" + String(repeating: "z", count: 64))])
+    }
+
+    @Test("an object that others have deleted while it was edited here is shown, and must be made again")
+    func recreation() throws {
+        var (mine, theirs): (SealedObject, SealedObject) = (Self.object(["n": 1]), Self.object(["n": 1], author: 2))
+        try theirs.delete()
+        let gone: [UInt8] = try Self.seal(&theirs).sealed
+        try mine.edit(Self.diff(#"{"n":{"o":"I","v":5}}"#))
+        _ = mine.receive(gone, with: Self.sealer)
+        #expect(mine.object == ["n": 6] && mine.log.object == nil && mine.needsRecreation)
+        let made: SealedObject.Pending? = mine.seal(
+            changeID: .init(repeating: 4, count: 16), nonce: [], with: Self.sealer)
+        #expect(made == nil)
+        #expect(mine.keepingMine(incarnation: .init(repeating: 8, count: 16))?.object == ["n": 6])
+    }
+
+    @Test("who compacts: the author whose operation lands on a position divisible by 64, anybody when the tail is long")
+    func compaction() {
+        #expect(SealedObject.compaction(ownPosition: 64, tail: 64) == .now)
+        #expect(SealedObject.compaction(ownPosition: 128, tail: 1) == .now)
+        #expect(SealedObject.compaction(ownPosition: 65, tail: 65) == .none)
+        #expect(SealedObject.compaction(ownPosition: nil, tail: 64) == .none)
+        #expect(SealedObject.compaction(ownPosition: nil, tail: 128) == .none)
+        #expect(SealedObject.compaction(ownPosition: nil, tail: 129) == .afterRandomWait)
+    }
+}
