@@ -115,10 +115,18 @@ final class TLSPeer {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        // Threads that tasks share block most signals: without its alarm `openssl speed` would never end.
+        var attributes: posix_spawnattr_t = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none: sigset_t = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         let pointers: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
         defer { for pointer: UnsafeMutablePointer<CChar>? in pointers { free(pointer) } }
         var process: pid_t = 0
-        let result: Int32 = posix_spawn(&process, program, &actions, nil, pointers, environ)
+        let result: Int32 = posix_spawn(&process, program, &actions, &attributes, pointers, environ)
         close(ends[1])
         guard result == 0 else { throw BenchError("openssl cannot be started: errno \(result)") }
         return (process, ends[0])
