@@ -46,7 +46,7 @@ public struct SealedBucketKeys: Sendable {
     /// The key by which the server knows an object: lower-case base32 of the first 20 bytes of HMAC-SHA-256(name key,
     /// UTF-8 of the app's key).
     public func serverKey(of appKey: String) -> String {
-        base32(HMAC.code(.sha256, key: nameKey, Array(appKey.utf8)).prefix(20))
+        Base32.encode(Array(HMAC.code(.sha256, key: nameKey, Array(appKey.utf8)).prefix(20)))
     }
 
     public func place(serverKey: String) -> SealedPlace {
@@ -107,18 +107,4 @@ public struct ObjectSealer: Sealer {
         else { return nil }
         return (id: header.id, clear: clear)
     }
-}
-
-/// base32 (RFC 4648, 6) in lower case, of a multiple of five bytes.
-private func base32(_ bytes: some Sequence<UInt8>) -> String {
-    let letters: [UInt8] = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
-    var (text, bits, width): ([UInt8], UInt32, UInt32) = ([], 0, 0)
-    for byte: UInt8 in bytes {
-        (bits, width) = (bits << 8 | UInt32(byte), width + 8)
-        while width >= 5 {
-            width -= 5
-            text.append(letters[Int(bits >> width & 31)])
-        }
-    }
-    return String(decoding: text, as: UTF8.self)
 }
