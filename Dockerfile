@@ -2,7 +2,7 @@
 FROM swift:6.3.1-bookworm AS build
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends \
-        libssl-dev libsqlite3-dev libcurl4-openssl-dev libutf8proc-dev zlib1g-dev >/dev/null \
+        libssl-dev libsqlite3-dev libcurl4-openssl-dev libutf8proc-dev libncurses-dev zlib1g-dev >/dev/null \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY Package.swift ./
@@ -11,9 +11,8 @@ COPY Tests ./Tests
 COPY Fuzz ./Fuzz
 COPY Bench ./Bench
 COPY Snippets ./Snippets
-RUN swift build -c release --static-swift-stdlib --product thicketd \
-    && swift build -c release --static-swift-stdlib --product thicket \
-    && mkdir -p /out && cp .build/release/thicketd .build/release/thicket /out/ && strip /out/*
+COPY Release ./Release
+RUN Release/build /out
 
 # The SockJS client for pages in frames of old browsers (docs/SOCKJS.md): Debian's file alone, its package would bring Node.js.
 FROM debian:bookworm-slim AS sockjs
@@ -25,7 +24,7 @@ RUN apt-get update -qq \
 
 FROM debian:bookworm-slim
 RUN apt-get update -qq \
-    && apt-get install -y -qq --no-install-recommends libssl3 libsqlite3-0 libcurl4 libutf8proc2 zlib1g ca-certificates >/dev/null \
+    && apt-get install -y -qq --no-install-recommends libssl3 libsqlite3-0 libcurl4 libutf8proc2 libncursesw6 zlib1g ca-certificates >/dev/null \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 8000 --create-home --home-dir /home/thicket thicket \
     && install -d -o thicket -g thicket /data

@@ -44,6 +44,8 @@ let package = Package(
         .systemLibrary(name: "CUTF8Proc", path: "Sources/CLibs/CUTF8Proc", providers: [.apt(["libutf8proc-dev"])]),
         .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
         .systemLibrary(name: "CThicketTLS", path: "Sources/CLibs/CThicketTLS", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CThicketScreen", path: "Sources/CLibs/CThicketScreen", providers: [.apt(["libncurses-dev"])]),
         .systemLibrary(name: "CThicketFiles", path: "Sources/CLibs/CThicketFiles"),
 
         library("ThicketCommandLine", "Sources/CommandLine", []),
@@ -52,34 +54,53 @@ let package = Package(
         // Who may come in: pure decisions over directories that are passed in.
         library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
         // Sealed buckets: what devices do with what the server cannot read. Pure.
-        library("ThicketSealed", "Sources/Sealed", ["ThicketProtocol", "ThicketCrypto"]),
+        library(
+            "ThicketSealed", "Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"],
+            exclude: ["Wire"]),
+        // What a server can tell of them without being able to open anything.
+        library("ThicketSealedShape", "Sources/Sealed/Wire", ["ThicketProtocol", "ThicketCrypto"]),
         library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
         library(
             "ThicketServer", "Sources/Server",
             [
-                "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "ThicketCommandLine", "CThicketNet",
-                "CThicketTLS", "CCurl",
+                "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealedShape", "ThicketSQLite",
+                "ThicketCommandLine", "CThicketNet", "CThicketTLS", "CCurl",
             ],
             exclude: ["Main"], settings: singleThreaded),
         program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
         library(
             "ThicketClient", "Sources/Client",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "CCurl"], exclude: ["CLI", "Main"]),
-        library("ThicketReplay", "Sources/Replay", ["ThicketProtocol", "ThicketClient", "CZlib"]),
+            ["ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketSQLite", "CCurl"], exclude: ["CLI", "Main"]),
+        // Encrypted notes, over the client library.
+        library("ThicketOnions", "Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto"]),
+        library(
+            "ThicketReplay", "Sources/Replay",
+            ["ThicketProtocol", "ThicketClient", "ThicketCrypto", "ThicketSealed", "CZlib"]),
+        // Releases: manifests, the log of them, and proofs that a program is of one. Pure.
+        library("ThicketRelease", "Sources/Release", ["ThicketProtocol", "ThicketCrypto"], exclude: ["Main"]),
+        program(
+            "thicket-release", "Sources/Release/Main",
+            ["ThicketRelease", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine"]),
+        tests(
+            "ReleaseTests",
+            [
+                "ThicketRelease", "ThicketProtocol", "ThicketCrypto", "ThicketProcesses", "ThicketTestSupport",
+                "thicket-release", "thicket",
+            ]),
         library(
             "ThicketCLI", "Sources/Client/CLI",
             [
-                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
-                "CThicketFiles",
+                "ThicketClient", "ThicketOnions", "ThicketRelease", "ThicketReplay", "ThicketProtocol", "ThicketCrypto",
+                "ThicketCommandLine", "CThicketFiles", "CThicketScreen",
             ]),
         program("thicket", "Sources/Client/Main", ["ThicketCLI"]),
 
-        program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient"]),
+        program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient", "ThicketSealed", "ThicketSQLite"]),
         program(
             "thicket-bench", "Bench",
             [
                 "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto",
-                "ThicketSQLite", "CThicketNet",
+                "ThicketSealed", "ThicketSQLite", "CThicketNet",
             ]),
 
         // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.
@@ -110,12 +131,19 @@ let package = Package(
             ]),
         tests("CryptoTests", ["ThicketCrypto", "ThicketProtocol", "ThicketTestSupport"]),
         tests(
+            "OnionTests",
+            [
+                "ThicketOnions", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketServer", "ThicketAuth",
+                "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses",
+            ]),
+        tests(
             "SealedTests",
             ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "ThicketProcesses"]),
         tests(
             "ServerTests",
             [
                 "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
+                "ThicketSealedShape",
                 "ThicketCommandLine", "ThicketTestSupport", "ThicketProcesses", "ThicketSweep", "CThicketNet",
                 "CThicketAllocations",
             ]),
@@ -149,7 +177,7 @@ let package = Package(
             "ThreatTests",
             [
                 "ThicketThreats", "ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport",
-                "thicketd",
+                "thicketd", "thicket",
             ]),
         // Runs what stands in Examples/ against a real server.
         tests(
@@ -175,8 +203,8 @@ let package = Package(
         tests(
             "ClientTests",
             [
-                "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer", "ThicketAuth",
-                "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses",
+                "ThicketClient", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer",
+                "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses",
             ]),
     ]
 )

@@ -95,7 +95,7 @@ private final class LargeShard {
             case .one(let change) = request.readChanges()
         else { throw BenchError("the message of \(ccid) is no change") }
         let read: UInt64 = nanoseconds()
-        core.receive(
+        _ = core.receive(
             .change(
                 SubmittedChange(
                     origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: client,

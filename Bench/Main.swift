@@ -64,6 +64,9 @@ struct Bench {
         Scenario("watch", 5, "from a key press to the screen of another machine") {
             try await repeated(5) { try watchDelay(rounds: 200) }
         },
+        Scenario("sealed", 20, "sealed buckets beside open ones: bytes of a character, many typists, a new device") {
+            try await sealedBuckets()
+        },
         Scenario("typing", 30, "a paper typed key by key through one client, one change an edit") {
             try await typing()
         },

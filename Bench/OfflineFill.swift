@@ -32,7 +32,7 @@ final class OfflineFill {
         let request: ChangeRequest = .init(
             key: key, ccid: "fill-\(count)", operation: .modify, sv: version == 0 ? nil : Version(version),
             diff: .bytes(Array(diffText(number: count, version: version).utf8)))
-        core.receive(
+        _ = core.receive(
             .change(
                 SubmittedChange(
                     origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: client,

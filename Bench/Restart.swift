@@ -158,7 +158,7 @@ func coldBucket(changes count: Int) throws -> [Figure] {
             now: 1_700_000_000_000)
     }
     for number: Int in 0..<count {
-        core.receive(.change(try change(number, "c")))
+        _ = core.receive(.change(try change(number, "c")))
         if number % 1_000 == 999 { _ = core.commit() }
     }
     _ = core.commit()
@@ -167,7 +167,7 @@ func coldBucket(changes count: Int) throws -> [Figure] {
         var times: [Double] = []
         for number: Int in 1...2 {
             let begin: UInt64 = nanoseconds()
-            core.receive(.change(try change(number, name)))
+            _ = core.receive(.change(try change(number, name)))
             times.append(Double(nanoseconds() - begin) / 1e6)
             guard core.commit().appliedCount == 1 else { throw BenchError("the change was not applied") }
         }

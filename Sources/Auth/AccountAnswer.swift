@@ -14,6 +14,8 @@ public enum AccountLimit: Sendable, Hashable, CaseIterable {
     case prelogins
     /// New accounts of one app.
     case registrations
+    /// Requests about pairings from one address, or pairings of all at one time.
+    case pairings
     /// Tokens of one user: the oldest one went.
     case userTokens
 }
@@ -38,6 +40,10 @@ enum AccountRefusal: Error {
     case unknownUser
     /// Somebody else has written a newer version.
     case outdated(current: Int64)
+    /// A pairing that is unknown, over, or used.
+    case noPairing
+    /// A pairing that is there already, or has its answer.
+    case pairingTaken
     case tooLarge(String)
     case limited(AccountLimit, seconds: Int)
     /// The directory cannot be asked, or there is no memory to stretch a password in.
@@ -109,6 +115,13 @@ extension AccountRefusal {
                 "Set a password with the recovery words, or on a device that still has the keys."
             )
         case .nameTaken: (409, "name_taken", "the user exists already", "Log in, or choose another name.")
+        case .noPairing:
+            (404, "no_pairing", "there is no such pairing", "It is good once, for two minutes: begin another.")
+        case .pairingTaken:
+            (
+                409, "pairing_taken", "the pairing has been used",
+                "Begin another; somebody else may have seen this one's code."
+            )
         case .unknownUser: (404, "no_such_user", "no such user", "Look at the name; the account may have ended.")
         case .outdated:
             (

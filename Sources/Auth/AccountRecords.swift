@@ -143,6 +143,20 @@ public enum AppPasswords: Int64, Sendable, Hashable, CaseIterable {
     }
 }
 
+/// What the server says of a user's encrypted notes.
+public struct NoteStanding: Sendable, Hashable {
+    /// As many notes as they like.
+    public let isPro: Bool
+    /// What the operator wrote down when the user was made Pro; nil: nothing.
+    public let receipt: String?
+    /// Notes that there may be; nil: as many as come.
+    public let notesMax: Int?
+
+    public init(isPro: Bool, receipt: String?, notesMax: Int?) {
+        (self.isPro, self.receipt, self.notesMax) = (isPro, receipt, notesMax)
+    }
+}
+
 /// The keys of a user's data, sealed by the user's devices.
 public struct Bundle: Sendable, Hashable {
     /// Counts the writes, from 1.
@@ -166,6 +180,8 @@ public protocol AccountDirectory: AnyObject {
     /// - Parameter bundle: version 1 of it, where the account has one.
     /// - Returns: false, and nothing is added, when somebody has the name.
     func add(_ account: Account, bundle: [UInt8]?, token: NewToken, now: Int64) throws(DirectoryError) -> Bool
+    /// Whether the id was never an account's, or nothing of that account is left.
+    func isFree(_ user: String, in app: String) throws(DirectoryError) -> Bool
     /// What the app's users may log in by.
     func passwords(of app: String) throws(DirectoryError) -> AppPasswords
 
@@ -206,6 +222,9 @@ public protocol AccountDirectory: AnyObject {
     /// Whether this is the code that is kept, it is in time, and fewer than `ResetCode.triesMax` others were tried. Used up by
     /// that.
     func use(code hash: [UInt8], of user: String, now: Int64) throws(DirectoryError) -> Bool
+
+    /// What holds for the user's encrypted notes; nil where the app keeps none.
+    func notes(of user: String, in app: String) throws(DirectoryError) -> NoteStanding?
 
     func bundle(of user: String) throws(DirectoryError) -> Bundle?
     /// Writes the bundle if the one that is there has this version; 0 where there is none.

@@ -37,15 +37,16 @@ extension AccountService {
         _ = try key(asked, body)
         try admitSignup(asked)
         let name: String = try Self.newName(body.text("u"))
+        let recover: [UInt8] = try Self.bytes("recover", body)
         let proof: Account.KeyProof = .init(
             stretch: try Self.stretch(body), verifier: secrets.verifier(try Self.bytes("a", body)),
-            recovery: secrets.verifier(try Self.bytes("recover", body)),
+            recovery: secrets.verifier(recover),
             access: try Self.sealed("access", body, max: Self.accessBytesMax))
         let bundle: [UInt8] = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
         let device: String = try Self.device(body)
         try admitRegistration(asked)
         let account: Account = .init(
-            user: Account.newID(random: random), app: asked.app.text, name: name, proof: .key(proof))
+            user: try newUser(recover, asked), app: asked.app.text, name: name, proof: .key(proof))
         let token: String = try add(account, bundle: bundle, asked, device: device)
         return AccountAnswer.success([
             "userid": .string(account.user), "access_token": .string(token), "version": .number(JSONNumber(Int64(1))),
@@ -156,6 +157,17 @@ extension AccountService {
         return (account, proof)
     }
 
+    /// The id that the client reckons too, since it seals what it sends for that id (docs/AUTH.md); a random one for who shows
+    /// another account's `recover`, so that nobody comes into what is somebody's, or is still being erased.
+    private func newUser(_ recover: [UInt8], _ asked: Asked) throws(AccountRefusal) -> String {
+        let app: String = asked.app.text
+        let digest: [UInt8] = Hash.sha256(recover)
+        guard let user: String = try? AccountPlace.userID(app: app, recoveryDigest: digest),
+            try directory({ (d) throws(DirectoryError) in try d.isFree(user, in: app) })
+        else { return Account.newID(random: random) }
+        return user
+    }
+
     /// Puts the new proof of the body in the place of the old one; every token but a new one ends.
     private mutating func replace(
         _ account: Account, _ before: Account.KeyProof, _ body: AccountBody, _ asked: Asked
@@ -235,7 +247,7 @@ extension AccountService {
         return bytes
     }
 
-    private static func device(_ body: AccountBody) throws(AccountRefusal) -> String {
+    static func device(_ body: AccountBody) throws(AccountRefusal) -> String {
         guard body.has("device") else { return "" }
         guard let device: String = body.text("device"), device.utf8.count <= deviceBytesMax,
             device.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })

@@ -17,7 +17,9 @@ public struct AccountService {
         case create, authorize, update, resetPassword, delete, forgot, verify
         // Where the password stays with the client.
         case prelogin, signup, login, password, recover, bundle, remove, forgotKey, verifyKey
-        case tokens, token(String), logout
+        case tokens, token(String), logout, notes
+        // How a new device gets the keys from an old one.
+        case openPairing, pairing(String)
     }
 
     /// What came out, for the loop, the counters and the log.
@@ -73,6 +75,8 @@ public struct AccountService {
     let addresses: SharedMeter
     var registrations: AttemptMeter
     var prelogins: AttemptMeter = .init(perMinute: Self.preloginsPerMinute)
+    var pairings: AttemptMeter = .init(perMinute: Self.pairingsPerMinute)
+    var boxes: PairingBoxes = .init()
     private var keys: AttemptMeter = .init(perMinute: Self.failedKeysPerMinute)
     private var tokens: AttemptMeter = .init(perMinute: Self.failedTokensPerMinute)
     /// What the request at hand came to besides its answer.
@@ -149,9 +153,12 @@ public struct AccountService {
         case .remove: try remove(asked)
         case .forgotKey: try forgot(asked, .key)
         case .verifyKey: try verifyKey(asked)
-        case .tokens: try listTokens(asked)
+        case .tokens: asked.request.method == "POST" ? try addToken(asked) : try listTokens(asked)
+        case .openPairing: try openPairing(asked)
+        case .pairing(let code): try pairing(code, asked)
         case .token(let id): try endToken(id, asked)
         case .logout: try logout(asked)
+        case .notes: try notes(asked)
         }
     }
 
@@ -261,6 +268,19 @@ public struct AccountService {
         return AccountAnswer.noContent
     }
 
+    /// What holds for the user's encrypted notes, under the names that the old notes app has for it.
+    private mutating func notes(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let account: Account = try user(asked).account
+        let standing: NoteStanding? = try directory { (d) throws(DirectoryError) in
+            try d.notes(of: account.user, in: account.app)
+        }
+        guard let standing: NoteStanding else { throw .notHere("this app keeps no encrypted notes") }
+        return AccountAnswer.success([
+            "Pro": .bool(standing.isPro), "ProReceipt": standing.receipt.map(JSONValue.string) ?? .null,
+            "notesMax": standing.notesMax.map { .number(JSONNumber(Int64($0))) } ?? .null,
+        ])
+    }
+
     private mutating func logout(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let (account, shown): (Account, [UInt8]) = try user(asked)
         let id: String = Hex.encode(shown)
@@ -311,15 +331,26 @@ extension AccountService {
         case ["auth", "verify"]: .verifyKey
         case ["auth", "tokens"]: .tokens
         case ["auth", "logout"]: .logout
-        default: words.count == 3 && words[0] == "auth" && words[1] == "tokens" ? .token(words[2]) : nil
+        case ["auth", "notes"]: .notes
+        case ["auth", "pair"]: .openPairing
+        default: words.count == 3 && words[0] == "auth" ? named(words[1], words[2]) : nil
+        }
+    }
+
+    private static func named(_ kind: String, _ name: String) -> Call? {
+        switch kind {
+        case "tokens": .token(name)
+        case "pair": .pairing(name)
+        default: nil
         }
     }
 
     /// The methods that a route takes, as the field `allow` lists them.
     public static func methods(of route: Route) -> String {
         switch route.call {
-        case .bundle: "GET, PUT"
-        case .tokens: "GET"
+        case .bundle, .pairing: "GET, PUT"
+        case .tokens: "GET, POST"
+        case .notes: "GET"
         case .token: "DELETE"
         default: "POST"
         }

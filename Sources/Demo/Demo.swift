@@ -2,8 +2,9 @@ import Glibc
 import ThicketClient
 import ThicketReplay
 
-/// Two people type one page through a real server. On the way the server is killed twice and each of them is cut off
-/// once. At the end all must hold exactly the recorded text.
+/// Two people type one page through a real server, once into an open bucket and once into a sealed one. On the way the
+/// server is killed twice and each of them is cut off once. At the end all must hold exactly the recorded text; and one
+/// sees what the server's database holds of it.
 @main
 struct Demo {
     static func main() async {
@@ -32,14 +33,36 @@ struct Demo {
         var options: Replay.Options = Replay.Options(
             server: server.address, app: "demo",
             token: String(token.split(whereSeparator: { $0 == "\n" || $0 == " " }).last ?? ""), key: "page")
-        let folder: String = server.folder
-        options.store = { $0 < 0 ? .memory : .file("\(folder)/client\($0).db") }
+        say("Two people type \(trace.transactions.count) edits into one page; the server keeps it in \(server.folder).")
+        say("In an open bucket, where the server reads and merges:")
+        options.bucket = openBucket
+        try await type(trace, options, server, isFast)
+        say("In a sealed bucket, where the server orders what it cannot read and the clients merge:")
+        options.bucket = sealedBucket
+        options.keys = try Replay.randomKeys(app: options.app, bucket: sealedBucket)
+        try await type(trace, options, server, isFast)
+        try conclude(trace, server)
+    }
+
+    static let openBucket: String = "pages"
+    static let sealedBucket: String = "sealed-pages"
+
+    /// Types it all, with the server killed and the typists cut off on the way.
+    static func type(
+        _ trace: Trace, _ options: Replay.Options, _ server: ServerBox, _ isFast: Bool
+    ) async throws {
+        var options: Replay.Options = options
+        let place: String = "\(server.folder)/\(options.bucket)"
+        options.store = { $0 < 0 ? .memory : .file("\(place)-client\($0).db") }
         let stage: Stage = try Stage(
-            server: server, bucket: options.bucket, trace: trace, paceSeconds: isFast ? 0 : 30)
-        say("Two people type \(trace.transactions.count) edits into one page; the server keeps it in \(folder).")
+            server: server, bucket: options.bucket, keys: options.keys, trace: trace, paceSeconds: isFast ? 0 : 30)
         let report: Replay.Report = try await Replay(trace, options: options, observer: stage).run()
         await stage.finish()
-        try conclude(report, server)
+        let rate: Int = Int(Double(report.edits) / max(report.seconds, 0.001))
+        say(
+            "  \(report.edits) edits in \(tenths(report.seconds)) s (\(rate)/s), \(report.bytesSent) bytes sent, "
+                + "the page has \(report.length) characters.")
+        if let difference: Replay.Difference = report.difference { throw DemoError("\(difference)") }
     }
 
     /// The trace of this project: its README and documents, typed by two people.
@@ -66,23 +89,26 @@ struct Demo {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    static func conclude(_ report: Replay.Report, _ server: ServerBox) throws {
-        let rate: Int = Int(Double(report.edits) / max(report.seconds, 0.001))
-        say(
-            "\(report.edits) edits in \(tenths(report.seconds)) s (\(rate)/s), \(report.bytesSent) bytes sent, "
-                + "the page has \(report.length) characters.")
-        if let difference: Replay.Difference = report.difference { throw DemoError("\(difference)") }
+    static func conclude(_ trace: Trace, _ server: ServerBox) throws {
+        say("What the server's database holds of the page:")
+        let words: [String] = Holdings.words(of: trace.endContent)
+        let open: Holdings = try Holdings(server.folder, bucket: openBucket, words)
+        let sealed: Holdings = try Holdings(server.folder, bucket: sealedBucket, words)
+        say("  open    \(open.line)")
+        say("  sealed  \(sealed.line)")
+        guard sealed.found == 0 else { throw DemoError("words of the page stand in the sealed bucket") }
         let check: String = try server.admin(["check"])
         say("thicketd check: \(check.split(separator: "\n").last ?? "nothing printed")")
-        say("MATCH: both clients and a fresh third one hold exactly the recorded text.")
+        say("MATCH: in both buckets both clients and a fresh third one hold exactly the recorded text.")
     }
 
     static let help: String = """
         usage: thicket-demo [--fast] [TRACE]
 
-        Two people type one page through a real server that is killed twice; each of them is cut off once. Without
+        Two people type one page through a real server that is killed twice; each of them is cut off once. They do so
+        in an open bucket and then in a sealed one, and one sees what the server's database holds of each. Without
         TRACE (a concurrent editing trace of two people, .json or .json.gz) they type this project's own documents.
-        Run it in the project's folder. The typing takes half a minute in a terminal, so that one can watch; with --fast,
+        Run it in the project's folder. The typing takes twice half a minute in a terminal, so that one can watch; with --fast,
         or when the output is no terminal, it goes as fast as it can. Exit code 0: all ended in exactly the recorded text.
         """
 }

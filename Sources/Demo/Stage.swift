@@ -2,6 +2,7 @@ import Glibc
 import Synchronization
 import ThicketClient
 import ThicketReplay
+import ThicketSealed
 
 /// Watches the two typists, disturbs them by plan, and draws what happens.
 ///
@@ -10,6 +11,7 @@ import ThicketReplay
 actor Stage: Replay.Observer {
     private let server: ServerBox
     private let bucket: String
+    private let keys: SealedBucketKeys?
     private let total: Int
     /// Where each client is cut off, as a place among its own edits; nil when that is done.
     private var cutOffAt: [Int?]
@@ -28,9 +30,12 @@ actor Stage: Replay.Observer {
     private var lastDrawn: ContinuousClock.Instant = .now
     private let isTerminal: Bool = isatty(1) == 1
 
-    /// - Parameter paceSeconds: how long the typing should take at least; 0 types as fast as it goes.
-    init(server: ServerBox, bucket: String, trace: Trace, paceSeconds: Double) throws {
+    /// - Parameters:
+    ///   - keys: of a sealed bucket.
+    ///   - paceSeconds: how long the typing should take at least; 0 types as fast as it goes.
+    init(server: ServerBox, bucket: String, keys: SealedBucketKeys?, trace: Trace, paceSeconds: Double) throws {
         self.server = server
+        self.keys = keys
         self.bucket = bucket
         self.paceSeconds = paceSeconds
         total = trace.transactions.count
@@ -56,7 +61,7 @@ actor Stage: Replay.Observer {
         if let place: Int = cutOffAt[client], count > place {
             cutOffAt[client] = nil
             // What it has typed goes out first, or the other would wait for that and not for a merge.
-            try? await sessions[client].bucket(bucket).waitUntilSynced(timeout: .seconds(10))
+            try? await sent(by: client)
             isOffline[client] = true
             offlineSince[client] = count
             await sessions[client].goOffline()
@@ -64,6 +69,13 @@ actor Stage: Replay.Observer {
         }
         draw(isForced: false)
         await keepPace()
+    }
+
+    private func sent(by client: Int) async throws {
+        let session: Session = sessions[client]
+        let bucket: Bucket =
+            if let keys { try await session.bucket(bucket, sealedBy: keys) } else { try await session.bucket(bucket) }
+        try await bucket.waitUntilSynced(timeout: .seconds(10))
     }
 
     /// Whoever waits for long needs what the other has typed: nobody can be offline then.

@@ -1,6 +1,8 @@
 import Synchronization
 import ThicketClient
+import ThicketCrypto
 import ThicketProtocol
+public import ThicketSealed
 
 /// Types a recorded session through real clients and a real server, and compares every end with the recorded one.
 ///
@@ -14,6 +16,8 @@ public final class Replay: Sendable {
         public var token: String
         public var bucket: String = "replay"
         public var key: String
+        /// Makes it a sealed bucket, whose keys all clients share; nil: an open one.
+        public var keys: SealedBucketKeys?
         /// Clients that take turns in a sequential trace; in a concurrent one each person is a client.
         public var clients: Int = 2
         /// Edits of one client before the next takes over, in a sequential trace.
@@ -76,6 +80,8 @@ public final class Replay: Sendable {
     private let carrier: Mutex<TraceCarrier>
     private let byAgent: [[Int]]
     private let observer: (any Observer)?
+    /// What clients have said that does not fit, in a sealed bucket.
+    private let alarms: Mutex<[String]> = Mutex([])
 
     /// - Throws: `TraceError` when the trace contradicts itself.
     public init(_ trace: Trace, options: Options, observer: (any Observer)? = nil) throws(TraceError) {
@@ -108,6 +114,8 @@ public final class Replay: Sendable {
 
     private func run(_ sessions: [Session]) async throws -> Report {
         let buckets: [Bucket] = try await start(sessions)
+        let watchers: [Task<Void, Never>] = buckets.map { (bucket: Bucket) in Task { await self.watch(bucket) } }
+        defer { for watcher: Task<Void, Never> in watchers { watcher.cancel() } }
         await observer?.opened(sessions)
         let clock: ContinuousClock = ContinuousClock()
         let begin: ContinuousClock.Instant = clock.now
@@ -128,6 +136,9 @@ public final class Replay: Sendable {
         var sent: Int64 = 0
         for session: Session in sessions { sent += await session.traffic.bytesSent }
         let difference: Difference? = try await compare(buckets)
+        if let alarm: String = alarms.withLock({ $0.first }) {
+            throw ReplayError("something does not fit in the sealed bucket: \(alarm)")
+        }
         return Report(
             edits: trace.patchCount, seconds: elapsed / .seconds(1), bytesSent: sent,
             length: trace.endContent.unicodeScalars.count, difference: difference)
@@ -141,10 +152,28 @@ public final class Replay: Sendable {
             options: options.session)
     }
 
+    /// The bucket that is typed in, as a client has it.
+    public func bucket(of session: Session) async throws(ClientError) -> Bucket {
+        guard let keys: SealedBucketKeys = options.keys else { return try await session.bucket(options.bucket) }
+        return try await session.bucket(options.bucket, sealedBy: keys)
+    }
+
+    /// Keys of a new sealed bucket, from a random secret that no account has.
+    public static func randomKeys(app: String, bucket: String) throws(CryptoError) -> SealedBucketKeys {
+        try SealedBucketKeys(owner: "replay", app: app, bucket: bucket, secrets: [0: SecureBytes.random(32)])
+    }
+
+    private func watch(_ bucket: Bucket) async {
+        for await event: BucketEvent in await bucket.changes {
+            guard case .integrity(let report) = event else { continue }
+            alarms.withLock { $0.append("\(report.kind): \(report.detail)") }
+        }
+    }
+
     /// The first client makes the object; all wait until they have it.
     private func start(_ sessions: [Session]) async throws -> [Bucket] {
         var buckets: [Bucket] = []
-        for session: Session in sessions { buckets.append(try await session.bucket(options.bucket)) }
+        for session: Session in sessions { buckets.append(try await bucket(of: session)) }
         // The counts in an older document would not be those of this replay.
         try await buckets[0].waitUntilSynced(timeout: options.patience)
         guard try await buckets[0].get(options.key) == nil else {
@@ -267,7 +296,7 @@ public final class Replay: Sendable {
         }
         let fresh: Session = try await session(-1)
         do {
-            let bucket: Bucket = try await fresh.bucket(options.bucket)
+            let bucket: Bucket = try await bucket(of: fresh)
             try await settle(bucket, client: clientCount)
             let difference: Difference? = try await compare(bucket, "a fresh client")
             await fresh.close()

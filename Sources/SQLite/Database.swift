@@ -42,10 +42,14 @@ public final class Database {
     ///   - busyTimeoutMilliseconds: how long a statement waits for other connections' locks. Set before anything else
     ///     is asked of the file: without it even the first look at the journal mode may fail.
     ///   - vfs: a file system registered with SQLite (`FaultVFS`); nil for the usual one.
+    ///   - sealed: seals the file, and is kept as long as it is open; then `vfs` says nothing.
+    ///   - isURI: `path` is a URI (https://sqlite.org/uri.html), and so are names in statements.
     public init(
-        path: String, mode: OpenMode = .create, busyTimeoutMilliseconds: Int32 = 10_000, vfs: String? = nil
+        path: String, mode: OpenMode = .create, busyTimeoutMilliseconds: Int32 = 10_000, vfs: String? = nil,
+        sealed: SealedFileSystem? = nil, isURI: Bool = false
     ) throws(SQLiteError) {
         var flags: Int32 = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        if isURI { flags |= SQLITE_OPEN_URI }
         switch mode {
         case .readOnly: flags |= SQLITE_OPEN_READONLY
         case .readWrite: flags |= SQLITE_OPEN_READWRITE
@@ -53,13 +57,13 @@ public final class Database {
         }
         Self.prepareLibrary()
         var opened: OpaquePointer?
-        let result: Int32 = sqlite3_open_v2(path, &opened, flags, vfs)
+        let result: Int32 = sqlite3_open_v2(path, &opened, flags, sealed?.name ?? vfs)
         guard result == SQLITE_OK, let opened: OpaquePointer else {
             let message: String = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             sqlite3_close_v2(opened)
             throw SQLiteError(extended: result, message: message)
         }
-        connection = Connection(opened)
+        connection = Connection(opened, sealed)
         sqlite3_busy_timeout(opened, busyTimeoutMilliseconds)
     }
 
@@ -138,6 +142,12 @@ public final class Database {
             rollback()
             throw error
         }
+    }
+
+    /// See `reservePageEnds`.
+    func setReservedBytes(_ count: Int32) throws(SQLiteError) {
+        var count: Int32 = count
+        try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &count))
     }
 
     /// Rows changed by the newest INSERT, UPDATE or DELETE.
@@ -229,8 +239,12 @@ public final class Database {
 final class Connection {
     let handle: OpaquePointer
     var walPages: Int = 0
+    /// Freed after the connection is closed.
+    private let fileSystem: SealedFileSystem?
 
-    init(_ handle: OpaquePointer) { self.handle = handle }
+    init(_ handle: OpaquePointer, _ fileSystem: SealedFileSystem?) {
+        (self.handle, self.fileSystem) = (handle, fileSystem)
+    }
     deinit { sqlite3_close_v2(handle) }
 
     func check(_ result: Int32) throws(SQLiteError) {

@@ -1,5 +1,6 @@
 /// Work of many users in the order in which it is done: each user's own is done in the order it came, and the users take
-/// turns. Whoever cost too much rests, and what it sends meanwhile waits behind nobody but itself.
+/// turns. Whoever cost too much rests, and what it sends meanwhile waits behind nobody but itself. Whoever waits for
+/// something to be done elsewhere is held: its next piece depends on it.
 ///
 /// Pure: time is passed in (nanoseconds of a clock that never goes back).
 struct FairRow<Work> {
@@ -12,6 +13,7 @@ struct FairRow<Work> {
         var restsUntil: Int64 = .min
         /// Pieces that were taken by `takeOne` and are not `done`.
         var atWork: Int = 0
+        var isHeld: Bool = false
 
         var count: Int { work.count - start }
     }
@@ -23,6 +25,8 @@ struct FairRow<Work> {
     private var turns: [Lane] = []
     private var next: Int = 0
     private(set) var count: Int = 0
+    /// Lanes that wait for something done elsewhere.
+    private(set) var heldCount: Int = 0
 
     init(weigh: @escaping (Work) -> Int = { _ in 1 }) { self.weigh = weigh }
 
@@ -43,7 +47,7 @@ struct FairRow<Work> {
             guard taken.count < most else { break }
             if next >= turns.count { next = 0 }
             let lane: Lane = turns[next]
-            if rests, lanes[lane]?.restsUntil ?? .min > now {
+            if isHeld(lane) || rests && self.rests(lane, at: now) {
                 next += 1
             } else {
                 take(min(share, most - taken.count), weightMax, of: lane, &taken)
@@ -74,6 +78,33 @@ struct FairRow<Work> {
         forgetIfIdle(lane)
     }
 
+    /// Work that was taken and not begun is the lane's next again, in its order.
+    mutating func putBack(_ work: [Work], of lane: Lane) {
+        guard !work.isEmpty else { return }
+        count += work.count
+        if lanes[lane, default: Waiting()].count == 0 { turns.append(lane) }
+        var waiting: Waiting = lanes.removeValue(forKey: lane) ?? Waiting()
+        waiting.work.replaceSubrange(..<waiting.start, with: work)
+        waiting.start = 0
+        lanes[lane] = waiting
+    }
+
+    /// Nothing of the lane is taken until `resume`, not even at the end.
+    mutating func hold(_ lane: Lane) {
+        guard !isHeld(lane) else { return }
+        lanes[lane, default: Waiting()].isHeld = true
+        heldCount += 1
+    }
+
+    /// The lane goes on, with this first.
+    mutating func resume(_ lane: Lane, with work: Work) {
+        if isHeld(lane) { heldCount -= 1 }
+        lanes[lane]?.isHeld = false
+        putBack([work], of: lane)
+    }
+
+    func isHeld(_ lane: Lane) -> Bool { heldCount > 0 && lanes[lane]?.isHeld ?? false }
+
     /// Nothing of the lane is taken before that time, or before the end of a longer rest.
     mutating func rest(_ lane: Lane, until time: Int64) {
         lanes[lane, default: Waiting()].restsUntil = max(time, lanes[lane]?.restsUntil ?? .min)
@@ -84,11 +115,14 @@ struct FairRow<Work> {
 
     /// When the first of those who rest and have work may go on; nil when nobody does.
     func wakes(after now: Int64) -> Int64? {
-        turns.lazy.compactMap { lanes[$0]?.restsUntil }.filter { $0 > now }.min()
+        turns.lazy.filter { !isHeld($0) }.compactMap { lanes[$0]?.restsUntil }.filter { $0 > now }.min()
     }
 
-    /// Whether somebody has work and does not rest.
-    func hasWork(_ now: Int64) -> Bool { turns.contains { lanes[$0]?.restsUntil ?? .min <= now } }
+    /// Whether somebody has work, is not held, and does not rest.
+    /// - Parameter rests: as for `take`.
+    func hasWork(_ now: Int64, rests: Bool = true) -> Bool {
+        turns.contains { !isHeld($0) && !(rests && self.rests($0, at: now)) }
+    }
 
     /// Takes some of a lane and passes the turn on.
     private mutating func take(_ wanted: Int, _ weightMax: Int, of lane: Lane, _ taken: inout [Work]) {
@@ -120,7 +154,8 @@ struct FairRow<Work> {
     }
 
     private mutating func forgetIfIdle(_ lane: Lane) {
-        guard let waiting: Waiting = lanes[lane], waiting.count == 0, waiting.atWork <= 0, waiting.restsUntil == .min
+        guard let waiting: Waiting = lanes[lane], waiting.count == 0, waiting.atWork <= 0, waiting.restsUntil == .min,
+            !waiting.isHeld
         else { return }
         lanes[lane] = nil
     }
@@ -173,16 +208,37 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         monitor.wakeAll()
     }
 
+    /// Nothing of the lane is handed out until `resume`, which must come; what was handed out of it and not begun comes
+    /// again after that.
+    func hold(_ lane: UInt32, puttingBack work: [Work]) {
+        monitor.locked {
+            row.hold(lane)
+            row.putBack(work, of: lane)
+        }
+    }
+
+    /// The lane goes on, with this first; after `close` too.
+    func resume(_ lane: UInt32, with work: Work) {
+        monitor.locked { row.resume(lane, with: work) }
+        monitor.wakeAll()
+    }
+
+    /// Nothing of the lane is handed out before that time, and what was handed out of it and not begun only then.
+    func rest(_ lane: UInt32, until time: Int64, puttingBack work: [Work]) {
+        monitor.locked { row.putBack(work, of: lane) }
+        rest(lane, until: time)
+    }
+
     /// What is next, a share of each lane, waiting for the first; nil when closed and empty.
     /// - Parameter seconds: longest wait; 0 does not wait. An empty array comes back when it is over.
     func take(most: Int, share: Int, weightMax: Int = .max, waitingSeconds seconds: Double) -> [Work]? {
         monitor.locked {
             var now: Int64 = SystemClock.monotonic()
             let end: Int64 = now + Int64(seconds * 1e9)
-            while isClaimed || !isClosed && !isRoused && now < end && !row.hasWork(now) {
+            while isClaimed || waits(now, until: end) {
                 isAwaited = true
                 isHeldBack = isClaimed
-                monitor.wait(until: isClaimed ? .max : min(end, row.wakes(after: now) ?? end))
+                monitor.wait(until: isClaimed || isClosed ? .max : min(end, row.wakes(after: now) ?? end))
                 isAwaited = false
                 now = SystemClock.monotonic()
             }
@@ -193,6 +249,12 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         }
     }
 
+    /// Whether there is nothing to take at that time. When closed, only what is held is waited for.
+    private func waits(_ now: Int64, until end: Int64) -> Bool {
+        guard !row.hasWork(now, rests: !isClosed) else { return false }
+        return isClosed ? row.heldCount > 0 : !isRoused && now < end
+    }
+
     /// Puts the caller in the place of the thread that waits in `take`, until `release`: that one is not at work and
     /// begins nothing, so the caller may do work of these lanes itself, in their order.
     /// - Returns: false, and nothing has changed, when something waits or is being done, a lane rests, or all is closed.
@@ -200,7 +262,7 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         monitor.locked {
             guard isAwaited, !isClaimed, !isClosed, row.count == 0 else { return false }
             let now: Int64 = SystemClock.monotonic()
-            guard !lanes.contains(where: { row.rests($0, at: now) }) else { return false }
+            guard !lanes.contains(where: { row.rests($0, at: now) || row.isHeld($0) }) else { return false }
             isClaimed = true
             return true
         }

@@ -103,7 +103,7 @@ public final class Server {
             accounts: accounts,
             routes: ServerRoutes(
                 metrics: metrics, health: health, showsMetrics: config.metrics, showsPage: config.page,
-                cors: CORSPolicy(config.corsOrigins)),
+                cors: CORSPolicy(config.corsOrigins), versions: AppVersions(config.appVersions)),
             log: log, drainTimeout: config.drainTimeout, clock: clock,
             sockJS: SockJSSettings(config), tls: tls, reload: reload)
         log.info("server.started", ["address": .text(listener.address), "readers": .int(readerCount)])
@@ -189,6 +189,11 @@ public struct ServerHandle: Sendable {
     /// Closes what tokens of a user have opened that have ended; for the control socket.
     public func signOut(_ app: AppID, _ user: UserID) {
         loop.post { loop in (loop.delegate as? ServerLoop)?.signOut(Tenant.Name(app: app, user: user)) }
+    }
+
+    /// Tells clients that buckets of a name have another mode; for the control socket.
+    public func changeMode(_ app: AppID, _ name: BucketName, _ mode: BucketMode) {
+        loop.post { loop in (loop.delegate as? ServerLoop)?.changeMode(app, name, mode) }
     }
 
     /// Asks the clients of a bucket; for the control socket.

@@ -155,6 +155,7 @@ final class ServerLoop: LoopDelegate {
         routes.showsMetrics = config.metrics
         routes.showsPage = config.page
         routes.cors = CORSPolicy(config.corsOrigins)
+        routes.versions = AppVersions(config.appVersions)
         sockjs.use(SockJSSettings(config))
         drainTimeout = config.drainTimeout
     }
@@ -331,6 +332,11 @@ final class ServerLoop: LoopDelegate {
 
     func signOut(_ name: Tenant.Name) {
         hub.signOut(name)
+        perform()
+    }
+
+    func changeMode(_ app: AppID, _ name: BucketName, _ mode: BucketMode) {
+        hub.changeMode(app, name, mode)
         perform()
     }
 

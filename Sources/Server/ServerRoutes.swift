@@ -11,6 +11,8 @@ struct ServerRoutes {
     var showsPage: Bool
     /// Which web pages may use the data API.
     var cors: CORSPolicy
+    /// What `/version` tells; nil: nothing, as with an empty list.
+    var versions: AppVersions?
 
     /// What apps of partners ask, without a look at who they are; nil for other paths.
     static func partnerRoute(of request: HTTPRequest) -> PartnerService.Route? {
@@ -30,7 +32,8 @@ struct ServerRoutes {
         metrics.httpRequests.add(1, route)
         guard route != .other else { return .respond(cors.marking(Self.notFound, to: request)) }
         guard request.method == "GET" || request.method == "HEAD" else { return .respond(Self.methodNotAllowed) }
-        return .respond(page ?? self.page(route))
+        let answer: HTTPResponse = page ?? self.page(route)
+        return .respond(route == .version ? cors.marking(answer, to: request) : answer)
     }
 
     /// The app that a path for WebSockets names; nil for other paths.
@@ -53,6 +56,7 @@ struct ServerRoutes {
         case "/health/ready": .ready
         case "/metrics": showsMetrics ? .metrics : .other
         case "/openapi.yaml": .openAPI
+        case "/version": .version
         default: .other
         }
     }
@@ -62,6 +66,7 @@ struct ServerRoutes {
         case .live: .text(200, "live\n")
         case .ready: .text(health.isReady ? 200 : 503, health.statusLine)
         case .openAPI: OpenAPIDocument.response
+        case .version: versions?.response ?? .json(200, Array("{}".utf8))
         default:
             HTTPResponse(
                 status: 200, fields: [.init("content-type", Metrics.contentType)], body: Array(metrics.render().utf8))

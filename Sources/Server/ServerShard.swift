@@ -34,6 +34,7 @@ final class ServerShard: Sendable {
     /// Gets one word when the store was opened, or could not be, for the first time.
     private let opened: WaitingRow<Bool> = .init(bound: 1)
     private let thread: OwnThread
+    private let decider: ServerDecider
 
     /// Longest wait for the store at the start: a file that somebody else locks must not keep health from being asked.
     private static let openingPatience: Duration = .seconds(5)
@@ -47,9 +48,13 @@ final class ServerShard: Sendable {
     ) {
         let queue: FairQueue<Work> = self.queue
         let opened: WaitingRow<Bool> = self.opened
+        let decider: ServerDecider = .init(store: store, metrics: metrics, log: log) { result in
+            queue.resume(result.submitted.ticket.tenant, with: .request(.decided(result)))
+        }
+        self.decider = decider
         let runner: ShardRunner = .init(
-            store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log, report: report
-        )
+            store: store, settings: settings, limits: limits, metrics: metrics, health: health, log: log,
+            decider: decider, report: report)
         self.runner = runner
         thread = OwnThread("shard", stackBytes: 16 << 20) { runner.run(queue) { opened.add($0) } }
     }
@@ -90,6 +95,7 @@ final class ServerShard: Sendable {
     func finish() {
         queue.close()
         thread.join()
+        decider.finish()
     }
 }
 
@@ -103,6 +109,7 @@ private final class ShardRunner: @unchecked Sendable {
     private let caches: (objects: Gauge, buckets: Gauge, changeIDs: Gauge)
     private let health: Health
     private let log: Log
+    private let decider: ServerDecider
     private let report: @Sendable (ServerShard.Report, Bool) -> Void
     private var core: ShardCore?
     private var gate: InlineGate
@@ -128,10 +135,11 @@ private final class ShardRunner: @unchecked Sendable {
 
     init(
         store: any Store, settings: ShardSettings, limits: ServerLimits, metrics: Metrics, health: Health, log: Log,
-        report: @escaping @Sendable (ServerShard.Report, Bool) -> Void
+        decider: ServerDecider, report: @escaping @Sendable (ServerShard.Report, Bool) -> Void
     ) {
         self.store = store
-        self.settings = settings
+        self.settings = settings.decidingLongOnesElsewhere
+        self.decider = decider
         self.limits = limits
         self.metrics = metrics
         let caches: GaugeFamily<Metrics.CacheName> = metrics.cacheBytes
@@ -193,7 +201,7 @@ private final class ShardRunner: @unchecked Sendable {
 
     private func take(_ batch: [ServerShard.Work], _ queue: FairQueue<ServerShard.Work>) {
         for case .settings(let settings, let limits) in batch where core == nil {
-            self.settings = settings
+            self.settings = settings.decidingLongOnesElsewhere
             self.limits = limits
             gate = InlineGate(limits)
         }
@@ -203,17 +211,24 @@ private final class ShardRunner: @unchecked Sendable {
         let takenAt: Int64 = groupBegun
         defer { settleShares(since: takenAt, queue) }
         var meter: CostMeter = .init(limits)
-        for work: ServerShard.Work in batch {
+        // Lanes whose work of this batch was put back.
+        var left: Set<UInt32> = []
+        for (index, work): (Int, ServerShard.Work) in batch.enumerated() {
             switch work {
             case .request(let request):
-                core.receive(request)
+                let lane: UInt32 = request.lane
+                if left.contains(lane) { continue }
                 requests += 1
-                shares.count(request.lane)
-                if let rest: Int64 = meter.lap(),
-                    shares.hasOther(than: request.lane, now: SystemClock.monotonic())
-                {
+                shares.count(lane)
+                if let long: LongDecision = core.receive(request) {
+                    left.insert(lane)
+                    queue.hold(lane, puttingBack: Self.rest(of: batch, after: index, lane))
+                    decider.decide(long)
+                }
+                if let rest: Int64 = meter.lap() ?? elsewhere(request), isShared(with: lane) {
                     metrics.limitHits.add(1, .costlyChanges)
-                    queue.rest(request.lane, until: rest)
+                    let isLeft: Bool = !left.insert(lane).inserted
+                    queue.rest(lane, until: rest, puttingBack: isLeft ? [] : Self.rest(of: batch, after: index, lane))
                 }
                 guard core.isFull else { continue }
                 commit(core)
@@ -227,9 +242,9 @@ private final class ShardRunner: @unchecked Sendable {
             case .settings(let settings, let limits):
                 if requests > 0 { commit(core) }
                 requests = 0
-                self.settings = settings
+                self.settings = settings.decidingLongOnesElsewhere
                 self.limits = limits
-                core.use(settings)
+                core.use(self.settings)
                 gate = InlineGate(limits)
                 meter = CostMeter(limits)
             }
@@ -237,6 +252,27 @@ private final class ShardRunner: @unchecked Sendable {
         if requests > 0 || core.hasBacklog { commit(core) }
         // It may have come back before that, to wait no longer than until then.
         if batch.isEmpty && !health.isReady && SystemClock.monotonic() >= triesAgain { probe(core) }
+    }
+
+    /// What is not begun of a lane.
+    private static func rest(of batch: [ServerShard.Work], after index: Int, _ lane: UInt32) -> [ServerShard.Work] {
+        batch[(index + 1)...].filter { if case .request(let request) = $0 { request.lane == lane } else { false } }
+    }
+
+    /// Until when the author of a change rests that was decided elsewhere, so that it took a part of that thread, too.
+    private func elsewhere(_ request: ShardRequest) -> Int64? {
+        guard case .decided(let result) = request, result.nanoseconds >= Int64(limits.costlyMicroseconds) * 1_000
+        else { return nil }
+        return SystemClock.monotonic() + result.nanoseconds * Self.elsewhereRestFactor
+    }
+
+    /// Of the thread that decides what takes long a user has a twentieth, while others want this one: with a quarter, such
+    /// changes kept the cores busier than the others' acknowledgements bear.
+    private static let elsewhereRestFactor: Int64 = 19
+
+    /// Whether anybody else wants the thread. Nobody rests for something costly who is alone.
+    private func isShared(with lane: UInt32) -> Bool {
+        shares.hasOther(than: lane, now: SystemClock.monotonic())
     }
 
     /// The users of what was taken from the queue have had the thread for so long; whoever takes more than its part of it
@@ -284,6 +320,8 @@ private final class ShardRunner: @unchecked Sendable {
         }
         shareEvictions = memory.shareEvictions
         report(ServerShard.Report(outcome: outcome), isHere)
+        let garbage: [any Sendable] = core.takeGarbage()
+        if !garbage.isEmpty { decider.release(garbage) }
         return outcome.failure == nil
     }
 
@@ -306,6 +344,7 @@ private final class ShardRunner: @unchecked Sendable {
         for bucket: BucketOutcome in outcome.buckets {
             for case .refused(let refused) in bucket.events {
                 metrics.changesRefused.add(1, refused.code)
+                if let fault: SealedFault = refused.sealedFault { metrics.sealedRefused.add(1, fault) }
                 if refused.code == .tooLarge { metrics.limitHits.add(1, .objectBytes) }
             }
         }
@@ -349,6 +388,12 @@ private final class ShardRunner: @unchecked Sendable {
             case .request(.change(let submitted)):
                 outcome.refuse(submitted, .unavailable)
                 outcome.settled.append(submitted.ticket)
+            case .request(.seal(let request)):
+                outcome.buckets.append(
+                    BucketOutcome(bucket: request.bucket, row: nil, published: nil, events: [], mode: .unknown))
+            case .request(.decided(let result)):
+                outcome.refuse(result.submitted, .unavailable)
+                outcome.settled.append(result.submitted.ticket)
             case .request(.forget): break
             case .maintain(_, let done): done(false)
             case .settings: break
@@ -366,8 +411,19 @@ extension ShardRequest {
     var lane: UInt32 {
         switch self {
         case .change(let submitted): submitted.ticket.tenant
+        case .seal(let request): request.lane
+        case .decided(let result): result.submitted.ticket.tenant
         case .forget: Self.houseLane
         }
+    }
+}
+
+extension ShardSettings {
+    /// What takes a millisecond is decided on another thread.
+    fileprivate var decidingLongOnesElsewhere: ShardSettings {
+        var settings: ShardSettings = self
+        settings.decidedHereMax = 1 << 20
+        return settings
     }
 }
 

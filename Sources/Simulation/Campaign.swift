@@ -35,7 +35,7 @@ public enum Campaign {
             let lines: [String] = [
                 "\(runs) seeds, \(events) events, \(virtualSeconds / 3_600) h of virtual time, \(failures.count) failed.",
                 "\(tally.edits) edits, \(tally.applied) changes applied, refusals \(refusals).",
-                "\(tally.walks) index walks, \(tally.logCuts) cuts of logs; faults: \(tally.faults.text).",
+                "\(tally.walks) index walks, \(tally.logCuts) cuts of logs, \(tally.decidedElsewhere) changes decided elsewhere; faults: \(tally.faults.text).",
                 "\(clientSeconds / 86_400) client-days in \(Int(seconds)) s: \(clientDaysPerMinute) a minute.",
             ]
             return lines.map { SimulationResult.prefix + $0 }.joined(separator: "\n")

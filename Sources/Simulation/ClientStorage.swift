@@ -33,6 +33,7 @@ final class MemoryClientStorage: ClientStorage {
 final class DiskClientStorage: ClientStorage {
     private let disk: SimulatedDisk
     private let durability: StoreDurability
+    private let key: StoreKey = .random()
     private(set) var store: any LocalStore
 
     private static let fileName: String = "client.db"
@@ -42,7 +43,8 @@ final class DiskClientStorage: ClientStorage {
     init(_ durability: StoreDurability) throws {
         self.durability = durability
         disk = try SimulatedDisk()
-        store = try SQLiteLocalStore(path: disk.path(Self.fileName), durability: durability, vfs: disk.name)
+        store = try SQLiteLocalStore(
+            path: disk.path(Self.fileName), key: key, durability: durability, vfs: disk.name)
         try disk.settle()
     }
 
@@ -62,6 +64,7 @@ final class DiskClientStorage: ClientStorage {
         store.close()
         let losses: [DiskModel.Loss] = DiskModel.Loss.allCases
         try disk.restart(durability == .program ? .nothing : losses[random.below(losses.count)], &random)
-        store = try SQLiteLocalStore(path: disk.path(Self.fileName), durability: durability, vfs: disk.name)
+        store = try SQLiteLocalStore(
+            path: disk.path(Self.fileName), key: key, durability: durability, vfs: disk.name)
     }
 }

@@ -23,6 +23,9 @@ final class MutantLocalStore: LocalStore {
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
         try inner.liveKeys(bucket, after: after, limit: limit)
     }
+    func liveNames(_ bucket: BucketName, after: String?, limit: Int) throws(ClientError) -> [String] {
+        try inner.liveNames(bucket, after: after, limit: limit)
+    }
     func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] { try inner.edited(bucket) }
     func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
         try inner.keysUnseen(bucket, walk: walk)

@@ -17,6 +17,10 @@ class MutantReader: StoreReader {
     final func lastGlobalID() throws(StoreError) -> GlobalID { try inner.lastGlobalID() }
     final func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? { try inner.bucket(id) }
 
+    final func mode(ofNew name: BucketName, in app: AppID) throws(StoreError) -> BucketMode {
+        try inner.mode(ofNew: name, in: app)
+    }
+
     final func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord] {
         try inner.buckets(of: app, user: user)
     }

@@ -86,6 +86,8 @@ struct Scenario: Sendable {
         limits = Self.limits(&random)
         shard = Self.shard(&random)
         retention = random.chance(400) ? Self.retention(&random) : nil
+        // All, or those that are late or meet something large: last, so that a seed plays what it did without.
+        if random.chance(300) { shard.decidedHereMax = random.chance(500) ? -1 : 20_000 }
     }
 
     /// Builds a bug in, and what has to be there for it to show.

@@ -213,7 +213,7 @@ final class SimulatedClient: Peer {
         case .removed(let removal):
             guard let key: EntityKey = try? EntityKey(removal.key) else { return }
             shown[bucket]?[key] = nil
-        case .refused, .unavailable, .caughtUp, .overrun: break
+        case .conflict, .integrity, .refused, .unavailable, .caughtUp, .overrun: break
         }
     }
 

@@ -21,6 +21,8 @@ final class SimulatedServer {
         /// Outcomes reach the loop in order.
         var outcomesAt: Int64 = 0
         var reads: Int = 0
+        /// Users who wait for a change of theirs that is being decided elsewhere.
+        var held: Set<UInt32> = []
         /// Of the thread that decides.
         var turns: Int = 0
 
@@ -379,18 +381,41 @@ final class SimulatedServer {
         if life.turns % 3 == 0, count > 0, !life.core.isFull {
             _ = life.core.beginCommit(of: Array(life.queue.prefix(count)))
         }
+        var left: [ShardRequest] = []
         for request: ShardRequest in life.queue.prefix(count) {
-            life.core.receive(request)
+            if case .change(let change) = request, life.held.contains(change.ticket.tenant) {
+                left.append(request)
+                continue
+            }
             requests += 1
+            if let long: LongDecision = life.core.receive(request) { decideElsewhere(long, life) }
             guard life.core.isFull else { continue }
             guard commit(life, requests) else { return }
             requests = 0
         }
-        life.queue.removeFirst(count)
+        life.queue.replaceSubrange(..<count, with: left)
         if requests > 0 || life.core.hasBacklog {
             guard commit(life, requests) else { return }
         }
-        if !life.queue.isEmpty || life.core.hasBacklog { wakeShard(life) }
+        if life.queue.count > left.count || life.core.hasBacklog { wakeShard(life) }
+    }
+
+    /// Another thread looks at one moment, and its result is the first of its user's at another.
+    private func decideElsewhere(_ long: LongDecision, _ life: Life) {
+        let tenant: UInt32 = long.submitted.ticket.tenant
+        life.held.insert(tenant)
+        world.tally.decidedElsewhere += 1
+        let reader: (any StoreReader)? = world.random.chance(900) ? life.auditor : nil
+        world.after(world.random.delay(50, 300_000)) { [self] in
+            guard self.life === life else { return }
+            let result: LongDecision.Result = long.decide(reading: reader)
+            world.after(world.random.delay(20, 300_000)) { [self] in
+                guard self.life === life else { return }
+                life.held.remove(tenant)
+                life.queue.insert(.decided(result), at: 0)
+                wakeShard(life)
+            }
+        }
     }
 
     /// - Returns: false when the process died of it.

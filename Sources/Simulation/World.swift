@@ -137,6 +137,8 @@ struct Tally: Sendable, Equatable {
     var faults: FaultCounts = FaultCounts()
     var walks: Int = 0
     var logCuts: Int = 0
+    /// Changes that were decided beside the shard.
+    var decidedElsewhere: Int = 0
     var messages: Int = 0
 
     mutating func add(_ other: Tally) {
@@ -146,6 +148,7 @@ struct Tally: Sendable, Equatable {
         faults.add(other.faults)
         walks += other.walks
         logCuts += other.logCuts
+        decidedElsewhere += other.decidedElsewhere
         messages += other.messages
     }
 }

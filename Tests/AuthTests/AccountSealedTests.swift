@@ -33,6 +33,22 @@ struct AccountSealedTests {
                 "device"] == "Ann's phone")
     }
 
+    @Test("an account's id is reckoned from app and words; who shows words of another account's gets a random one")
+    func ids() throws {
+        let digest: [UInt8] = Hash.sha256([UInt8](repeating: 2, count: 32))
+        let reckoned: String = try AccountPlace.userID(app: "notes", recoveryDigest: digest)
+        let first: String = try bench.post("auth/signup", SealedBodies.signup("ann")).string("userid")
+        #expect(first == reckoned)
+        let second: String = try bench.post("auth/signup", SealedBodies.signup("bob")).string("userid")
+        #expect(second != reckoned && second.utf8.count == 32)
+        #expect(try AccountPlace.userID(app: "another", recoveryDigest: digest) != reckoned)
+        // What is left of an account that has ended is nobody's.
+        let token: String = try bench.post("auth/login", SealedBodies.login("ann")).string("access_token")
+        #expect(try bench.send("POST", "auth/delete", token: token, #"{"a":"\#(SealedBodies.key(1))"}"#).status == 200)
+        let again: String = try bench.post("auth/signup", SealedBodies.signup("ann")).string("userid")
+        #expect(again != reckoned)
+    }
+
     @Test("T16: nobody learns from prelogin who is there: of nobody the same is said each time, also after a restart")
     func prelogin() throws {
         let first: HTTPResponse = try bench.post("auth/prelogin", #"{"u":"nobody"}"#)

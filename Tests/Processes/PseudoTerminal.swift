@@ -4,7 +4,7 @@ import Glibc
 ///
 /// Belongs to one thread at a time; ends with its owner.
 public final class PseudoTerminal {
-    private let id: pid_t
+    public let id: pid_t
     private let keyboard: Int32
     private var bytes: [UInt8] = []
     private var isOver: Bool = false

@@ -39,7 +39,11 @@ struct DemoTests {
         let lines: [Substring] = outcome.output.split(separator: "\n")
         #expect(lines.last?.hasPrefix("MATCH:") == true, "\(outcome.output)")
         #expect(lines.contains { $0.hasPrefix("thicketd check: clean") }, "\(outcome.output)")
-        #expect(outcome.output.ranges(of: "killed").count >= 2, "\(outcome.output)")
+        #expect(outcome.output.ranges(of: "killed").count >= 4, "\(outcome.output)")
+        let open: Substring = try #require(lines.first { $0.hasPrefix("  open  ") }, "\(outcome.output)")
+        #expect(!open.contains(" 0 of ") && open.contains(#"{"text":"#), "\(open)")
+        let sealed: Substring = try #require(lines.first { $0.hasPrefix("  sealed  ") }, "\(outcome.output)")
+        #expect(sealed.contains(" 0 of ") && sealed.contains(#"{"z":1,"s":{""#), "\(sealed)")
     }
 
     @Test("a trace that is missing, damaged or of another kind is named, and nothing else is printed; exit code 1")

@@ -1,4 +1,5 @@
 import Testing
+import ThicketCrypto
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -97,5 +98,47 @@ struct ObjectTests {
         #expect(SealedObject.compaction(ownPosition: nil, tail: 64) == .none)
         #expect(SealedObject.compaction(ownPosition: nil, tail: 128) == .none)
         #expect(SealedObject.compaction(ownPosition: nil, tail: 129) == .afterRandomWait)
+    }
+
+    @Test("an own deletion of a character that stayed over a leap behind the window is not undone by its neighbours")
+    func leapOverPairs() throws {
+        var mine: SealedObject = Self.object(["t": "\u{20000}\u{20001}"])
+        // The second one goes here, the first one there, and then more happens than the window holds.
+        try mine.edit(Self.diff(#"{"t":{"o":"d","v":"=2\t-2"}}"#))
+        var theirs: SealedObject = Self.object(["t": "\u{20000}\u{20001}"], author: 2)
+        try theirs.edit(Self.diff(#"{"t":{"o":"d","v":"-2\t=2"}}"#))
+        for id: UInt8 in 0...80 {
+            _ = theirs.receive(try Self.seal(&theirs, id: id).sealed, with: Self.sealer)
+            try theirs.edit(to: ["t": "\u{20001}", "n": .number(JSONNumber(Int64(id)))])
+        }
+        let snapshot: [UInt8] = theirs.sealedSnapshot(id: .init(repeating: 7, count: 16), nonce: [], with: Self.sealer)
+        let events: [SealedEvent] = mine.adopt(
+            SealedEntity(snapshots: [theirs.log.position: Base64.encodeURL(snapshot)]), with: Self.sealer)
+        #expect(mine.object?["t"] == "" && mine.isConsistent)
+        #expect(!events.contains { if case .integrity = $0 { true } else { false } })
+    }
+
+    @Test("what is kept with the entity and the sealed bytes makes the same object again")
+    func restored() throws {
+        var (mine, theirs): (SealedObject, SealedObject) = (
+            Self.object(["t": "ab", "n": 1]), Self.object(["t": "ab", "n": 1], author: 2)
+        )
+        let snapshot: String = Base64.encodeURL(
+            mine.sealedSnapshot(id: .init(repeating: 7, count: 16), nonce: [], with: Self.sealer))
+        try mine.edit(Self.diff(#"{"t":{"o":"d","v":"+x\t=2"}}"#))
+        _ = try Self.seal(&mine)
+        try mine.edit(Self.diff(#"{"n":{"o":"-"}}"#))
+        try theirs.edit(Self.diff(#"{"t":{"o":"d","v":"-1\t=1"}}"#))
+        let other: [UInt8] = try Self.seal(&theirs, id: 2).sealed
+        _ = mine.receive(other, with: Self.sealer)
+        let json: JSONValue = try JSONValue(parsing: JSONValue.object(mine.kept.json).serialized())
+        let kept: SealedKept = try #require(json.objectValue.flatMap { SealedKept($0) })
+        #expect(kept == mine.kept)
+        let (opened, _): (SealedObject, [SealedEvent]) = try SealedObject.open(
+            SealedEntity(snapshots: [0: snapshot], tail: [Base64.encodeURL(other)]), author: mine.author,
+            place: mine.log.place, with: Self.sealer)
+        let again: SealedObject? = .restored(
+            author: mine.author, log: opened.log, pending: mine.pending?.sealed, kept: kept, with: Self.sealer)
+        #expect(again == mine)
     }
 }

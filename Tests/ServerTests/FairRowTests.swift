@@ -56,6 +56,40 @@ struct FairRowTests {
         #expect(row.take(most: 10, share: 10, now: 60, rests: false) == [11])
     }
 
+    @Test(
+        "who is held is passed over, at the end too, until it is resumed; what was taken of it comes again behind that")
+    func held() {
+        var row: FairRow<Int> = Self.row([(1, 10), (1, 11), (1, 12), (1, 13), (2, 20)])
+        #expect(row.take(most: 10, share: 3, now: 0) == [10, 11, 12, 20])
+        row.hold(1)
+        row.putBack([11, 12], of: 1)
+        #expect(row.count == 3 && row.heldCount == 1 && row.isHeld(1) && !row.isHeld(2))
+        row.append(14, of: 1)
+        row.append(21, of: 2)
+        #expect(row.take(most: 10, share: 10, now: 0) == [21])
+        #expect(!row.hasWork(0) && !row.hasWork(0, rests: false) && row.wakes(after: 0) == nil)
+        #expect(row.take(most: 10, share: 10, now: 0, rests: false).isEmpty)
+        row.resume(1, with: 10)
+        #expect(row.heldCount == 0 && row.hasWork(0))
+        #expect(row.take(most: 10, share: 10, now: 0) == [10, 11, 12, 13, 14])
+        #expect(row.count == 0)
+    }
+
+    @Test("a lane that was emptied, held and resumed is there again, and its rest goes on")
+    func heldAndResting() {
+        var row: FairRow<Int> = Self.row([(1, 10)])
+        #expect(row.take(most: 10, share: 10, now: 0) == [10])
+        row.hold(1)
+        row.rest(1, until: 50)
+        row.resume(1, with: 10)
+        #expect(row.take(most: 10, share: 10, now: 49).isEmpty && row.wakes(after: 0) == 50)
+        #expect(row.take(most: 10, share: 10, now: 50) == [10])
+        row.putBack([10, 11], of: 1)
+        row.rest(1, until: 60)
+        #expect(row.take(most: 10, share: 10, now: 55).isEmpty)
+        #expect(row.take(most: 10, share: 10, now: 60) == [10, 11])
+    }
+
     @Test("one at a time: a user with enough at work is passed over until something of it is done")
     func atWork() {
         var row: FairRow<Int> = Self.row([(1, 10), (1, 11), (2, 20)])

@@ -43,20 +43,32 @@ struct ShardThreadTests {
 
         /// A new object of a user, with a number that counts up as its ccid.
         func change(user: UInt32 = 1) throws -> Work {
+            try submit(user: user) { ccid in
+                let diff: JSONDocument = try .init(parsing: Array(#"{"n":{"o":"+","v":"\#(ccid)"}}"#.utf8))
+                return ChangeRequest(key: "k\(ccid)", ccid: ccid, operation: .modify, diff: .node(diff.root))
+            }
+        }
+
+        private func submit(user: UInt32, _ request: (_ ccid: String) throws -> ChangeRequest) throws -> Work {
             lastID += 1
             let bucket: BucketID = try .init(
                 app: AppID("app"), user: UserID("user\(user)@example.com"), name: BucketName("notes"))
             var ticket: ChangeTicket = .init()
             ticket.tenant = user
             ticket.arrival = Int64(lastID)
-            let diff: JSONDocument = try .init(parsing: Array(#"{"n":{"o":"+","v":"\#(lastID)"}}"#.utf8))
             let submitted: SubmittedChange = .init(
                 origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: try ClientID("client"),
-                library: .other, canWrite: true,
-                request: ChangeRequest(
-                    key: "k\(lastID)", ccid: "\(lastID)", operation: .modify, diff: .node(diff.root)),
-                now: 1, ticket: ticket)
+                library: .other, canWrite: true, request: try request("\(lastID)"), now: 1, ticket: ticket)
             return (user, .request(.change(submitted)))
+        }
+
+        /// The whole of one object of a user, long enough to be compared elsewhere.
+        func whole(_ number: Int, user: UInt32) throws -> Work {
+            let text: String = String(repeating: "word ", count: 1_000) + "\(number)"
+            let document: JSONDocument = try .init(parsing: Array(#"{"t":"\#(text)"}"#.utf8))
+            return try submit(user: user) {
+                ChangeRequest(key: "whole", ccid: $0, operation: .modify, object: .node(document.root))
+            }
         }
 
         /// Changes until the gate is open, and one that came through it.
@@ -115,6 +127,31 @@ struct ShardThreadTests {
         #expect(heads.last == GlobalID(sent))
         #expect(shard.metrics.commitsInline.value == reports.count(where: \.isHere))
         #expect(shard.metrics.commitsInline.value > 1)
+    }
+
+    @Test("what is decided elsewhere keeps its place among its user's changes, and nothing of it is lost at the end")
+    func elsewhere() throws {
+        var random: SeededRandom = .init(seed: 49)
+        let shard: Shard = .init(MemoryStore())
+        try shard.warmUp(users: 2)
+        // Two versions of a text; who sends the whole of it is compared with what is there.
+        shard.commitThere([try shard.whole(0, user: 1)])
+        var sent: Int = shard.settledCount
+        for number: Int in 1...60 {
+            let user: UInt32 = 1 + UInt32(random.next() % 2)
+            let work: Work = try random.next() % 3 == 0 ? shard.whole(number, user: 1) : shard.change(user: user)
+            if random.next() % 3 == 0 || !shard.shard.commitNow([work]) { shard.shard.push([work]) }
+            sent += 1
+        }
+        shard.finish()
+        #expect(shard.settledCount == sent)
+        #expect(shard.reports.reduce(0) { $0 + $1.outcome.refusedCount } == 0)
+        var last: [UInt32: Int64] = [:]
+        for ticket: ChangeTicket in shard.reports.flatMap(\.outcome.settled) {
+            #expect(last[ticket.tenant] ?? 0 < ticket.arrival, "each user's in the order they came")
+            last[ticket.tenant] = ticket.arrival
+        }
+        #expect(shard.metrics.longDecisionSeconds.count > 0)
     }
 
     @Test("nobody takes the place of a thread that is at work, nor of one whose queue is closed")
@@ -197,6 +234,20 @@ struct ShardThreadTests {
 
 /// A place in a queue, taken by another thread for a moment.
 struct FairQueueTests {
+    @Test("a closed queue still hands out what is held, once that has come back")
+    func heldAtTheEnd() {
+        let (queue, taken): (FairQueue<Int>, WaitingRow<[Int]>) = (.init(), .init(bound: 100))
+        queue.push([(1, 10), (1, 11), (2, 20)])
+        #expect(queue.take(most: 10, share: 10, waitingSeconds: 0) == [10, 11, 20])
+        queue.hold(1, puttingBack: [11])
+        queue.close()
+        let thread: OwnThread = Self.sleeper(queue, taken)
+        #expect(!queue.claim([1]) && !queue.claim([2]))
+        queue.resume(1, with: 10)
+        #expect(taken.takeAll() == [[10, 11]])
+        thread.join()
+    }
+
     private static func sleeper(_ queue: FairQueue<Int>, _ taken: WaitingRow<[Int]>) -> OwnThread {
         OwnThread("sleeper") {
             while let work: [Int] = queue.take(most: 10, share: 10, waitingSeconds: 60) { taken.add(work) }

@@ -30,7 +30,7 @@ final class SweepServer {
     }
 
     func send(_ group: some Sequence<SweepChange>, now: Int64) throws(IdentifierError) -> Answer {
-        for change: SweepChange in group { core.receive(.change(try change.submitted(now: now))) }
+        for change: SweepChange in group { _ = core.receive(.change(try change.submitted(now: now))) }
         let outcome: CommitOutcome = core.commit()
         var answer: Answer = .init()
         for event: ChangeOutcome in outcome.buckets.flatMap(\.events) {

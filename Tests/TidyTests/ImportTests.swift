@@ -10,17 +10,27 @@ struct ImportTests {
         // The C library for its mappings of memory only.
         ("Sources/Crypto", ["COpenSSL", "CUTF8Proc", "Glibc", "Darwin"]),
         ("Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
-        ("Sources/Sealed", ["ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Sealed/Wire", ["ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto", "Glibc", "Darwin"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
         ("Sources/CommandLine", ["Glibc", "Darwin"]),
+        ("Sources/Release", ["ThicketProtocol", "ThicketCrypto"]),
+        (
+            "Sources/Release/Main",
+            ["ThicketRelease", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "Glibc", "Darwin"]
+        ),
         ("Sources/Server", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "Glibc"]),
         ("Sources/Server/Access", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSQLite", "Glibc"]),
         ("Sources/Server/Mail", ["ThicketAuth", "CCurl", "Glibc"]),
         ("Sources/Server/Net", ["ThicketProtocol", "ThicketCrypto", "CThicketNet", "Glibc"]),
         ("Sources/Server/TLS", ["ThicketProtocol", "ThicketCrypto", "CThicketTLS", "CThicketNet", "Glibc"]),
         ("Sources/Server/Session", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth"]),
-        ("Sources/Server/Sync", ["ThicketProtocol", "ThicketCrypto", "Glibc"]),
-        ("Sources/Server/Storage", ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "Glibc"]),
+        ("Sources/Server/Sync", ["ThicketProtocol", "ThicketCrypto", "ThicketSealedShape", "Glibc"]),
+        (
+            "Sources/Server/Storage",
+            ["ThicketProtocol", "ThicketCrypto", "ThicketSealedShape", "ThicketSQLite", "Glibc"]
+        ),
         ("Sources/Server/Config", ["ThicketProtocol", "ThicketCommandLine", "Glibc"]),
         (
             "Sources/Server/Ops", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketCommandLine", "Glibc"]
@@ -29,23 +39,24 @@ struct ImportTests {
         (
             "Sources/Client",
             [
-                "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "FoundationEssentials", "Foundation", "Glibc",
-                "Darwin",
+                "ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketSQLite", "FoundationEssentials",
+                "Foundation", "Glibc", "Darwin",
             ]
         ),
         ("Sources/Client/Transport", ["ThicketProtocol", "ThicketCrypto", "CCurl", "Foundation", "Glibc", "Darwin"]),
         (
             "Sources/Client/CLI",
             [
-                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
-                "CThicketFiles", "Glibc", "Darwin",
+                "ThicketClient", "ThicketOnions", "ThicketRelease", "ThicketReplay", "ThicketProtocol", "ThicketCrypto",
+                "ThicketCommandLine", "CThicketFiles", "CThicketScreen", "Glibc", "Darwin",
             ]
         ),
         ("Sources/Client/Main", ["ThicketCLI", "Glibc", "Darwin"]),
         (
             "Sources/Demo",
             [
-                "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "Glibc",
+                "ThicketSealed", "ThicketSQLite", "ThicketClient", "ThicketReplay", "ThicketProtocol", "ThicketCrypto",
+                "ThicketCommandLine", "Glibc",
                 "Darwin",
             ]
         ),
@@ -56,7 +67,10 @@ struct ImportTests {
         ("Sources/Soak", ["ThicketSimulation", "ThicketCommandLine", "Glibc"]),
         (
             "Sources/Replay",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketClient", "CZlib", "FoundationEssentials", "Glibc", "Darwin"]
+            [
+                "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketClient", "CZlib", "FoundationEssentials",
+                "Glibc", "Darwin",
+            ]
         ),
     ]
     private static let language: Set<String> = ["Swift", "Synchronization", "_Concurrency"]

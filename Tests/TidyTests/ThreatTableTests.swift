@@ -6,7 +6,9 @@ import Testing
 struct ThreatTableTests {
     /// The numbers of the threats that this part of the house has to do with.
     private static let wanted: Set<String> = [
-        "T5", "T6", "T7", "T9", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T17", "T18", "T19", "T20", "T21",
+        "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T17", "T18",
+        "T19", "T20",
+        "T21",
         "T22",
         "T23", "T24",
     ]
@@ -36,6 +38,30 @@ struct ThreatTableTests {
             for number: String in Self.numbers(of: name) {
                 #expect(rows[number]?.contains(name) == true, "docs/THREATS.md does not name '\(name)' for \(number)")
             }
+        }
+    }
+
+    @Test("every claim SP1 to SP12 has a row with tests that exist, or says that it is not held yet")
+    func claims() throws {
+        let names: Set<String> = Set(SwiftText.paths("Tests").flatMap(Self.strings))
+        var claimed: [String] = []
+        for line: Substring in Repository.lines("docs/SECURITY-MODEL.md") where line.hasPrefix("| SP") {
+            let cells: [Substring] = line.split(separator: "|")
+            claimed.append(String(cells[0].filter { $0 != " " }))
+            let quoted: [Substring] = try #require(cells.dropFirst(2).first).split(
+                separator: "\"", omittingEmptySubsequences: false)
+            let tests: [String] = quoted.indices.filter { $0 % 2 == 1 }.map { String(quoted[$0]) }
+            #expect(!tests.isEmpty, "\(claimed.last ?? "") names no test")
+            for test: String in tests { #expect(names.contains(test), "there is no test '\(test)'") }
+        }
+        #expect(claimed == (1...12).map { "SP\($0)" })
+    }
+
+    /// Every text in a file: names of tests, and of the cases of those that are tables.
+    private static func strings(_ path: String) -> [String] {
+        (Repository.text(path) ?? "").split(separator: "\n").flatMap { (line: Substring) in
+            let parts: [Substring] = line.split(separator: "\"", omittingEmptySubsequences: false)
+            return parts.indices.filter { $0 % 2 == 1 }.map { String(parts[$0]) }
         }
     }
 

@@ -1,10 +1,11 @@
 #pragma once
 // Renaming two files into each other's place, and into a free place only, and asking whether somebody writes to a file:
-// the C library hides these behind _GNU_SOURCE.
+// the C library hides these behind _GNU_SOURCE. And a call that Swift cannot make for its number of arguments.
 #include <errno.h>
 #include <fcntl.h>
 
 #ifdef __linux__
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,8 +27,13 @@ static inline int thicket_has_writer(int fd) {
     }
     return errno == EAGAIN;
 }
+/// No core file of this process, and nobody but the administrator looks into its memory. 0, or an errno.
+static inline int thicket_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno; }
 #else
 #include <stdio.h>
+
+/// 0: this system has nothing of the kind.
+static inline int thicket_forbid_dumps(void) { return 0; }
 
 /// 0: this system cannot tell.
 static inline int thicket_has_writer(int fd) { return 0; }

@@ -77,6 +77,18 @@ public final class ClientSession: Sendable {
         return value
     }
 
+    /// GETs something of the user's from the server of a built-in account.
+    ///
+    /// - Parameter path: behind `/1/APP/`; holds nothing that needs coding.
+    /// - Throws: as `calling`.
+    package func look(_ path: String) async throws(ClientError) -> JSONObject {
+        let calls: ServerCalls = calls
+        return try ServerCalls.object(
+            try await calling { token throws(ClientError) in
+                try await calls.ask("GET", "/1/\(calls.app)/\(path)", fields: calls.accountFields(token))
+            })
+    }
+
     // MARK: - Signing out and in
 
     /// Signs out: connection, token and renewals end at once on this side, and the server is told, so that it takes the

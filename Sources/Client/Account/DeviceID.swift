@@ -20,8 +20,10 @@ public enum DeviceID {
     ///
     /// - Throws: `store` when the file cannot be read or made, or is damaged.
     public static func kept(by store: StoreLocation) throws(ClientError) -> String {
-        guard case .file(let path) = store else { return make() }
-        return try kept(at: path + ".device")
+        switch store {
+        case .memory: return make()
+        case .file(let path), .sealed(let path, _): return try kept(at: path + ".device")
+        }
     }
 
     /// - Parameter path: the file.

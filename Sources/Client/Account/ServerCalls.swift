@@ -1,3 +1,4 @@
+package import ThicketCrypto
 import ThicketProtocol
 
 /// Requests to the server that are no sync: accounts, partners, tokens, devices.
@@ -49,15 +50,36 @@ package struct ServerCalls: Sendable {
         return answer
     }
 
+    /// The same with a body that holds a secret.
+    func ask(
+        _ method: String, _ path: String, secret: SecureBytes, fields: [String]
+    ) async throws(ClientError) -> HTTPAnswer {
+        let answer: HTTPAnswer = try await http.request(
+            address + path, method: method == "POST" ? nil : method,
+            fields: fields + ["Content-Type: application/json"], secret: secret, timeoutSeconds: Self.timeoutSeconds)
+        guard (200..<300).contains(answer.status) else { throw Self.refusal(answer) }
+        return answer
+    }
+
+    /// POSTs a JSON text that holds secrets, for an app that anybody may have; a refusal is thrown.
+    package func ask(_ path: String, secret: SecureBytes) async throws(ClientError) -> JSONObject {
+        try Self.object(try await ask("POST", path, secret: secret, fields: appFields))
+    }
+
+    /// GETs what anybody may have.
+    package func look(_ path: String) async throws(ClientError) -> JSONObject {
+        try Self.object(try await ask("GET", path, fields: []))
+    }
+
     /// The members of an answer.
-    static func object(_ answer: HTTPAnswer) throws(ClientError) -> JSONObject {
+    package static func object(_ answer: HTTPAnswer) throws(ClientError) -> JSONObject {
         guard let object: JSONObject = (try? JSONValue(parsing: answer.body))?.objectValue else {
             throw ClientError(.protocolViolation, "the server's answer is no JSON object")
         }
         return object
     }
 
-    static func text(_ name: String, in object: JSONObject) throws(ClientError) -> String {
+    package static func text(_ name: String, in object: JSONObject) throws(ClientError) -> String {
         guard let text: String = object[name]?.stringValue, !text.isEmpty else {
             throw ClientError(.protocolViolation, "the server's answer has no \(name)")
         }
@@ -68,6 +90,11 @@ package struct ServerCalls: Sendable {
 
     /// An app that anybody may have installed.
     var appFields: [String] { ["X-Simperium-Api-Key: \(apiKey)"] }
+
+    /// A partner's user, as the data API takes it.
+    func partnerTokenFields(_ token: String) -> [String] {
+        ["X-Simperium-Token: \(token)", "x-rezolve-device-id: \(deviceId)"]
+    }
 
     /// A user of a built-in account.
     func accountFields(_ token: String) -> [String] { ["X-Simperium-Token: \(token)"] }

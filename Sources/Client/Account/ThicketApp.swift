@@ -12,7 +12,7 @@ import ThicketProtocol
 public struct ThicketApp: Sendable {
     /// This installation, as the auth server writes it into login tokens.
     public let deviceId: String
-    let calls: ServerCalls
+    package let calls: ServerCalls
     let scheme: any AccountScheme
     private let server: String
     private let app: String

@@ -15,6 +15,9 @@ extension ExitCode {
     /// Another command uses the local store.
     static let storeInUse: ExitCode = .init(7)
 
+    /// The profile is locked.
+    static let locked: ExitCode = .init(8)
+
     /// Every code with its meaning.
     static let meanings: [(code: ExitCode, meaning: String)] = [
         (.success, "done"),
@@ -25,6 +28,7 @@ extension ExitCode {
         (.offline, "the server cannot be reached, did not answer in time, or does not open the bucket now"),
         (.unauthorized, "not logged in, or the token is not accepted or does not permit this"),
         (.storeInUse, "another command uses the local store"),
+        (.locked, "the profile is locked: 'thicket unlock' asks for its passphrase"),
     ]
 }
 
@@ -54,6 +58,7 @@ struct Failure: Error, Equatable {
         switch error.code {
         case .invalidName, .invalidOptions: .usage
         case .storeInUse: .storeInUse
+        case .locked: .locked
         case .notFound: .notFound
         case .unauthorized: .unauthorized
         case .refused: .refused
@@ -83,6 +88,17 @@ func trying<Value: Sendable>(
 ) async throws(Failure) -> Value {
     do {
         return try await body()
+    } catch {
+        throw Failure(what(), error)
+    }
+}
+
+/// The same for calls that nobody waits in.
+func blocking<Value>(
+    _ what: @autoclosure () -> String, _ body: () throws(ClientError) -> Value
+) throws(Failure) -> Value {
+    do {
+        return try body()
     } catch {
         throw Failure(what(), error)
     }

@@ -8,7 +8,10 @@ extension ThicketProgram {
         .value(
             "api-key", "KEY",
             "names the app; printed by 'thicketd app create', no secret (THICKET_API_KEY)"),
-        .flag("partner", "the account is kept for a partner, whose API key is given"),
+        .flag(
+            "sent-password",
+            "the account is of the older kind, whose password the server gets to see, as Simperium's apps have it"),
+        .flag("partner", "the account is kept for a partner, whose API key is given; its password is sent"),
         .value(
             "password-file", "FILE",
             "the password, from this file or '-' for standard input; else it is asked for "
@@ -25,8 +28,10 @@ extension ThicketProgram {
     static let signup: Command = .init(
         "signup", summary: "make an account at a server and log in",
         details: """
-            Asks for the password twice, without showing it. The account is kept by the server; the login goes into a
-            profile, readable by you alone, that the other commands use.
+            Asks for the password twice, without showing it. The password stays on this machine: the server gets a key made
+            of it, and the account's own keys as bytes that it cannot open. Nobody can reset what they seal, so write down
+            the recovery words ('thicket words') and confirm them ('thicket verify'). Login and keys go into a profile,
+            readable by you alone, that the other commands use.
             """,
         options: proofOptions + [discardOption] + accountOptions,
         examples: [
@@ -41,8 +46,8 @@ extension ThicketProgram {
     static let login: Command = .init(
         "login", summary: "log in to an account, or with a token, and keep the login on this machine",
         details: """
-            With --user, or in a profile of an account, asks for the password; else for a token as 'thicketd token
-            create' prints it. What is typed is not shown. The login is tried at the server and kept in a profile,
+            With --user, or in a profile of an account, asks for the password, which stays on this machine, and opens the
+            account's keys; else for a token as 'thicketd token create' prints it. What is typed is not shown. The login is tried at the server and kept in a profile,
             readable by you alone. The other commands use the profile 'default' unless --profile names another. What is
             left out stays as the profile has it, so after a sign-out 'thicket login' alone is enough.
             """,
@@ -66,6 +71,38 @@ extension ThicketProgram {
         options: [.flag("discard", "also when edits were never sent")] + accountOptions,
         examples: [Example("thicket logout --profile work", "forget one")])
 
+    private static let passphraseOption: Option = .value(
+        "passphrase-file", "FILE",
+        "the passphrase from this file or '-' for standard input; else it is asked for (THICKET_PASSPHRASE_FILE, "
+            + "THICKET_PASSPHRASE)", completion: .file)
+    private static let profileOption: Option = .value(
+        "profile", "NAME", "the profile to use (THICKET_PROFILE)", defaultText: "default")
+
+    static let lock: Command = .init(
+        "lock", summary: "close the login and the local copies until a passphrase is given",
+        details: """
+            Login and copies are always sealed; the key lies beside them, for you alone. This seals the key too, under a
+            passphrase that is asked for the first time, twice. Commands end with exit code 8 until 'thicket unlock'.
+            Who forgets the passphrase has 'thicket logout --discard' and a new login.
+            """,
+        options: [.flag("new-passphrase", "set another one"), passphraseOption, profileOption],
+        examples: [
+            Example("thicket lock", "before the lid is closed"),
+            Example("thicket lock --new-passphrase", "another one, from the unlocked state"),
+        ])
+
+    static let unlock: Command = .init(
+        "unlock", summary: "open the login and the local copies of a locked profile",
+        details: """
+            Takes about a second, by design. The key then lies in memory (XDG_RUNTIME_DIR) until you log out of the
+            machine; on machines without that, beside the copies until 'thicket lock'.
+            """,
+        options: [passphraseOption, profileOption],
+        examples: [
+            Example("thicket unlock", "asks for the passphrase"),
+            Example("pass show notes | thicket unlock --passphrase-file -", "from another program"),
+        ])
+
     static let whoami: Command = .init(
         "whoami", summary: "print the name of the user who is logged in",
         details: "As it was at the login; 'thicket status' asks the server whether the login is still good.",
@@ -85,16 +122,125 @@ extension ThicketProgram {
         "the password there is, from this file or '-' for standard input; else it is asked for "
             + "(THICKET_PASSWORD_FILE, THICKET_PASSWORD)", completion: .file)
 
+    private static let newPasswordOption: Option = .value(
+        "new-password-file", "FILE", "the new one, likewise (THICKET_NEW_PASSWORD_FILE, THICKET_NEW_PASSWORD)",
+        completion: .file)
+
+    private static let passwordDetails: String = """
+        Other machines are signed out by it; the login here goes on, and what is sealed stays as it was. For a partner's
+        user this is the content passphrase, under which the keys lie at the server.
+        """
+
+    static let passwd: Command = .init(
+        "passwd", summary: "set another password for your account", details: passwordDetails,
+        options: [nowOption, newPasswordOption] + accountOptions,
+        examples: [Example("thicket passwd", "asks for the old one, then twice for the new one")])
+
     static let password: Command = .init(
-        "password", summary: "set another password for your account",
-        details: "Other machines are signed out by it; the login here goes on.",
-        options: [
-            nowOption,
-            .value(
-                "new-password-file", "FILE", "the new one, likewise (THICKET_NEW_PASSWORD_FILE, THICKET_NEW_PASSWORD)",
-                completion: .file),
-        ] + accountOptions,
+        "password", summary: "the same as passwd", details: passwordDetails,
+        options: [nowOption, newPasswordOption] + accountOptions,
         examples: [Example("thicket password", "asks for the old one, then twice for the new one")])
+
+    // MARK: - Keys
+
+    /// What was kept outside of machines. Never an argument.
+    private static let backupOptions: [Option] = [
+        .value(
+            "words-file", "FILE", "the 24 words, from this file or '-' for standard input; else they are asked for",
+            completion: .file),
+        .value("code-file", "FILE", "a code of 'thicket words --code', in place of the words", completion: .file),
+        .value(
+            "pieces-file", "FILE", "pieces of 'thicket words --pieces', with an empty line between them",
+            completion: .file),
+        passcodeOption,
+        .refused("words", "\(seen) Leave it out and type them when asked, or use --words-file FILE."),
+    ]
+
+    private static let passcodeOption: Option = .value(
+        "passcode-file", "FILE", "the passcode of a code (THICKET_PASSCODE_FILE, THICKET_PASSCODE)", completion: .file)
+
+    static let recover: Command = .init(
+        "recover", summary: "set another password with the recovery words, and get everything back",
+        details: """
+            For who has forgotten the password or lost every machine. The words are typed in one line; capitals do not count,
+            and the first four letters of a word are enough. Nothing of them leaves this machine but a proof made of them.
+            """,
+        options: proofOptions.filter { ["user", "api-key", "password"].contains($0.name) } + backupOptions
+            + [newPasswordOption, discardOption] + accountOptions,
+        examples: [
+            Example(
+                "thicket recover --server https://sync.example.com --app notes --api-key 0123… --user ada@example.com",
+                "asks for the words, then twice for a new password"),
+            Example("thicket recover --code-file code.txt", "with a code and its passcode"),
+        ])
+
+    static let words: Command = .init(
+        "words", summary: "show the recovery words of your account, or the same key as a code or in pieces",
+        details: """
+            The key that is shown opens everything in the account, without any password. A code is the key under a passcode
+            of its own; pieces are for several people or places, some of whom together have it. Nothing is sent.
+            """,
+        options: [
+            .flag("code", "a code under a passcode, in four lines"), passcodeOption,
+            .value("pieces", "N", "so many pieces, 2 to 16", defaultText: "3"),
+            .value("needed", "K", "so many of them give the key", defaultText: "2"),
+        ] + accountOptions,
+        examples: [
+            Example("thicket words", "24 words"), Example("thicket words --code", "for a drawer that others may open"),
+            Example("thicket words --pieces 5 --needed 3", "for five friends"),
+        ])
+
+    static let verify: Command = .init(
+        "verify", summary: "check that the words you kept are the key of your account",
+        details: "Until this was done once, commands remind you of it.",
+        options: backupOptions + accountOptions,
+        examples: [
+            Example("thicket verify", "asks for the words"),
+            Example("thicket verify --pieces-file pieces.txt", "tries some of the pieces"),
+        ])
+
+    static let pair: Command = .init(
+        "pair", summary: "get your account's keys from another machine that has them",
+        details: """
+            On the new machine, without CODE: prints a code of 26 letters and waits for two minutes. On a machine that has the
+            keys, with that code: sends them, sealed for the new machine alone. Both then print four words; they are equal,
+            or somebody stands in between. The new machine gets a login too, unless a partner makes yours.
+            """,
+        arguments: [.optional("CODE", "as the new machine shows it; capitals and hyphens do not count")],
+        options: [
+            .flag("yes", "do not ask whether the words are equal: for who has compared them elsewhere"),
+            .value("api-key", "KEY", "names the app, on a new machine; no secret (THICKET_API_KEY)"), discardOption,
+        ] + accountOptions,
+        examples: [
+            Example(
+                "thicket pair --server https://sync.example.com --app notes --api-key 0123…", "on the new machine"),
+            Example("thicket pair abcd-efgh-ijkl-mnop-qrst-uvwx-yz", "on the old one"),
+        ])
+
+    static let audit: Command = .init(
+        "audit", summary: "show what the server stores of you beside what you see",
+        details: "Without BUCKET: the account. With it: the bucket's objects, 100 at most.",
+        arguments: [.optional("BUCKET", "name of a bucket, such as notes")], options: accountOptions,
+        examples: [Example("thicket audit", "the account"), Example("thicket audit notes", "objects")])
+
+    static let keys: Command = .init(
+        "keys", summary: "open the keys of a partner's user on this machine, or make them",
+        details: """
+            A partner's token lets you in and opens nothing: the keys of your content are made on your first machine, and lie
+            at the server under a content passphrase that the partner never sees, or on your machines and in the words
+            alone.
+            """,
+        options: [
+            .flag("make", "make the keys, on the first machine"),
+            .flag("no-passphrase", "keep the keys on machines and in the words alone"),
+            .value(
+                "content-passphrase-file", "FILE",
+                "the content passphrase (THICKET_CONTENT_PASSPHRASE_FILE, THICKET_CONTENT_PASSPHRASE)",
+                completion: .file),
+        ] + backupOptions + accountOptions,
+        examples: [
+            Example("thicket keys --make", "on the first machine"), Example("thicket keys", "on the next one"),
+        ])
 
     static let accountDelete: Command = .init(
         "account delete", summary: "delete your account and everything the server keeps for it",

@@ -7,10 +7,12 @@ public enum ThicketProgram {
     public static let program: Program = .init(
         name: "thicket", summary: "notes, lists and settings in sync, from the command line", version: Thicket.version,
         commands: [
-            signup, login, logout, whoami, devices, tokenList, tokenRevoke, tokenPrint, password,
+            signup, login, recover, words, verify, pair, keys, audit, logout, lock, unlock, whoami, devices, tokenList,
+            tokenRevoke, tokenPrint, passwd, password,
             accountDelete, status, list, get, put, remove,
             edit, watch, history, revert, importing, exporting, mirror,
-            replay, jsondiff, crypto, version,
+        ] + onions + [
+            replay, jsondiff, crypto, verifyRelease, version,
         ],
         footer: footer)
 
@@ -198,17 +200,21 @@ public enum ThicketProgram {
             TRACE is a recording in the JSON format of the public editing traces, packed with gzip or not. In a recording
             of several people at once each is a client of its own and --clients does not count; else the clients take
             turns. Prints edits per second, bytes sent and the final length. The last line is MATCH, or the first
-            difference, and then the exit code is 1.
+            difference, and then the exit code is 1. With --sealed they type into a sealed bucket, whose secret is random
+            and gone at the end: the server orders what it cannot read.
             """,
         arguments: [.atLeastOne("TRACE", "recordings", .file)],
         options: [
             .value("clients", "N", "clients that take turns, 1 to 64", defaultText: "2"),
             .value(
-                "bucket", "NAME", "the bucket to type in; each replay makes an object of its own", defaultText: "replay"
+                "bucket", "NAME", "the bucket to type in; each replay makes an object of its own",
+                defaultText: "replay; sealed-replay with --sealed"
             ),
+            .flag("sealed", "type into a sealed bucket"),
         ] + accountOptions,
         examples: [
-            Example("thicket replay --clients 4 session.json.gz", "four clients take turns")
+            Example("thicket replay --clients 4 session.json.gz", "four clients take turns"),
+            Example("thicket replay --sealed two.json.gz", "in a bucket that the server cannot read"),
         ])
 
     static let jsondiff: Command = .init(
@@ -253,6 +259,30 @@ public enum ThicketProgram {
             Example(
                 #"echo '{"username":"hello","password":"World"}' | thicket crypto stretch --lines"#,
                 "what an old notes account sends"),
+        ])
+
+    static let verifyRelease: Command = .init(
+        "verify-release", summary: "check that programs are those of a release that stands in the log of releases",
+        details: """
+            Compares each file with the manifest in the release's proof, and the proof with the log's head, its signature, and
+            the newest head that was seen on this machine before. Ends with 1 and says why when anything is not as it should
+            be. What it shows and what it does not: docs/SECURITY-MODEL.md. Use a 'thicket' that you had before: one that
+            somebody has changed finds itself in order.
+            """,
+        arguments: [.atLeastOne("FILE", "downloaded programs, such as thicketd")],
+        options: [
+            .value(
+                "proof", "FILE", "the release's proof", defaultText: "release.json beside the first", completion: .file),
+            .value(
+                "release-key", "HEX",
+                "the key that signs the log, needed the first time and kept (THICKET_RELEASE_KEY)"),
+        ],
+        examples: [
+            Example(
+                "thicket verify-release thicketd thicket "
+                    + "--release-key 3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c", "the first time"
+            ),
+            Example("thicket verify-release Downloads/thicketd --proof Downloads/release.json", "later"),
         ])
 
     static let version: Command = .init("version", summary: "print the version")

@@ -7,6 +7,7 @@ import ThicketCLI
     import Glibc
 #endif
 
+ThicketCommand.forbidCoreDumps()
 let code: Int32 = await ThicketCommand.run(
     Array(CommandLine.arguments.dropFirst()), environment: ThicketCommand.environment())
 // A command that failed half way may leave a session open. When its thread ends at the moment at which the program does,

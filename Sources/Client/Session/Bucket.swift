@@ -176,6 +176,42 @@ public struct Bucket: Sendable {
         }
     }
 
+    // MARK: - Repair of sealed objects
+
+    /// What makes an object of a sealed bucket read-only, for a person; nil: nothing does.
+    public func problem(of key: String) async throws(ClientError) -> String? {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in (try machine.problem(bucket, key), []) }
+    }
+
+    /// Keeps what this device shows of an object that is read-only (`BucketEvent.integrity`): it begins anew, and what the
+    /// server holds is removed. Other devices are asked the same question or get the new one.
+    ///
+    /// - Returns: false when there is nothing to choose.
+    @discardableResult
+    public func keepMine(_ key: String) async throws(ClientError) -> Bool {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, now) throws(ClientError) in
+            try machine.keepMine(bucket, key, now: now)
+        }
+    }
+
+    /// Takes what the server shows of an object that is read-only. What this device showed is told as a conflict, so that
+    /// it can be kept elsewhere.
+    ///
+    /// - Returns: false when there is nothing to choose.
+    /// - Throws: `integrity` when what the server shows does not open.
+    @discardableResult
+    public func takeServers(_ key: String) async throws(ClientError) -> Bool {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, now) throws(ClientError) in
+            try machine.takeServers(bucket, key, now: now)
+        }
+    }
+
     // MARK: - Following
 
     /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`

@@ -8,6 +8,10 @@ public enum BucketEvent: Sendable, Equatable {
     case removed(ObjectRemoval)
     /// The server refused an edit for good: the edit stays here, unsent, until the object is edited again.
     case refused(RefusedEdit)
+    /// In a sealed bucket: two edits met, and only one value could stand. The other is told here, and is in the history.
+    case conflict(ConflictReport)
+    /// In a sealed bucket: something does not fit together. What is told is never shown as genuine.
+    case integrity(IntegrityReport)
     /// The server does not open the bucket, for the reason given; tried again after a pause. Edits wait.
     case unavailable(ClientError)
     /// The server told everything it has: the bucket is as the server's, local edits aside.

@@ -18,6 +18,8 @@ public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let store: Code = .init(rawValue: "store")
         /// The local store belongs to another app, server or user.
         public static let storeMismatch: Code = .init(rawValue: "store-mismatch")
+        /// The key of the local store is sealed under a passphrase, and nobody has given that.
+        public static let locked: Code = .init(rawValue: "locked")
         /// There is no object (or no such version) under that key.
         public static let notFound: Code = .init(rawValue: "not-found")
         /// The edit does not fit the object: wrong length, wrong type, a place that is not there.
@@ -42,6 +44,11 @@ public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let untrusted: Code = .init(rawValue: "untrusted")
         /// The server said something that is not the protocol.
         public static let protocolViolation: Code = .init(rawValue: "protocol")
+        /// The bucket is sealed and was opened without its secret, or the other way round; or the object is of the other kind.
+        public static let sealed: Code = .init(rawValue: "sealed")
+        /// The object does not fit what this device has seen of it: read-only until `Bucket.keepMine` or
+        /// `Bucket.takeServers`.
+        public static let integrity: Code = .init(rawValue: "integrity")
         /// A bound of the client was reached.
         public static let limit: Code = .init(rawValue: "limit")
     }

@@ -1,4 +1,5 @@
 import ThicketProtocol
+public import ThicketSealed
 
 /// One account on one server: a connection, a local store, any number of buckets.
 ///
@@ -16,6 +17,31 @@ public final class Session: Sendable {
         let bucket: BucketName
         do { bucket = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
         try await engine.act { (machine, now) throws(ClientError) in ((), try machine.open(bucket, now: now)) }
+        return Bucket(engine: engine, name: bucket)
+    }
+
+    /// Opens a sealed bucket: one that the server orders and cannot read. Everything else is as in an open one.
+    ///
+    /// The keys are not kept: give them again after each start; until then the bucket is not synced. Keys of objects may
+    /// be as in open buckets; the server sees other ones.
+    ///
+    /// - Parameters:
+    ///   - name: 1–64 of `[A-Za-z0-9._%-]`.
+    ///   - keys: made of the bucket's secret.
+    /// - Throws: as `bucket(_:)`, and `sealed` when this store knows it as an open bucket, or when the keys are another
+    ///   app's or bucket's.
+    public func bucket(_ name: String, sealedBy keys: SealedBucketKeys) async throws(ClientError) -> Bucket {
+        let bucket: BucketName
+        do { bucket = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
+        guard keys.bucket.utf8.elementsEqual(name.utf8) else {
+            throw ClientError(.sealed, "these are the keys of another bucket")
+        }
+        try await engine.act { (machine, now) throws(ClientError) in
+            guard machine.options.app.text.utf8.elementsEqual(keys.app.utf8) else {
+                throw ClientError(.sealed, "these are keys of another app")
+            }
+            return ((), try machine.open(bucket, keys: keys, now: now))
+        }
         return Bucket(engine: engine, name: bucket)
     }
 

@@ -300,7 +300,8 @@ package actor SyncEngine {
                 try act { (machine, now) throws(ClientError) in
                     ((), try machine.fetch(bucket, key, version, now: now))
                 }
-                let id: FetchID = FetchID(address: EntityAddress(bucket: bucket, key: key), version: version)
+                let wire: EntityKey = try core?.machine.wireKey(bucket, key) ?? key
+                let id: FetchID = FetchID(address: EntityAddress(bucket: bucket, key: wire), version: version)
                 let deadline: Int64 = monotonicMilliseconds() + milliseconds
                 fetchWaiters[id, default: []].append(FetchWaiter(deadline: deadline, continuation: continuation))
             } catch {

@@ -54,13 +54,26 @@ public enum StoreLocation: Sendable, Hashable {
     /// In memory: gone with the session.
     case memory
     /// A SQLite file, made when missing (its folder must exist). One session at a time, in one process.
+    ///
+    /// It is sealed under a key that is kept beside it, in `<file>.key`: a copy of the store without that tells nothing,
+    /// and cannot be opened.
     case file(String)
+    /// The same, sealed under a key that is kept elsewhere (`StoreKeyFile`).
+    case sealed(String, StoreKey)
 
     func open(_ durability: StoreDurability) throws(ClientError) -> any LocalStore {
         switch self {
         case .memory: MemoryLocalStore()
-        case .file(let path): try SQLiteLocalStore(path: path, durability: durability)
+        case .file(let path):
+            try SQLiteLocalStore(path: path, key: Self.key(beside: path), durability: durability)
+        case .sealed(let path, let key): try SQLiteLocalStore(path: path, key: key, durability: durability)
         }
+    }
+
+    /// No new key in the place of one that is gone: what was sealed under that would look damaged.
+    private static func key(beside path: String) throws(ClientError) -> StoreKey {
+        let file: StoreKeyFile = .init(path: path + ".key")
+        return try file.key(makesNew: !StoreSealing.isSealed(path))
     }
 }
 

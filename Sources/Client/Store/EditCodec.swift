@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketSealed
 
 /// How edits stand in a file: the JSON of a diff, or `-` for a removal.
 enum EditCodec {
@@ -22,6 +23,17 @@ enum EditCodec {
         } catch {
             throw ClientError(.store, "an edit in the local store is damaged")
         }
+    }
+
+    /// What is kept of an object in a sealed bucket; nil when that is nothing.
+    static func encode(_ kept: SealedKept) -> [UInt8]? { kept.isEmpty ? nil : kept.json.serialized() }
+
+    /// - Throws: `store` when the bytes are not what `encode` makes.
+    static func kept(_ bytes: [UInt8]) throws(ClientError) -> SealedKept {
+        guard let kept: SealedKept = try object(bytes).flatMap({ SealedKept($0) }) else {
+            throw ClientError(.store, "a sealed edit in the local store is damaged")
+        }
+        return kept
     }
 
     static func object(_ bytes: [UInt8]?) throws(ClientError) -> JSONObject? {

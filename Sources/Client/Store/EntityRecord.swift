@@ -1,4 +1,5 @@
 package import ThicketProtocol
+package import ThicketSealed
 
 /// The last state of an object that server and client agreed on.
 package struct Ghost: Sendable, Equatable {
@@ -55,11 +56,15 @@ package struct EditState: Sendable, Equatable {
     package var attempts: Int = 0
     /// The next change carries the whole object in `d` besides the diff.
     package var sendsWhole: Bool = false
+    /// Of an object of a sealed bucket, where `later` and the edit of `pending` are not used.
+    package var sealed: SealedKept = SealedKept()
 
     package init() {}
     package var isEmpty: Bool { self == EditState() }
     /// There is something the server has not confirmed.
-    package var hasEdits: Bool { pending != nil || later != nil }
+    package var hasEdits: Bool { pending != nil || later != nil || sealed.later != nil }
+    /// Nothing of it is sent before the app does something.
+    package var isRefused: Bool { refusal != nil || sealed.problem != nil }
 }
 
 /// Everything kept about one object. What the app sees is ghost, then pending, then later.
@@ -70,12 +75,18 @@ package struct EntityRecord: Sendable, Equatable {
     package var isLive: Bool
     /// The last walk through the index that met this object.
     package var walk: Int64
+    /// The app's own key, in a sealed bucket, where the server knows the object by another; nil in open ones.
+    package var name: String?
 
-    package init(ghost: Ghost = Ghost(), edits: EditState = EditState(), isLive: Bool = false, walk: Int64 = 0) {
+    package init(
+        ghost: Ghost = Ghost(), edits: EditState = EditState(), isLive: Bool = false, walk: Int64 = 0,
+        name: String? = nil
+    ) {
         self.ghost = ghost
         self.edits = edits
         self.isLive = isLive
         self.walk = walk
+        self.name = name
     }
 }
 
@@ -104,9 +115,14 @@ package struct BucketRecord: Sendable, Equatable {
     package var changeVersion: ChangeVersion?
     package var walk: IndexWalk?
     package var walksStarted: Int64
+    /// The app has opened it as a sealed bucket: it stays one, whatever the server says.
+    package var isSealed: Bool
 
-    package init(name: BucketName, changeVersion: ChangeVersion? = nil, walk: IndexWalk? = nil, walksStarted: Int64 = 0)
-    {
+    package init(
+        name: BucketName, changeVersion: ChangeVersion? = nil, walk: IndexWalk? = nil, walksStarted: Int64 = 0,
+        isSealed: Bool = false
+    ) {
+        self.isSealed = isSealed
         self.name = name
         self.changeVersion = changeVersion
         self.walk = walk

@@ -6,7 +6,7 @@ package struct EntityParts: OptionSet, Sendable {
     package init(rawValue: Int) { self.rawValue = rawValue }
     package static let ghost: EntityParts = .init(rawValue: 1)
     package static let edits: EntityParts = .init(rawValue: 2)
-    /// `isLive` and `walk`.
+    /// `isLive`, `walk` and `name`.
     package static let marks: EntityParts = .init(rawValue: 4)
 }
 
@@ -87,7 +87,7 @@ package struct EditedKey: Sendable, Equatable {
 
     package init(_ key: EntityKey, _ edits: EditState) {
         self.init(
-            key: key, hasEdits: edits.hasEdits, isRefused: edits.refusal != nil, isStale: edits.wanted != nil)
+            key: key, hasEdits: edits.hasEdits, isRefused: edits.isRefused, isStale: edits.wanted != nil)
     }
 }
 
@@ -108,6 +108,8 @@ package protocol LocalStore: AnyObject {
     func known(_ bucket: BucketName, among keys: [EntityKey]) throws(ClientError) -> Set<EntityKey>
     /// Keys of objects the app sees, in byte order, behind `after`, at most `limit`.
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey]
+    /// Names of the objects the app sees in a sealed bucket, in byte order, behind `after`, at most `limit`.
+    func liveNames(_ bucket: BucketName, after: String?, limit: Int) throws(ClientError) -> [String]
     /// Objects whose `edits` are not empty, in byte order of their keys.
     func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey]
     /// Keys of objects the server had, which the walk has not met.

@@ -39,6 +39,12 @@ package final class MemoryLocalStore: LocalStore {
         guard let after else { return Array(keys.prefix(limit)) }
         return Array(keys.drop { !(after < $0) }.prefix(limit))
     }
+    package func liveNames(_ bucket: BucketName, after: String?, limit: Int) -> [String] {
+        let names: [String] = (entities[bucket] ?? [:]).values.compactMap { $0.isLive ? $0.name : nil }
+        let sorted: [String] = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        guard let after else { return Array(sorted.prefix(limit)) }
+        return Array(sorted.drop { !after.utf8.lexicographicallyPrecedes($0.utf8) }.prefix(limit))
+    }
     package func edited(_ bucket: BucketName) -> [EditedKey] {
         keys(bucket) { !$0.edits.isEmpty }.compactMap { key in
             entities[bucket]?[key].map { EditedKey(key, $0.edits) }
@@ -67,7 +73,9 @@ package final class MemoryLocalStore: LocalStore {
         for write: EntityWrite in batch.entities {
             var kept: EntityRecord = entities[write.address.bucket]?[write.address.key] ?? EntityRecord()
             let record: EntityRecord = replayed(write, kept) ?? write.record
-            if write.parts.contains(.marks) { (kept.isLive, kept.walk) = (record.isLive, record.walk) }
+            if write.parts.contains(.marks) {
+                (kept.isLive, kept.walk, kept.name) = (record.isLive, record.walk, record.name)
+            }
             if write.parts.contains(.ghost) { kept.ghost = record.ghost }
             if write.parts.contains(.edits) { kept.edits = record.edits }
             entities[write.address.bucket, default: [:]][write.address.key] = kept

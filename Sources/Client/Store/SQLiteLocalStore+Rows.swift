@@ -1,5 +1,6 @@
 import ThicketProtocol
 internal import ThicketSQLite
+import ThicketSealed
 
 /// An object's row as it stands, so that decoding may fail in our own way.
 struct EntityRow {
@@ -11,6 +12,8 @@ struct EntityRow {
     let change: (id: String, edit: [UInt8]?, source: Int64?, sent: [UInt8], appliedAt: Int64?, isConfirmed: Bool)?
     let later: [UInt8]?
     let held: (version: Int64, object: [UInt8]?)?
+    let name: String?
+    let sealed: [UInt8]?
 
     init(_ row: Statement) {
         ghost = (row.integer(0), row.optionalBytes(3))
@@ -30,11 +33,14 @@ struct EntityRow {
         state.attempts = Int(row.integer(15))
         state.sendsWhole = row.integer(16) != 0
         id = row.integer(17)
+        name = row.isNull(18) ? nil : row.text(18)
+        sealed = row.optionalBytes(19)
     }
 
     func record() throws(ClientError) -> EntityRecord {
         var edits: EditState = state
         edits.later = try EditCodec.decode(later)
+        if let sealed { edits.sealed = try EditCodec.kept(sealed) }
         if let held { edits.held = Ghost(version: held.version, object: try EditCodec.object(held.object)) }
         if let change {
             guard let id: ChangeID = try? ChangeID(change.id) else {
@@ -45,7 +51,7 @@ struct EntityRow {
                 appliedAt: change.appliedAt, isConfirmed: change.isConfirmed)
         }
         let agreed: Ghost = Ghost(version: ghost.version, object: try EditCodec.object(ghost.object))
-        return EntityRecord(ghost: agreed, edits: edits, isLive: isLive, walk: walk)
+        return EntityRecord(ghost: agreed, edits: edits, isLive: isLive, walk: walk, name: name)
     }
 }
 
@@ -74,17 +80,17 @@ struct EntityRows {
 extension SQLiteLocalStore {
     static func write(_ record: BucketRecord, to database: Database) throws(SQLiteError) -> Int64 {
         let change: String = """
-            INSERT INTO bucket (name, cv, walks, walk, mark, current, objects_read, objects_total)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            INSERT INTO bucket (name, cv, walks, walk, mark, current, objects_read, objects_total, is_sealed)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             ON CONFLICT (name) DO UPDATE SET cv = ?2, walks = ?3, walk = ?4, mark = ?5, current = ?6, objects_read = ?7,
-                objects_total = ?8
+                objects_total = ?8, is_sealed = ?9
             RETURNING id
             """
         let walk: IndexWalk? = record.walk
         let statement: Statement = try database.statement(change)
         statement.bind(1, record.name.text).bind(text: 2, record.changeVersion?.text).bind(3, record.walksStarted)
         statement.bind(4, walk?.id).bind(text: 5, walk?.mark).bind(text: 6, walk?.current?.text)
-        statement.bind(7, walk?.objectsRead).bind(8, walk?.objectsTotal)
+        statement.bind(7, walk?.objectsRead).bind(8, walk?.objectsTotal).bind(9, record.isSealed ? 1 : 0)
         guard let id: Int64 = try statement.first({ $0.integer(0) }) else { throw SQLiteError.unknownBucket }
         return id
     }
@@ -143,20 +149,22 @@ extension SQLiteLocalStore {
     ) throws(SQLiteError) -> Int64? {
         if let id: Int64 = place.id {
             try database.statement(
-                "UPDATE entity SET version = ?2, is_there = ?3, is_live = ?4, walk = ?5 WHERE id = ?1"
+                "UPDATE entity SET version = ?2, is_there = ?3, is_live = ?4, walk = ?5, name = ?6 WHERE id = ?1"
             )
             .bind(1, id).bind(2, record.ghost.version).bind(3, record.ghost.object == nil ? 0 : 1)
-            .bind(4, record.isLive ? 1 : 0).bind(5, record.walk).run()
+            .bind(4, record.isLive ? 1 : 0).bind(5, record.walk).bind(text: 6, record.name).run()
             return id
         }
         let change: String = """
-            INSERT INTO entity (bucket, key, version, is_there, is_live, walk) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-            ON CONFLICT (bucket, key) DO UPDATE SET version = ?3, is_there = ?4, is_live = ?5, walk = ?6
+            INSERT INTO entity (bucket, key, version, is_there, is_live, walk, name)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (bucket, key) DO UPDATE SET version = ?3, is_there = ?4, is_live = ?5, walk = ?6, name = ?7
             RETURNING id
             """
         let statement: Statement = try database.statement(change)
         statement.bind(1, place.bucket).bind(2, key.text).bind(3, record.ghost.version)
         statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.walk)
+            .bind(text: 7, record.name)
         return try statement.first { $0.integer(0) }
     }
 
@@ -181,20 +189,22 @@ extension SQLiteLocalStore {
         let statement: Statement = try database.statement(
             """
             INSERT OR REPLACE INTO edit (id, ccid, pending, source, sent, applied_at, is_confirmed, later, held_version,
-                held, wanted, refusal, attempts, sends_whole)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                held, wanted, refusal, attempts, sends_whole, sealed, sealed_flags)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
             """)
         let pending: PendingChange? = edits.pending
         let blobs: [[UInt8]?] = [
             EditCodec.encode(pending?.edit), pending?.bytes, EditCodec.encode(edits.later),
-            edits.held?.object?.serialized(),
+            edits.held?.object?.serialized(), EditCodec.encode(edits.sealed),
         ]
         statement.bind(1, id).bind(text: 2, pending?.changeID.text).bind(3, blobs[0])
         statement.bind(4, pending?.source).bind(5, blobs[1]).bind(6, pending?.appliedAt)
         statement.bind(7, pending?.isConfirmed == true ? 1 : 0).bind(8, blobs[2])
         statement.bind(9, edits.held?.version).bind(10, blobs[3])
         statement.bind(11, edits.wanted).bind(12, edits.refusal.map(Int64.init)).bind(13, Int64(edits.attempts))
-        statement.bind(14, edits.sendsWhole ? 1 : 0)
+        statement.bind(14, edits.sendsWhole ? 1 : 0).bind(15, blobs[4])
+        let flags: Int64 = (edits.sealed.later == nil ? 0 : 1) | (edits.sealed.problem == nil ? 0 : 2)
+        statement.bind(16, flags)
         try statement.run()
         return blobs.reduce(0) { $0 + ($1?.count ?? 0) }
     }

@@ -7,7 +7,7 @@ internal import ThicketSQLite
     internal import Glibc
 #endif
 
-/// Keeps everything in a SQLite file, in write-ahead mode.
+/// Keeps everything in a SQLite file, in write-ahead mode, every page of it sealed (docs/decisions/0048).
 ///
 /// What the app sees is not a column: it is ghost, then pending, then later. Of a large object these are kept as a whole
 /// and the steps since (`StoreJournal`), so that a keystroke in a large text writes only itself (docs/decisions/0017).
@@ -21,8 +21,8 @@ package final class SQLiteLocalStore: LocalStore {
 
     /// The layout below. A newer one is refused, never guessed at; an older one is brought up to it.
     ///
-    /// 1: whole objects only. 2: `journal`.
-    private static let formatVersion: Int64 = 2
+    /// 1: whole objects only. 2: `journal`. 3: sealed buckets.
+    private static let formatVersion: Int64 = 3
 
     /// Pages of the log, 16 MiB, after which they are moved into the file: each move flushes both files, and a first sync
     /// would do little else.
@@ -32,9 +32,13 @@ package final class SQLiteLocalStore: LocalStore {
     /// lock.
     private static let strangerMilliseconds: Int32 = 500
 
-    /// - Parameter vfs: a file system registered with SQLite, for tests; nil for the usual one.
+    /// - Parameters:
+    ///   - key: the files are sealed under it; a store that is not is sealed now. nil: they are in clear, for tests.
+    ///   - vfs: a file system registered with SQLite, for tests; nil for the usual one.
     /// - Throws: `storeInUse`, `store`.
-    package init(path: String, durability: StoreDurability = .program, vfs: String? = nil) throws(ClientError) {
+    package init(
+        path: String, key: StoreKey? = nil, durability: StoreDurability = .program, vfs: String? = nil
+    ) throws(ClientError) {
         self.durability = durability
         lock = try StoreLock(path: Self.followed(path) + ".lock")
         // Content of a user: for this user only. SQLite gives its other files the same rights.
@@ -43,17 +47,27 @@ package final class SQLiteLocalStore: LocalStore {
             throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(problem)))")
         }
         do throws(SQLiteError) {
+            let sealing: StoreSealing? = try key.map { (key) throws(SQLiteError) in
+                try StoreSealing(key, path: path, vfs: vfs)
+            }
+            try sealing?.sealClearStore(busyTimeoutMilliseconds: Self.strangerMilliseconds)
             let database: Database = try Database(
-                path: path, busyTimeoutMilliseconds: Self.strangerMilliseconds, vfs: vfs)
+                path: path, busyTimeoutMilliseconds: Self.strangerMilliseconds, vfs: vfs, sealed: sealing?.files)
             // Nobody else may have the file: its locks need not be taken anew with each statement.
             try database.execute("PRAGMA locking_mode=EXCLUSIVE")
+            try sealing?.prepare(database)
             try database.execute("PRAGMA journal_mode=WAL")
             try database.execute("PRAGMA wal_autocheckpoint=\(Self.logPagesMax)")
             try database.execute("PRAGMA synchronous=\(durability == .power ? "FULL" : "NORMAL")")
             self.database = database
         } catch {
-            guard error.isBusy else { throw Self.told(error) }
-            throw ClientError(.storeInUse, "another program has this store's file open (\(path))")
+            if error.isBusy { throw ClientError(.storeInUse, "another program has this store's file open (\(path))") }
+            guard key != nil, error.extended == SealedFileSystem.notOpening || error.isCorrupt else {
+                throw Self.told(error)
+            }
+            throw ClientError(
+                .store, "\(path) does not open: it is damaged, or sealed under another key than the one kept here",
+                number: Int(error.extended))
         }
         try prepare()
         try sql { (database) throws(SQLiteError) in
@@ -83,7 +97,8 @@ package final class SQLiteLocalStore: LocalStore {
         try sql { (database) throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 if version == 0 { try database.execute(Self.schema) }
-                try database.execute(StoreJournal.schema)
+                if version < 2 { try database.execute(StoreJournal.schema) }
+                if version < 3 { try database.execute(Self.sealedSchema) }
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
         }
@@ -103,6 +118,15 @@ package final class SQLiteLocalStore: LocalStore {
             id INTEGER PRIMARY KEY, ccid TEXT, pending BLOB, source INTEGER, sent BLOB, applied_at INTEGER,
             is_confirmed INTEGER NOT NULL, later BLOB, held_version INTEGER, held BLOB, wanted INTEGER, refusal INTEGER,
             attempts INTEGER NOT NULL, sends_whole INTEGER NOT NULL);
+        """
+
+    /// What sealed buckets need besides. Flags of an edit: 1 edits that are not a change yet, 2 read-only until the user
+    /// has chosen.
+    private static let sealedSchema: String = """
+        ALTER TABLE bucket ADD COLUMN is_sealed INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE entity ADD COLUMN name TEXT;
+        ALTER TABLE edit ADD COLUMN sealed BLOB;
+        ALTER TABLE edit ADD COLUMN sealed_flags INTEGER NOT NULL DEFAULT 0;
         """
 
     package func close() {
@@ -163,7 +187,8 @@ package final class SQLiteLocalStore: LocalStore {
         try sql { (database) throws(SQLiteError) in
             var records: [BucketRecord] = []
             let query: String =
-                "SELECT name, cv, walks, walk, mark, current, objects_read, objects_total FROM bucket ORDER BY name"
+                "SELECT name, cv, walks, walk, mark, current, objects_read, objects_total, is_sealed FROM bucket"
+                + " ORDER BY name"
             let rows: Statement = try database.statement(query)
             defer { rows.reset() }
             while try rows.step() { if let record: BucketRecord = Self.bucket(rows) { records.append(record) } }
@@ -174,6 +199,7 @@ package final class SQLiteLocalStore: LocalStore {
     private static func bucket(_ row: Statement) -> BucketRecord? {
         guard let name: BucketName = try? BucketName(row.text(0)) else { return nil }
         var record: BucketRecord = BucketRecord(name: name, walksStarted: row.integer(2))
+        record.isSealed = row.integer(8) != 0
         record.changeVersion = row.isNull(1) ? nil : try? ChangeVersion(row.text(1))
         guard let id: Int64 = row.optionalInteger(3) else { return record }
         var walk: IndexWalk = IndexWalk(id: id)
@@ -190,7 +216,7 @@ package final class SQLiteLocalStore: LocalStore {
         let found: EntityRow? = try sql { (database) throws(SQLiteError) in
             let query: String = """
                 SELECT version, is_live, entity.walk, object, ccid, pending, source, sent, applied_at, is_confirmed, later,
-                    held_version, held, wanted, refusal, attempts, sends_whole, entity.id
+                    held_version, held, wanted, refusal, attempts, sends_whole, entity.id, name, sealed
                 FROM entity LEFT JOIN ghost ON ghost.id = entity.id LEFT JOIN edit ON edit.id = entity.id
                 WHERE bucket = ?1 AND key = ?2
                 """
@@ -223,12 +249,27 @@ package final class SQLiteLocalStore: LocalStore {
         return try keys(query) { $0.bind(1, row).bind(2, after?.text ?? "").bind(3, Int64(limit)) }
     }
 
+    package func liveNames(_ bucket: BucketName, after: String?, limit: Int) throws(ClientError) -> [String] {
+        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        return try sql { (database) throws(SQLiteError) in
+            var names: [String] = []
+            // All names are read for a page, and those behind it left: an index would cost every open bucket.
+            let rows: Statement = try database.statement(
+                "SELECT name FROM entity WHERE bucket = ?1 AND is_live = 1 AND name > ?2 ORDER BY name LIMIT ?3")
+            rows.bind(1, row).bind(2, after ?? "").bind(3, Int64(limit))
+            defer { rows.reset() }
+            while try rows.step() { names.append(rows.text(0)) }
+            return names
+        }
+    }
+
     package func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] {
         guard let row: Int64 = bucketRows[bucket] else { return [] }
         return try sql { (database) throws(SQLiteError) in
             var found: [EditedKey] = []
             let query: String = """
-                SELECT key, ccid IS NOT NULL OR later IS NOT NULL, refusal IS NOT NULL, wanted IS NOT NULL
+                SELECT key, ccid IS NOT NULL OR later IS NOT NULL OR sealed_flags & 1,
+                    refusal IS NOT NULL OR sealed_flags & 2, wanted IS NOT NULL
                 FROM edit JOIN entity ON entity.id = edit.id WHERE bucket = ?1 ORDER BY key
                 """
             let rows: Statement = try database.statement(query).bind(1, row)

@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketSealed
 
 /// Keys waiting for their turn: first in, first out, each at most once.
 struct KeyQueue {
@@ -110,10 +111,19 @@ struct Channel {
     /// Objects that asked for a new walk while one was running.
     var needsWalk: Bool = false
 
+    /// Of a sealed bucket, once the app has given its secret.
+    var sealing: Sealing?
+
     init(record: BucketRecord) { self.record = record }
 
+    /// A sealed bucket of which the app has not given the secret since the program started.
+    var isLocked: Bool { record.isSealed && sealing == nil }
+
+    /// Changes are sent as they come.
+    var mayWrite: Bool { phase == .live && !isReadOnly && unavailable == nil && sendAt == nil }
+
     /// Nothing is left to do before changes go and come; or the server does not let us.
-    var isSettled: Bool { phase == .live || phase == .refused }
+    var isSettled: Bool { phase == .live || phase == .refused || isLocked }
 
     /// Keeps the sets of keys in step with an object's edits.
     mutating func note(_ object: EditedKey) {
@@ -142,5 +152,6 @@ struct Channel {
         retry.reset()
         isReadOnly = false
         needsWalk = false
+        sealing?.disconnected()
     }
 }

@@ -18,7 +18,8 @@ enum Messages {
     static func index(mark: String?, limit: Int) -> String { "i:1:\(mark ?? "")::\(limit)" }
 
     static func initialize(
-        _ number: Int, _ bucket: BucketName, _ clientID: ClientID, _ options: SyncOptions, command: String?
+        _ number: Int, _ bucket: BucketName, _ clientID: ClientID, _ options: SyncOptions, command: String?,
+        isSealed: Bool = false
     ) -> [UInt8] {
         var body: JSONObject = [
             "clientid": .string(clientID.text), "api": "1.1", "token": .string(options.token),
@@ -26,6 +27,7 @@ enum Messages {
             "version": .string(options.version),
         ]
         if let device: String = options.deviceID { body["device_id"] = .string(device) }
+        if isSealed { body["mode"] = "sealed" }
         if let command { body["cmd"] = .string(command) }
         return onChannel(number, "init:", body.serialized())
     }

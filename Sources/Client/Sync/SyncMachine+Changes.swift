@@ -28,6 +28,22 @@ extension SyncMachine {
             entity.record.walk = walk.id
             put(number, change.key, entity, .marks)
         }
+        if channels[number].sealing != nil {
+            try appliedSealed(change, on: number)
+        } else {
+            try appliedOpen(change, entity, on: number)
+        }
+        // During a walk the position to keep is the one of its first page.
+        guard movesPosition, let position: ChangeVersion = change.position, channels[number].record.walk == nil else {
+            return
+        }
+        channels[number].record.changeVersion = position
+        touchChannel(number)
+    }
+
+    private mutating func appliedOpen(
+        _ change: RemoteChange, _ entity: Entity, on number: Int
+    ) throws(ClientError) {
         let pending: String? = entity.record.edits.pending?.changeID.text
         if let pending, change.changeIDs.contains(where: { $0.utf8.elementsEqual(pending.utf8) }) {
             landed(number, change.key)
@@ -37,12 +53,6 @@ extension SyncMachine {
         } else {
             try foreign(change, entity, on: number)
         }
-        // During a walk the position to keep is the one of its first page.
-        guard movesPosition, let position: ChangeVersion = change.position, channels[number].record.walk == nil else {
-            return
-        }
-        channels[number].record.changeVersion = position
-        touchChannel(number)
     }
 
     /// The state after a change of `newest`; nil when it does not belong there.
@@ -161,6 +171,7 @@ extension SyncMachine {
     mutating func settle(
         _ number: Int, _ key: EntityKey, at target: Ghost, step: GhostStep? = nil
     ) throws(ClientError) {
+        if channels[number].sealing != nil { return try settleSealed(number, key) }
         var entity: Entity = try entity(number, key)
         let before: JSONObject? = entity.local
         let edits: EditState = entity.record.edits
@@ -198,6 +209,7 @@ extension SyncMachine {
             entity.record.edits.wanted = nil
             put(number, key, entity, .edits)
         }
+        if channels[number].sealing != nil { return try jumpSealed(number, key, to: next) }
         guard let pending: PendingChange = entity.record.edits.pending else {
             let change: Edit? = Edits.gap(entity.record.ghost.object, next.object)
             return try advance(number, key, to: next, by: change)
@@ -259,7 +271,7 @@ extension SyncMachine {
     mutating func received(entity value: JSONObject?, key: EntityKey, version: Version, on number: Int)
         throws(ClientError)
     {
-        actions.append(.fetched(address(number, key), version, value))
+        actions.append(.fetched(address(number, key), version, try clearVersion(of: value, key, on: number)))
         guard channels[number].reloads.removeValue(forKey: key) != nil else { return }
         guard let wanted: Version = try entity(number, key).record.edits.wanted else { return }
         guard version >= wanted else { return channels[number].reloadQueue.append(key) }

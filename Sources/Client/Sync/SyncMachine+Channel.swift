@@ -1,20 +1,26 @@
 package import ThicketProtocol
+package import ThicketSealed
 
 /// Opening buckets, catching up.
 extension SyncMachine {
     /// Syncs a bucket from now on. Nothing happens when it is open already.
     ///
-    /// - Throws: `limit` when there are too many, `store`.
-    package mutating func open(_ name: BucketName, now: Int64) throws(ClientError) -> [SyncAction] {
-        if channelNumbers[name] != nil { return [] }
+    /// - Parameter keys: of a sealed bucket; nil for an open one. What it was the first time it stays.
+    /// - Throws: `limit` when there are too many, `sealed` when it was opened in the other way before, `store`.
+    package mutating func open(
+        _ name: BucketName, keys: SealedBucketKeys? = nil, now: Int64
+    ) throws(ClientError) -> [SyncAction] {
+        if let number: Int = channelNumbers[name] { return try reopen(number, keys, now: now) }
+        let sealing: Sealing? = try keys.map { (keys) throws(ClientError) in try makeSealing(keys) }
         guard channels.count < SyncLimits.bucketsMax else {
             throw ClientError(.limit, "a session syncs at most \(SyncLimits.bucketsMax) buckets")
         }
         let count: Int = channels.count
         do {
             return try turn(now) { machine throws(ClientError) in
-                try machine.addChannel(BucketRecord(name: name))
+                try machine.addChannel(BucketRecord(name: name, isSealed: sealing != nil))
                 let number: Int = machine.channels.count - 1
+                machine.channels[number].sealing = sealing
                 machine.touchChannel(number)
                 if machine.link == .open { try machine.openChannel(number) }
             }
@@ -30,6 +36,7 @@ extension SyncMachine {
 
     /// Sends `init` with the command that follows from what we have.
     mutating func openChannel(_ number: Int) throws(ClientError) {
+        guard !channels[number].isLocked else { return }
         channels[number].disconnected()
         channels[number].phase = .opening
         channels[number].tokenNumber = options.tokenNumber
@@ -43,7 +50,10 @@ extension SyncMachine {
         } else {
             command = "cv:" + (channels[number].record.changeVersion?.text ?? "")
         }
-        send(Messages.initialize(number, channels[number].record.name, clientID, options, command: command))
+        let record: BucketRecord = channels[number].record
+        send(
+            Messages.initialize(
+                number, record.name, clientID, options, command: command, isSealed: record.isSealed))
     }
 
     /// - Parameter user: whom the server takes us for. A store holds one user's objects for its whole life: syncing it
@@ -92,20 +102,23 @@ extension SyncMachine {
     ///
     /// Also when we are live already: the answer to a change that was in flight may have come first and looked like the
     /// answer to `cv`, while the server, which did not know that position, tells us nothing but our own changes.
-    mutating func positionUnknown(_ number: Int) {
+    mutating func positionUnknown(_ number: Int) throws(ClientError) {
         guard channels[number].phase == .catchingUp || channels[number].phase == .live else { return }
+        if try missedForGood(number) { return }
         walkAgain(number)
     }
 
     /// The answer to `cv` is complete: everything up to now is here.
-    mutating func caughtUp(_ number: Int) {
+    mutating func caughtUp(_ number: Int) throws(ClientError) {
         guard channels[number].phase == .catchingUp else { return }
+        try tellMissing(number)
         channels[number].phase = .live
         channels[number].walked = nil
         channels[number].answerDue = nil
         sendStrays(number)
         if !channels[number].needsWalk { channels[number].fruitlessWalks = 0 }
         actions.append(.event(channels[number].record.name, .caughtUp))
+        try sealedCaughtUp(number)
     }
 
     /// Sends what can be sent: objects to ask for, changes to repeat, then new ones.
@@ -119,7 +132,7 @@ extension SyncMachine {
             channels[number].reloads[key] = now
             send(Messages.onChannel(number, "e:\(key.text).\(version)"))
         }
-        guard !channels[number].isReadOnly else { return }
+        guard !channels[number].isReadOnly, channels[number].unavailable == nil else { return }
         if let resume: Int64 = channels[number].sendAt, resume > now { return }
         while hasRoom(number), let key: EntityKey = channels[number].resend.popFirst() {
             try resend(number, key)
@@ -127,6 +140,7 @@ extension SyncMachine {
         while hasRoom(number), let key: EntityKey = channels[number].ready.popFirst() {
             try sendNew(number, key)
         }
+        try pumpSealed(number)
     }
 
     private func hasRoom(_ number: Int) -> Bool {

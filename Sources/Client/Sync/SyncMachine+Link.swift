@@ -118,6 +118,7 @@ extension SyncMachine {
             if let due: Int64 = channel.answerDue { next = min(next, due) }
             if let resume: Int64 = channel.resumeAt { next = min(next, resume) }
             if let send: Int64 = channel.sendAt { next = min(next, send) }
+            if channel.mayWrite, let due: Int64 = channel.sealing?.due { next = min(next, due) }
         }
         return next
     }

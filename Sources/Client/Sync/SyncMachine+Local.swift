@@ -1,28 +1,37 @@
 package import ThicketProtocol
+import ThicketSealed
 
 /// What the app does: reading and editing objects. None of it needs a connection.
 extension SyncMachine {
     /// The object as the app sees it; nil when it is not there.
     package mutating func object(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
-        try entity(try number(bucket), key).local
+        let number: Int = try number(bucket)
+        return try entity(number, try wireKey(number, key)).local
     }
 
     /// The number of the server's version below the local edits (0: never there), and whether there are edits.
     package mutating func standing(
         _ bucket: BucketName, _ key: EntityKey
     ) throws(ClientError) -> (version: Version, hasEdits: Bool, refusal: Int?) {
-        let record: EntityRecord = try entity(try number(bucket), key).record
+        let number: Int = try number(bucket)
+        let record: EntityRecord = try entity(number, try wireKey(number, key)).record
         return (record.ghost.version, record.edits.hasEdits, record.edits.refusal)
     }
 
     /// The agreed state of an object, without local edits.
     package mutating func ghost(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Ghost {
-        try entity(try number(bucket), key).record.ghost
+        let number: Int = try number(bucket)
+        let entity: Entity = try entity(number, try wireKey(number, key))
+        guard let sealed: SealedObject = entity.sealed else { return entity.record.ghost }
+        return Ghost(version: entity.record.ghost.version, object: sealed.log.object)
     }
 
     /// Keys the app sees, in byte order, behind `after`.
     package func keys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
-        try store.liveKeys(bucket, after: after, limit: limit)
+        guard let number: Int = channelNumbers[bucket], channels[number].record.isSealed else {
+            return try store.liveKeys(bucket, after: after, limit: limit)
+        }
+        return try store.liveNames(bucket, after: after?.text, limit: limit).compactMap { try? EntityKey($0) }
     }
 
     /// Makes the object equal to `object`: the difference is taken once, now.
@@ -30,9 +39,11 @@ extension SyncMachine {
         _ bucket: BucketName, _ key: EntityKey, to object: JSONObject, now: Int64
     ) throws(ClientError) -> [SyncAction] {
         let number: Int = try number(bucket)
+        let name: String = key.text
+        let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             guard let edit: Edit = Edits.between(try machine.entity(number, key).local, object) else { return }
-            try machine.add(edit, to: number, key)
+            try machine.add(edit, to: number, key, name)
         }
     }
 
@@ -40,9 +51,11 @@ extension SyncMachine {
     package mutating func remove(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError) -> [SyncAction]
     {
         let number: Int = try number(bucket)
+        let name: String = key.text
+        let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             guard try machine.entity(number, key).local != nil else { return }
-            try machine.add(.remove, to: number, key)
+            try machine.add(.remove, to: number, key, name)
         }
     }
 
@@ -53,17 +66,20 @@ extension SyncMachine {
         _ bucket: BucketName, _ key: EntityKey, by diff: ObjectDiff, now: Int64
     ) throws(ClientError) -> [SyncAction] {
         let number: Int = try number(bucket)
+        let name: String = key.text
+        let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             let known: JSONObject? = try machine.entity(number, key).local
             let diff: ObjectDiff = Edits.fitted(diff, to: known ?? JSONObject())
             guard !diff.isEmpty || known == nil else { return }
-            try machine.add(.modify(diff), to: number, key)
+            try machine.add(.modify(diff), to: number, key, name)
         }
     }
 
     /// The server has answered an object's edits, and the answer was no: 400 and 413 for good, 401 with this token.
     package mutating func isRefused(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> Bool {
         let number: Int = try number(bucket)
+        let key: EntityKey = try wireKey(number, key)
         let edits: EditState = try entity(number, key).record.edits
         guard edits.hasEdits, edits.wanted == nil, channels[number].inFlight[key] == nil else { return false }
         if edits.refusal != nil { return true }
@@ -75,7 +91,9 @@ extension SyncMachine {
         -> [SyncAction]
     {
         let number: Int = try number(bucket)
+        let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
+            if machine.channels[number].sealing != nil { return try machine.discardSealed(number, key) }
             var entity: Entity = try machine.entity(number, key)
             let before: JSONObject? = entity.local
             entity.record.ghost = entity.record.edits.held ?? entity.record.ghost
@@ -122,6 +140,7 @@ extension SyncMachine {
         guard link == .open, channels[number].phase == .live else {
             throw ClientError(.offline, "old versions are kept by the server only")
         }
+        let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             machine.send(Messages.onChannel(number, "e:\(key.text).\(version)"))
         }
@@ -139,7 +158,11 @@ extension SyncMachine {
     }
 
     /// Puts an edit behind everything the app did before.
-    private mutating func add(_ edit: Edit, to number: Int, _ key: EntityKey) throws(ClientError) {
+    private mutating func add(
+        _ edit: Edit, to number: Int, _ key: EntityKey, _ name: String
+    ) throws(ClientError) {
+        if channels[number].sealing != nil { return try addSealed(edit, to: number, key, name: name) }
+        try checkOpen(number, key)
         var entity: Entity = try entity(number, key)
         let before: JSONObject? = entity.local
         var edits: EditState = entity.record.edits

@@ -4,6 +4,7 @@ import ThicketProtocol
 extension SyncMachine {
     /// Makes a change of an object's waiting edit, keeps it, sends it.
     mutating func sendNew(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        if channels[number].sealing != nil { return try sendSealed(number, key) }
         var entity: Entity = try entity(number, key)
         var edits: EditState = entity.record.edits
         guard edits.pending == nil, edits.wanted == nil, edits.refusal == nil, let edit: Edit = edits.later else {
@@ -38,10 +39,11 @@ extension SyncMachine {
         guard let pending: PendingChange = try entity(number, key).record.edits.pending else {
             return try sendNew(number, key)
         }
+        if channels[number].sealing != nil { return try resendSealed(number, key, pending) }
         launch(number, key, pending.bytes)
     }
 
-    private mutating func launch(_ number: Int, _ key: EntityKey, _ bytes: [UInt8]) {
+    mutating func launch(_ number: Int, _ key: EntityKey, _ bytes: [UInt8]) {
         guard channels[number].inFlight[key] == nil else { return }
         channels[number].inFlight[key] = Channel.Flight(sentAt: now, bytes: bytes.count)
         channels[number].bytesInFlight += bytes.count
@@ -56,6 +58,7 @@ extension SyncMachine {
 
     /// Edits made since the last change have to be sent.
     mutating func queue(_ number: Int, _ key: EntityKey, _ edits: EditState) {
+        if channels[number].sealing != nil { return queueSealed(number, key) }
         if edits.pending == nil, edits.later != nil, edits.refusal == nil { channels[number].ready.append(key) }
     }
 
@@ -64,10 +67,13 @@ extension SyncMachine {
     /// The server did not apply the change with one of these ccids.
     mutating func refused(_ number: Int, _ key: EntityKey, code: Int, changeIDs: [String]) throws(ClientError) {
         let known: Entity = try entity(number, key)
+        if compactionRefused(number, key, code: code, changeIDs: changeIDs) { return }
         guard let pending: PendingChange = known.record.edits.pending,
             changeIDs.contains(where: { $0.utf8.elementsEqual(pending.changeID.text.utf8) })
         else { return }
         landed(number, key)
+        let isAboutForm: Bool = code < 500 && code != ErrorCode.unauthorized.rawValue
+        if channels[number].sealing != nil, isAboutForm { return try refusedSealed(number, key, code: code) }
         switch ErrorCode(rawValue: code) {
         case .duplicateChange: try isInside(number, key)
         case .emptyChange: try saysNothing(number, key)
@@ -143,12 +149,13 @@ extension SyncMachine {
         channels[number].isReadOnly = true
         let error: ClientError = ClientError(
             .unauthorized, "the token does not permit changes; they are kept here", number: 401)
-        let edit: RefusedEdit = RefusedEdit(key: key.text, error: error)
+        let edit: RefusedEdit = RefusedEdit(key: shownKey(number, key), error: error)
         actions.append(.event(channels[number].record.name, .refused(edit)))
     }
 
     /// 400, 413: nothing sent again as it is will be taken.
     private mutating func giveUp(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
+        if channels[number].sealing != nil { return try refusedSealed(number, key, code: code) }
         let held: Ghost? = try entity(number, key).record.edits.held
         _ = try takeBack(number, key)
         if let held { try jump(number, key, to: held) }
@@ -187,15 +194,15 @@ extension SyncMachine {
     }
 
     /// Keeps the edit here and tells the app; the next edit of the object tries again.
-    private mutating func stall(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
+    mutating func stall(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         entity.record.edits.attempts = 0
         entity.record.edits.sendsWhole = false
-        entity.record.edits.refusal = entity.record.edits.later == nil ? nil : code
+        entity.record.edits.refusal = entity.record.edits.hasEdits ? code : nil
         put(number, key, entity, .edits)
         let error: ClientError = ClientError(
             .refused, "the server does not take the edit; it is kept here", number: code)
-        let edit: RefusedEdit = RefusedEdit(key: key.text, error: error)
+        let edit: RefusedEdit = RefusedEdit(key: shownKey(number, key), error: error)
         actions.append(.event(channels[number].record.name, .refused(edit)))
     }
 

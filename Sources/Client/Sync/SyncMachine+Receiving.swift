@@ -32,9 +32,10 @@ extension SyncMachine {
             let value: JSONObject? = reply.data?.value.objectValue
             try received(entity: value, key: key, version: reply.version, on: number)
         case .changes(let events): try received(events, on: number)
-        case .changeVersionUnknown: positionUnknown(number)
+        case .changeVersionUnknown: try positionUnknown(number)
         case .indexRequest: try reportState(number)
-        case .notUnderstood, .options, .unknown: break
+        case .options(let options): heardMode(options["mode"]?.stringValue, on: number)
+        case .notUnderstood, .unknown: break
         }
     }
 
@@ -57,20 +58,22 @@ extension SyncMachine {
             guard link == .open else { return }
         }
         guard isCatchingUp else { return }
-        if events.isEmpty { return caughtUp(number) }
+        if events.isEmpty { return try caughtUp(number) }
         for event: ChangeEvent in events {
             guard case .applied(let first) = event else { continue }
-            return heardMore(number, first: first.cv, isAnswer: isAnswer)
+            return try heardMore(number, first: first.cv, isAnswer: isAnswer)
         }
     }
 
     /// A message with changes came while we catch up: is that all?
-    private mutating func heardMore(_ number: Int, first: ChangeVersion?, isAnswer: Bool) {
+    private mutating func heardMore(
+        _ number: Int, first: ChangeVersion?, isAnswer: Bool
+    ) throws(ClientError) {
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
         switch channels[number].catchUp.heard(first: first, isAnswer: isAnswer) {
         case .wait: break
         case .ask: send(Messages.onChannel(number, "cv:" + (channels[number].record.changeVersion?.text ?? "")))
-        case .complete: caughtUp(number)
+        case .complete: try caughtUp(number)
         }
     }
 

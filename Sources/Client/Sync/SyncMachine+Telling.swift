@@ -12,7 +12,8 @@ extension SyncMachine {
         guard isHeard(bucket) else { return }
         guard let after else {
             guard before != nil else { return }
-            let removal: ObjectRemoval = ObjectRemoval(key: key.text, origin: origin, revision: revision)
+            let removal: ObjectRemoval = ObjectRemoval(
+                key: shownKey(number, key), origin: origin, revision: revision)
             actions.append(.event(bucket, .removed(removal)))
             return
         }
@@ -23,8 +24,15 @@ extension SyncMachine {
             diff = JSONDiff.diff(from: JSONObject(), to: after)
         }
         let told: ObjectChange = ObjectChange(
-            key: key.text, object: after, diff: diff, origin: origin, isNew: before == nil, revision: revision)
+            key: shownKey(number, key), object: after, diff: diff, origin: origin, isNew: before == nil,
+            revision: revision)
         actions.append(.event(bucket, .changed(told)))
+    }
+
+    /// The key as the app knows it.
+    func shownKey(_ number: Int, _ key: EntityKey) -> String {
+        guard channels[number].sealing != nil else { return key.text }
+        return cache[address(number, key)]?.record.name ?? key.text
     }
 
     mutating func send(_ bytes: [UInt8]) {
@@ -52,7 +60,7 @@ extension SyncMachine {
         var isIndexing: Bool = false
         var isOpening: Bool = false
         var pending: Int = 0
-        for channel: Channel in channels {
+        for channel: Channel in channels where !channel.isLocked {
             switch channel.phase {
             case .walking,
                 .catchingUp where channel.walked != nil:

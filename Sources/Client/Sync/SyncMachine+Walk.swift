@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketSealed
 
 /// Reading a bucket's whole index, page by page.
 extension SyncMachine {
@@ -80,7 +81,8 @@ extension SyncMachine {
     /// needs nobody who wants to be told about them.
     private mutating func take(_ entries: [IndexPage.Entry], walk: Int64, on number: Int) throws(ClientError) {
         let name: BucketName = channels[number].record.name
-        guard !isHeard(name) else {
+        // Sealed ones are opened before they are believed.
+        guard !isHeard(name), channels[number].sealing == nil else {
             for entry: IndexPage.Entry in entries { try indexed(entry, walk: walk, on: number) }
             return
         }
@@ -106,6 +108,8 @@ extension SyncMachine {
         if object.version == newest.version, newest.object != nil, !isConfirmed { return }
         // A change that came during the walk is newer than the walk's snapshot.
         if object.version < newest.version, wasMet { return }
+        // Sealed ones that are read-only, and known to be there as they are.
+        if let sealed: SealedObject = entity.sealed, sealed.problem != nil, object.version == newest.version { return }
         guard let value: JSONObject = object.data?.object else {
             return try want(number, object.key, object.version)
         }
@@ -119,6 +123,7 @@ extension SyncMachine {
         for (address, entity): (EntityAddress, Entity) in cache where address.bucket == name {
             if entity.record.walk == walk.id || entity.record.ghost.object == nil { gone.remove(address.key) }
         }
+        let isAskedAgain: Bool = try setAside(&gone, number)
         for key: EntityKey in gone.sorted() {
             let version: Version = try entity(number, key).record.ghost.version
             try jump(number, key, to: Ghost(version: version, object: nil))
@@ -138,11 +143,16 @@ extension SyncMachine {
         }
         channels[number].walked = walk
         channels[number].record.walk = nil
-        channels[number].record.changeVersion = walk.current
+        if !isAskedAgain { channels[number].record.changeVersion = walk.current }
         touchChannel(number)
         channels[number].phase = .catchingUp
+        askSince(number)
+    }
+
+    /// Asks for everything behind the position that is known.
+    mutating func askSince(_ number: Int) {
         channels[number].catchUp = CatchUp()
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
-        send(Messages.onChannel(number, "cv:" + (walk.current?.text ?? "")))
+        send(Messages.onChannel(number, "cv:" + (channels[number].record.changeVersion?.text ?? "")))
     }
 }

@@ -1,4 +1,5 @@
 package import ThicketProtocol
+import ThicketSealed
 
 /// The client's side of the protocol for one account: several buckets over one connection.
 ///
@@ -27,6 +28,8 @@ package struct SyncMachine {
         var base: JSONObject?
         /// Ghost, pending and later: what the app sees.
         var local: JSONObject?
+        /// In a sealed bucket: all that follows from the record.
+        var sealed: SealedObject?
     }
 
     package var options: SyncOptions
@@ -202,7 +205,9 @@ package struct SyncMachine {
             let records: [BucketRecord] = try store.buckets()
             for number: Int in renewed.indices {
                 let name: BucketName = renewed[number].record.name
-                renewed[number].record = records.first { $0.name == name } ?? BucketRecord(name: name)
+                renewed[number].record =
+                    records.first { $0.name == name }
+                    ?? BucketRecord(name: name, isSealed: renewed[number].record.isSealed)
                 try readEdited(&renewed[number])
             }
         } catch {
@@ -248,6 +253,11 @@ package struct SyncMachine {
             record = try store.entity(address) ?? EntityRecord()
         }
         let entity: Entity
+        if let sealing: Sealing = channels[number].sealing {
+            entity = try sealedEntity(record, key, sealing)
+            cache[address] = entity
+            return entity
+        }
         do {
             let base: JSONObject? = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)
             entity = Entity(record: record, base: base, local: try Edits.apply(record.edits.later, to: base))

@@ -1,4 +1,5 @@
 internal import CCurl
+package import ThicketCrypto
 package import ThicketProtocol
 
 /// An answer to an HTTP request.
@@ -39,6 +40,26 @@ package actor HTTPClient {
     package func request(
         _ address: String, method: String? = nil, fields: [String] = [], body: [UInt8]? = nil, timeoutSeconds: Int = 30
     ) throws(ClientError) -> HTTPAnswer {
+        guard let body else { return try perform(address, method, fields, nil, timeoutSeconds) }
+        return try body.lend { bytes throws(ClientError) in
+            try perform(address, method, fields, bytes, timeoutSeconds)
+        }
+    }
+
+    /// The same with a body that holds a secret: it is read where it lies. What libcurl has of it while it sends goes with
+    /// the handle, and is not wiped.
+    package func request(
+        _ address: String, method: String?, fields: [String], secret: SecureBytes, timeoutSeconds: Int = 30
+    ) throws(ClientError) -> HTTPAnswer {
+        try secret.withUnsafeBytes { bytes throws(ClientError) in
+            try perform(address, method, fields, bytes, timeoutSeconds)
+        }
+    }
+
+    private func perform(
+        _ address: String, _ method: String?, _ fields: [String], _ body: UnsafeRawBufferPointer?,
+        _ timeoutSeconds: Int
+    ) throws(ClientError) -> HTTPAnswer {
         guard !address.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }),
             !fields.contains(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A } })
         else { throw ClientError(.invalidName, "the address or a header field holds characters that may not be there") }
@@ -62,17 +83,27 @@ package actor HTTPClient {
                 handle.set(CURLOPT_COPYPOSTFIELDS, "")
                 return curl_easy_perform(handle.pointer)
             }
-            return body.withUnsafeBytes { bytes in
-                // libcurl reads the bytes during the call only.
-                handle.set(CURLOPT_POST, 1)
-                handle.set(CURLOPT_POSTFIELDSIZE_LARGE, offset: Int64(bytes.count))
-                handle.set(CURLOPT_POSTFIELDS, pointer: UnsafeMutableRawPointer(mutating: bytes.baseAddress))
-                return curl_easy_perform(handle.pointer)
-            }
+            // libcurl reads the bytes during the call only.
+            handle.set(CURLOPT_POST, 1)
+            handle.set(CURLOPT_POSTFIELDSIZE_LARGE, offset: Int64(body.count))
+            handle.set(CURLOPT_POSTFIELDS, pointer: UnsafeMutableRawPointer(mutating: body.baseAddress))
+            return curl_easy_perform(handle.pointer)
         }
         if gathered.isTooLarge { throw ClientError(.limit, "the answer is larger than \(Self.bodyBytesMax) bytes") }
         guard result == CURLE_OK else { throw handle.error(result) }
         return HTTPAnswer(status: handle.status, fields: gathered.fields, body: gathered.bytes)
+    }
+}
+
+extension [UInt8] {
+    /// `withUnsafeBytes` whose errors keep their type.
+    fileprivate func lend<Result>(
+        _ body: (UnsafeRawBufferPointer) throws(ClientError) -> Result
+    ) throws(ClientError) -> Result {
+        let outcome: Swift.Result<Result, ClientError> = withUnsafeBytes { bytes in
+            do throws(ClientError) { return .success(try body(bytes)) } catch { return .failure(error) }
+        }
+        return try outcome.get()
     }
 }
 

@@ -111,7 +111,7 @@ public struct AEADNonce: Sendable {
     /// The bytes in their order.
     public var octets: [UInt8] { withUnsafeBytes { Array($0) } }
 
-    func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         Swift.withUnsafeBytes(of: bytes, body)
     }
 }

@@ -45,6 +45,8 @@ public enum SignatureLabel: Sendable, CaseIterable {
     case key
     /// A head of the key log.
     case head
+    /// A head of the log of releases.
+    case releaseHead
 
     private var text: StaticString {
         switch self {
@@ -52,6 +54,7 @@ public enum SignatureLabel: Sendable, CaseIterable {
         case .origin: "thicket/origin/1"
         case .key: "thicket/key/1"
         case .head: "thicket/head/1"
+        case .releaseHead: "thicket/release-head/1"
         }
     }
 

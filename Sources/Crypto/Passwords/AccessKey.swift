@@ -45,6 +45,29 @@ public struct AccountPlace: Sendable, Hashable {
         (self.app, self.user, self.version) = (app, user, version)
     }
 
+    /// The place of an account's access key: the version that is bound is that of the key itself, which never changes. The
+    /// bundle is written again and again without its wrap, so that its version cannot be the wrap's (decision 0043).
+    public static func ofAccessKey(app: String, user: String) -> AccountPlace {
+        AccountPlace(app: app, user: user, version: 1)
+    }
+
+    /// The id of an account whose keys were made on a device: 16 bytes of SHA-256 over `thicket/user/1`, the app and the digest
+    /// of `AccessKey.recoveryAuth`, as 32 hex digits. So the device knows, before the server has answered, for whom it
+    /// seals; and nobody gets an account under an id of somebody else's (decision 0043).
+    /// - Parameter recoveryDigest: SHA-256 of it, 32 bytes.
+    public static func userID(app: String, recoveryDigest: [UInt8]) throws(CryptoError) -> String {
+        var bytes: LabelledBytes = .init("thicket/user/1")
+        try bytes.add(app.utf8)
+        try bytes.add(recoveryDigest)
+        return Hex.encode(Array(Hash.sha256(bytes.octets).prefix(16)))
+    }
+
+    /// The same of an access key.
+    public static func userID(app: String, key: AccessKey) throws(CryptoError) -> String {
+        let digest: SecureBytes = Hash.digest(.sha256, try key.recoveryAuth())
+        return try userID(app: app, recoveryDigest: digest.withUnsafeBytes { Array($0) })
+    }
+
     /// Seals the access key under what is made of a password or a passphrase.
     /// - Parameter vaultKey: `PasswordKeys.vaultKey`.
     /// - Returns: a `SealedMessage`.

@@ -2,11 +2,16 @@ extension TextDelta {
     /// An edit that leads from `source` to `target`, as the current clients write it: compared by lines and units, short
     /// equalities given up, surrogate pairs never cut (wire contract 7.3).
     ///
-    /// - Parameter keepsShortEqualities: leave every character alone that need not change. For differences over which
-    ///   edits are carried: an edit of a character that was deleted and inserted again would be undone.
+    /// - Parameter keepsShortEqualities: leave every character alone that need not change, also outside of the basic plane.
+    ///   For differences over which edits are carried: an edit of a character that was deleted and inserted again would be undone.
     public static func diff(
         from source: [UInt16], to target: [UInt16], keepsShortEqualities: Bool = false, budget: inout StepBudget
     ) -> TextDelta {
+        if keepsShortEqualities, let characters: WholeCharacters = .init(source, target) {
+            let named: [DiffSegment] = TextDiff.diff(
+                characters.named(source), characters.named(target), budget: &budget)
+            return TextDelta(named.map { DiffSegment($0.kind, characters.spelled($0.units)) })
+        }
         var segments: [DiffSegment] = TextDiff.diff(source, target, budget: &budget)
         if segments.count > 2, !keepsShortEqualities { TextDiff.cleanupEfficiency(&segments) }
         TextDiff.keepPairsWhole(&segments)

@@ -45,6 +45,32 @@ public enum SealedIntegrity: Error, Sendable, Equatable, CustomStringConvertible
     /// Whether the user must choose between what is here and what the server shows, before anything else is written.
     public var needsChoice: Bool { if case .misfit = self { false } else { true } }
 
+    /// A word for stores: `forked 12`. A misfit has none, it needs nothing to be kept.
+    public var word: String? {
+        switch self {
+        case .misfit: nil
+        case .forked(let position): "forked \(position)"
+        case .rolledBack(let position): "rolledBack \(position)"
+        case .removed: "removed"
+        case .clear: "clear"
+        case .snapshotMismatch(let position): "snapshotMismatch \(position)"
+        }
+    }
+
+    /// Reads what `word` writes.
+    public init?(word: String) {
+        let parts: [Substring] = word.split(separator: " ")
+        let position: Int? = parts.count == 2 ? Int(parts[1]) : nil
+        switch (parts.first, position) {
+        case ("forked", let position?): self = .forked(at: position)
+        case ("rolledBack", let position?): self = .rolledBack(to: position)
+        case ("snapshotMismatch", let position?): self = .snapshotMismatch(at: position)
+        case ("removed", nil): self = .removed
+        case ("clear", nil): self = .clear
+        default: return nil
+        }
+    }
+
     /// For users and logs: no content.
     public var description: String {
         switch self {

@@ -30,7 +30,7 @@ extension SealedObject {
     }
 
     /// Bytes of an operation's text. What is no base64url is an operation that does not open.
-    static func bytes(of text: String) -> [UInt8] {
+    public static func bytes(of text: String) -> [UInt8] {
         Base64.decodeURL(Array(text.utf8)[...]) ?? Array(text.utf8)
     }
 

@@ -29,6 +29,8 @@ public struct SealedObject: Sendable, Equatable {
     public internal(set) var problem: SealedIntegrity?
     /// The log goes on under rules that we do not know.
     public internal(set) var isStopped: Bool = false
+    /// The user chose *keep mine*: what the server holds must be removed before the draft is made.
+    public internal(set) var isReplacing: Bool = false
     /// Incarnations that were there before this one, the newest last.
     public internal(set) var pastIncarnations: [[UInt8]] = []
 
@@ -82,9 +84,24 @@ extension SealedObject {
         guard shown != nil else { throw .deleted }
         do throws(DiffError) {
             let after: JSONValue? = try edit.apply(to: shown).value
-            later = try Self.composed(later, edit)
+            // Nothing is left of what nobody else has seen.
+            later = after == nil && projected == nil ? nil : try Self.composed(later, edit)
             shown = after
         } catch { throw .doesNotFit(error) }
+    }
+
+    /// Makes an object where the app sees none: a new one, or a deleted one again (`needsRecreation`).
+    public mutating func create(_ object: JSONObject) throws(SealedEditError) {
+        guard problem == nil else { throw .readOnly }
+        guard shown == nil else { return try edit(to: object) }
+        (later, shown) = (.set(.object(object)), .object(object))
+    }
+
+    /// Gives up what the log does not hold: pending and later edits. For edits that the server does not take.
+    public mutating func discardEdits() {
+        (pending, later) = (nil, nil)
+        projected = log.object.map { .object($0) }
+        shown = projected
     }
 
     /// One edit that does both.

@@ -62,7 +62,7 @@ public struct SealedEntity: Sendable, Equatable {
     }
 
     /// A position as a key of `s`: canonical decimal, at most 15 digits.
-    static func position(_ key: String) -> Int? {
+    package static func position(_ key: String) -> Int? {
         guard (1...15).contains(key.utf8.count), key.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             key.utf8.count == 1 || key.utf8.first != 0x30
         else { return nil }

@@ -23,6 +23,13 @@ public enum SealedShape {
         /// Elements of the tail that it removes, by their indexes.
         public var removedTail: Range<Int>
 
+        public init(position: Int, snapshot: String, removedSnapshots: [Int], removedTail: Range<Int>) {
+            self.position = position
+            self.snapshot = snapshot
+            self.removedSnapshots = removedSnapshots
+            self.removedTail = removedTail
+        }
+
         /// Whether it removes exactly what it covers, of the object that its author knew.
         /// - Throws: `SealedShapeError`.
         public func check(on entity: SealedEntity) throws(SealedShapeError) {
@@ -128,11 +135,23 @@ public enum SealedShape {
     /// padding gives.
     /// - Returns: what it says of itself.
     @discardableResult
-    static func check(_ text: String, _ kind: SealedHeader.Kind) throws(SealedShapeError) -> SealedHeader {
+    package static func check(_ text: String, _ kind: SealedHeader.Kind) throws(SealedShapeError) -> SealedHeader {
         guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]), let header: SealedHeader = .init(of: bytes),
             header.kind == kind, SealedValue.canHave(bytes.count, kind)
         else { throw SealedShapeError(.notSealed) }
         return header
+    }
+
+    /// Bytes of a server key: lower-case base32 of 20 bytes.
+    public static let keyBytes: Int = 32
+
+    /// Whether a key can be one by which the server knows an object: never the app's own.
+    public static func check(key: String) throws(SealedShapeError) {
+        let isBase32: Bool = key.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                || (UInt8(ascii: "2")...UInt8(ascii: "7")).contains(byte)
+        }
+        guard isBase32, key.utf8.count == keyBytes else { throw SealedShapeError(.clearKey) }
     }
 
     /// Checks a whole object: what an import or a restore brings, and what a client is shown.

@@ -3,6 +3,8 @@ import ThicketProtocol
 /// Why an object or a change has not the shape of a sealed bucket. On the wire all of these are code 400.
 public struct SealedShapeError: Error, Equatable, Sendable, CustomStringConvertible {
     public enum Kind: Equatable, Sendable {
+        /// The object's key is none that a name key gives.
+        case clearKey
         /// Other members than `z`, `s` and `d`, or of another type.
         case otherMembers
         /// A key of `s` is no position.
@@ -34,6 +36,7 @@ public struct SealedShapeError: Error, Equatable, Sendable, CustomStringConverti
     /// Safe to log.
     public var description: String {
         switch kind {
+        case .clearKey: "an object's key in a sealed bucket is the base32 of 20 bytes"
         case .otherMembers: "a sealed object has exactly the members z, s and d"
         case .badPosition: "a snapshot's position is no number"
         case .notSealed: "a value is not sealed"

@@ -66,6 +66,17 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    public func isFree(_ user: String, in app: String) throws(DirectoryError) -> Bool {
+        try asking { () throws(SQLiteError) in
+            for table: String in ["account", "erasure"] {
+                let isThere: Bool? = try database.statement("SELECT 1 FROM \(table) WHERE user = ?1").bind(1, user)
+                    .first { _ in true }
+                if isThere != nil { return false }
+            }
+            return true
+        }
+    }
+
     public func change(
         _ account: Account, from before: Account.Proof, endsTokens: Bool, token: NewToken?, now: Int64
     ) throws(DirectoryError) -> Bool {
@@ -94,6 +105,7 @@ public final class AccountStore: AccountDirectory {
             for table: String in ["bundle", "account_code", "locked_wrap"] {
                 try database.statement("DELETE FROM \(table) WHERE user = ?1").bind(1, user).run()
             }
+            try database.statement("DELETE FROM pro WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
             _ = try deleteTokens(nil, of: user, in: app)
             // The keeper finds it there, also after a crash.
             try database.statement("INSERT OR IGNORE INTO erasure (app, user, created) VALUES (?1, ?2, ?3)")

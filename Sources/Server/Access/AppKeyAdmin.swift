@@ -58,6 +58,23 @@ extension StoreAdmin {
         }
     }
 
+    /// What encrypted notes are in the app from now on. A running server sees it with the next change.
+    public func setNotes(_ notes: AppNotes, of app: AppID) throws(StoreAdminError) {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        try doing("changing an app") { () throws(SQLiteError) in
+            try database.statement("UPDATE app SET notes = ?2 WHERE name = ?1")
+                .bind(1, app.text).bind(2, notes.rawValue).run()
+        }
+    }
+
+    public func notes(of app: AppID) throws(StoreAdminError) -> AppNotes {
+        guard try hasApp(app) else { throw .unknownApp(app) }
+        return try doing("looking at an app") { () throws(SQLiteError) in
+            try database.statement("SELECT notes FROM app WHERE name = ?1").bind(1, app.text)
+                .first { AppNotes(rawValue: $0.integer(0)) ?? .off } ?? .off
+        }
+    }
+
     /// The app's keys, the oldest first.
     public func keys(of app: AppID) throws(StoreAdminError) -> [ListedKey] {
         guard try hasApp(app) else { throw .unknownApp(app) }

@@ -167,6 +167,7 @@ extension Metrics.LimitName {
             case .account: .accountName
             case .prelogins: .prelogins
             case .registrations: .registrations
+            case .pairings: .pairings
             case .userTokens: .userTokens
             }
     }

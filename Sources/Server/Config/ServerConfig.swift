@@ -69,6 +69,9 @@ public struct ServerConfig: Sendable, Equatable {
     /// Web origins whose pages may use the data API from a browser: `none`, `*`, or a list with commas.
     public var corsOrigins: String = "none"
 
+    /// Newest versions of client programs, for `/version`: `none`, or `PLATFORM=VERSION` with commas between.
+    public var appVersions: String = "none"
+
     /// Whether SockJS sessions may be WebSockets; clients of a proxy that cannot carry these then do not try.
     public var sockJSWebSocket: Bool = true
 

@@ -84,6 +84,10 @@ public enum ServerSettings {
             "cors-origins", \.corsOrigins,
             "Web origins whose pages may use the data API, accounts and partners' requests, with commas between; * is every one, none is none."
         ),
+        .versions(
+            "app-versions", \.appVersions,
+            "Newest versions of client programs, which /version tells: PLATFORM=VERSION with commas between; none is none."
+        ),
         .text(
             "mail-folder", \.mailFolder,
             "Folder where messages to users wait for smtp-url, or for a mail program. A name without a slash lies in the data folder."

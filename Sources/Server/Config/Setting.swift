@@ -87,6 +87,18 @@ extension Setting {
         }
     }
 
+    static func versions(_ name: String, _ path: Path<String>, _ summary: String) -> Setting {
+        Setting(name: name, kind: .text, summary: summary, isSecret: false) {
+            (config: ServerConfig) in
+            config[keyPath: path]
+        } write: { (text: String, config: inout ServerConfig) throws(ValueError) in
+            guard AppVersions(text) != nil else {
+                throw ValueError("is neither none nor PLATFORM=VERSION with commas between")
+            }
+            config[keyPath: path] = text
+        }
+    }
+
     static func networks(_ name: String, _ path: Path<String>, _ summary: String) -> Setting {
         Setting(name: name, kind: .networks, summary: summary, isSecret: false) {
             (config: ServerConfig) in

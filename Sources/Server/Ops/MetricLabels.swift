@@ -59,6 +59,8 @@ extension Metrics {
         case rest
         /// Its description.
         case openAPI = "openapi"
+        /// The newest versions of client programs.
+        case version
         /// Below `/sock/1/APP`, raw WebSockets left out.
         case sockjs
         /// Built-in accounts: making, logging in, changing, ending.
@@ -286,6 +288,8 @@ extension Metrics {
         case prelogins
         /// Too many new accounts of one app.
         case registrations
+        /// Too many requests about pairings from one address, or pairings at one time.
+        case pairings
         /// A user has too many tokens: the oldest went.
         case userTokens = "user_tokens"
     }

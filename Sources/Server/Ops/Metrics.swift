@@ -94,10 +94,14 @@ public final class Metrics: Sendable {
     public let changesApplied: Counter = .init("thicket_changes_applied_total", "Changes accepted and on disk.")
     public let changesRefused: CounterFamily<ErrorCode> = .init(
         "thicket_changes_refused_total", by: "code", "Changes refused, by the code of the answer.")
+    public let sealedRefused: CounterFamily<SealedFault> = .init(
+        "thicket_sealed_refused_total", by: "reason", "Changes not taken in a sealed bucket, by what they had.")
     public let changesRebased: Counter = .init(
         "thicket_changes_rebased_total", "Changes made on an older version and transformed.")
     public let changeSeconds: Histogram = .seconds(
         "thicket_change_seconds", "From a change's arrival to its acknowledgement being queued.")
+    public let longDecisionSeconds: Histogram = .seconds(
+        "thicket_long_decision_seconds", "Processor time of each change that was decided beside the others.")
     public let changesQueued: Gauge = .init("thicket_changes_queued", "Changes that await their commit.")
     public let changesQueuedBytes: Gauge = .init(
         "thicket_changes_queued_bytes", "Bytes that changes take in memory while they await their commit.")

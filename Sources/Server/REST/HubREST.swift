@@ -159,7 +159,8 @@ extension Hub {
                 else { continue }
                 let element: [UInt8] = Reply.refusal(
                     client: outcome.clientID.text, key: outcome.key, code: outcome.code, changeIDs: outcome.changeIDs)
-                refused(outcome.code, element, exchange, on: channel)
+                let isUnsealed: Bool = outcome.sealedFault != nil && outcome.code == .invalidRequest
+                refused(outcome.code, element, exchange, on: channel, isUnsealed: isUnsealed)
             }
         }
     }
@@ -181,9 +182,13 @@ extension Hub {
 
     /// The request's change was refused.
     /// - Parameter element: as sockets are told.
-    func refused(_ code: ErrorCode, _ element: [UInt8], _ exchange: RESTExchange, on channel: Channel) {
+    /// - Parameter isUnsealed: the bucket is sealed, and the change is not.
+    func refused(
+        _ code: ErrorCode, _ element: [UInt8], _ exchange: RESTExchange, on channel: Channel, isUnsealed: Bool = false
+    ) {
         switch exchange.call.operation {
         case .write(let change, let terms, _):
+            if isUnsealed { return answer(channel.session, RESTAnswer.sealedBucket) }
             if code == .invalidRequest, let name: BucketName = channel.bucketName, BucketOptions.isBucket(name) {
                 return answer(channel.session, BucketOptions.refusal)
             }

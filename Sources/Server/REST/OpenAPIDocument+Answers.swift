@@ -122,6 +122,37 @@ extension OpenAPIDocument {
               content:
                 application/json:
                   schema: { type: object, required: [tokens], properties: { tokens: { type: array, items: { $ref: '#/components/schemas/Token' } } } }
+            AddedToken:
+              description: A token for the other device.
+              content:
+                application/json:
+                  schema: { type: object, required: [access_token], properties: { access_token: { type: string } } }
+            PairingOpened:
+              description: Seconds that it is there.
+              content:
+                application/json:
+                  schema: { type: object, required: [expires], properties: { expires: { type: integer } } }
+            Pairing:
+              description: What the new device shows, and what the old one has sealed for it.
+              content:
+                application/json:
+                  schema:
+                    type: object
+                    required: [hello, sealed]
+                    properties:
+                      hello: { $ref: '#/components/schemas/Sealed' }
+                      sealed: { type: [string, 'null'] }
+            NoteStanding:
+              description: What holds for the user's encrypted notes.
+              content:
+                application/json:
+                  schema:
+                    type: object
+                    required: [Pro, ProReceipt, notesMax]
+                    properties:
+                      Pro: { type: boolean, description: As many notes as they like. }
+                      ProReceipt: { type: [string, 'null'], description: What the operator wrote down when the user became Pro. }
+                      notesMax: { type: [integer, 'null'], description: Notes that there may be; null for a user who is Pro. }
             Nothing:
               description: It was done.
 

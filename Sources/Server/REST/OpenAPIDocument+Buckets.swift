@@ -156,7 +156,7 @@ extension OpenAPIDocument {
               - $ref: '#/components/parameters/app'
             get:
               operationId: listBuckets
-              summary: The user's buckets that hold changes.
+              summary: The user's buckets that hold changes, or are to hold sealed ones.
               tags: [user]
               responses:
                 '200':
@@ -174,6 +174,7 @@ extension OpenAPIDocument {
                               required: [name]
                               properties:
                                 name: { type: string }
+                                mode: { type: string, enum: [sealed], description: Missing for open ones. }
                 '400': { $ref: '#/components/responses/Invalid' }
                 '401': { $ref: '#/components/responses/Unauthorized' }
                 '404': { $ref: '#/components/responses/NotFound' }

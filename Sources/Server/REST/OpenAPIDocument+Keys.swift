@@ -332,6 +332,101 @@ extension OpenAPIDocument {
                 '429': { $ref: '#/components/responses/AccountLimited' }
                 '503': { $ref: '#/components/responses/AccountUnavailable' }
 
+            post:
+              operationId: addToken
+              summary: A login for another device, by who shows the account's access key beside the token.
+              tags: [tokens]
+              security:
+                - token: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [r]
+                      properties:
+                        r: { $ref: '#/components/schemas/Key' }
+                        device: { type: string }
+              responses:
+                '200': { $ref: '#/components/responses/AddedToken' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/pair:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: openPairing
+              summary: What a new device shows, for an old one; there for two minutes under a code that is made of it.
+              tags: [keys]
+              security: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [hello]
+                      properties:
+                        hello: { $ref: '#/components/schemas/Sealed' }
+              responses:
+                '200': { $ref: '#/components/responses/PairingOpened' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '409': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/pair/{code}:
+            parameters:
+              - $ref: '#/components/parameters/app'
+              - name: code
+                in: path
+                required: true
+                schema: { type: string, minLength: 1, pattern: '^[a-z2-7]+$' }
+                example: abcdefghijklmnopqrstuvwxya
+            get:
+              operationId: lookAtPairing
+              summary: What both have left; when the answer is there, it is given once.
+              tags: [keys]
+              security: []
+              responses:
+                '200': { $ref: '#/components/responses/Pairing' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '404': { $ref: '#/components/responses/AccountError' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+            put:
+              operationId: answerPairing
+              summary: What an old device has sealed for the new one.
+              tags: [keys]
+              security: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [sealed]
+                      properties:
+                        sealed: { $ref: '#/components/schemas/Sealed' }
+              responses:
+                '200': { $ref: '#/components/responses/Done' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '404': { $ref: '#/components/responses/AccountError' }
+                '409': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
           /1/{app}/auth/tokens/{id}:
             parameters:
               - $ref: '#/components/parameters/app'
@@ -350,6 +445,25 @@ extension OpenAPIDocument {
                 '204': { $ref: '#/components/responses/Nothing' }
                 '400': { $ref: '#/components/responses/AccountError' }
                 '401': { $ref: '#/components/responses/AccountError' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/notes:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            get:
+              operationId: noteStanding
+              summary: How many encrypted notes the user may have.
+              description: Of apps that keep encrypted notes in the bucket `onions`; others answer 403.
+              tags: [tokens]
+              security:
+                - token: []
+              responses:
+                '200': { $ref: '#/components/responses/NoteStanding' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '403': { $ref: '#/components/responses/AccountError' }
                 '414': { $ref: '#/components/responses/TooLong' }
                 '429': { $ref: '#/components/responses/AccountLimited' }
                 '503': { $ref: '#/components/responses/AccountUnavailable' }

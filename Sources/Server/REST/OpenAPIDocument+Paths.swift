@@ -3,6 +3,20 @@
 extension OpenAPIDocument {
     static let paths: String = #"""
         paths:
+          /version:
+            get:
+              operationId: newestVersions
+              summary: The newest versions of client programs, a text for each platform; clients compare it with their own.
+              tags: [user]
+              security: []
+              responses:
+                '200':
+                  description: What the operator has set; an empty object when nothing is.
+                  content:
+                    application/json:
+                      schema: { type: object, additionalProperties: { type: string } }
+                      example: { linux: 0.1.0 }
+
           /1/{app}/{bucket}/i/{key}:
             parameters:
               - $ref: '#/components/parameters/app'

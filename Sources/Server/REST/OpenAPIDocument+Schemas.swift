@@ -19,6 +19,7 @@ extension OpenAPIDocument {
                     - invalid_change
                     - invalid_diff
                     - invalid_option
+                    - sealed_bucket
                     - invalid_request
                     - unauthorized
                     - read_only

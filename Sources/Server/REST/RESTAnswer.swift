@@ -51,8 +51,12 @@ enum RESTAnswer {
         json(Array("{\"current\":\"".utf8) + current + Array("\",\"index\":[]}".utf8))
     }
 
-    static func buckets(_ names: [BucketName]) -> HTTPResponse {
-        let list: [JSONValue] = names.map { .object(JSONObject([(key: "name", value: .string($0.text))])) }
+    static func buckets(_ buckets: [BucketRecord]) -> HTTPResponse {
+        let list: [JSONValue] = buckets.map { bucket in
+            var listed: JSONObject = ["name": .string(bucket.id.name.text)]
+            if bucket.mode != .open { listed["mode"] = .string(bucket.mode.word) }
+            return .object(listed)
+        }
         return json(JSONValue.object(JSONObject([(key: "buckets", value: .array(list))])).serialized())
     }
 
@@ -82,6 +86,9 @@ enum RESTAnswer {
     static let noSuchPath: HTTPResponse = failure(
         404, "no_such_path", "There is nothing at this path.",
         "Paths are /1/APP/BUCKET/index, i/KEY, i/KEY/v/N, changes and all, /1/APP/buckets and /1/APP/user.")
+    static let sealedBucket: HTTPResponse = failure(
+        400, "sealed_bucket", "The bucket is sealed: the server takes only what it cannot read.",
+        "Write with a client that has the bucket's keys; POST changes takes what it has sealed.")
     static let objectNotFound: HTTPResponse = failure(
         404, "not_found", "There is no such object, or not at this version.",
         "It was removed, never made, or the version is no longer kept. The index lists what is there.")

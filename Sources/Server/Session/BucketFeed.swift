@@ -23,6 +23,10 @@ final class BucketFeed {
     private(set) var published: GlobalID = 0
     /// Channels that wait for the bucket to be opened, in order.
     var waiters: [Channel] = []
+    /// Channels that wait until the bucket is a sealed one, or the shard says that it cannot be.
+    var sealing: [Channel] = []
+    /// Who may know what stands in it, as far as the loop has heard.
+    var mode: BucketMode = .open
     /// Channels on the bucket. `Channel.place` is the index here.
     private(set) var subscribers: [Channel] = []
 
@@ -39,9 +43,11 @@ final class BucketFeed {
     }
 
     /// A reader saw the bucket. Commits it did not see have come, or will come, as outcomes.
-    func open(_ record: BucketRecord?) {
+    func open(_ record: BucketRecord?, mode: BucketMode) {
         let seen: GlobalID = record?.head ?? 0
-        row = record?.row ?? row
+        self.mode = mode
+        // A row without a change says what mode the bucket has, and nothing else.
+        if seen > 0 { row = record?.row ?? row }
         while tailStart < tail.count && tail[tailStart].gid <= seen { dropOldest() }
         tailFloor = max(tailFloor, seen)
         published = max(seen, tailFloor, tail.last?.gid ?? 0)

@@ -78,6 +78,11 @@ final class Channel {
     /// iOS, the browser library and ours ask `cv` after each index, so what a walk held back is left to that answer.
     let asksAfterIndex: Bool
 
+    /// `mode` of the `init`; nil for a word that is none.
+    let wantedMode: BucketMode?
+    /// The `init` had a `mode`, whatever it was.
+    let asksMode: Bool
+
     /// `device_id` of the `init`.
     let deviceID: String?
 
@@ -125,6 +130,8 @@ final class Channel {
         self.library = AuthorLibrary(named: request.library)
         self.expectsExpired = request.expectsExpired
         self.deviceID = request.deviceID
+        self.wantedMode = request.mode.flatMap { BucketMode(word: $0) }
+        self.asksMode = request.mode != nil
         let name: String = request.library ?? ""
         self.asksAfterIndex =
             request.api == nil || ["ios", "osx", "thicket"].contains { $0.utf8.elementsEqual(name.utf8) }

@@ -117,6 +117,7 @@ extension Hub {
     private func deliver(_ outcome: BucketOutcome, now: HubInstant) {
         if !allCalls.isEmpty { tellAll(outcome) }
         guard let feed: BucketFeed = feeds[outcome.bucket] else { return }
+        if let mode: BucketModeAnswer = outcome.mode { settleMode(mode, of: feed, now: now) }
         let before: Int = feed.tailBytes
         let fresh: [BucketFeed.Entry] = feed.publish(outcome, limits: limits)
         tailBytes += feed.tailBytes - before

@@ -113,7 +113,7 @@ extension Hub {
         guard !isAnswered(channel, by: admission), let name: BucketName = channel.bucketName else { return }
         let bucket: BucketID = .init(app: app, user: admission.user, name: name)
         let feed: BucketFeed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
-        guard feed.subscribers.count + feed.waiters.count < limits.subscribersPerBucketMax else {
+        guard feed.subscribers.count + feed.waiters.count + feed.sealing.count < limits.subscribersPerBucketMax else {
             metrics.limitHits.add(1, .subscribers)
             return refuse(channel, InitRefusal(.serverError, "Too many clients on this bucket"), now: now)
         }
@@ -127,7 +127,9 @@ extension Hub {
     }
 
     /// The bucket was looked up.
-    func opened(_ bucket: BucketID, _ record: BucketRecord?, buckets: Int, now: HubInstant) {
+    func opened(
+        _ bucket: BucketID, _ record: BucketRecord?, buckets: Int, mode: BucketMode, now: HubInstant
+    ) {
         guard let feed: BucketFeed = feeds[bucket], !feed.isOpen else { return }
         let waiters: [Channel] = feed.waiters
         guard record != nil || feed.row != nil || buckets < limits.bucketsPerUserMax else {
@@ -141,7 +143,7 @@ extension Hub {
             return
         }
         tailBytes -= feed.tailBytes
-        feed.open(record)
+        feed.open(record, mode: mode)
         tailBytes += feed.tailBytes
         for channel: Channel in waiters {
             // What an earlier one asked for may have cost their connection its life.
@@ -164,6 +166,12 @@ extension Hub {
     }
 
     private func admit(_ channel: Channel, to feed: BucketFeed, now: HubInstant) {
+        guard !awaitsSeal(channel, of: feed) else { return }
+        welcome(channel, to: feed, now: now)
+    }
+
+    /// The channel is open.
+    func welcome(_ channel: Channel, to feed: BucketFeed, now: HubInstant) {
         guard let name: UserID = channel.name else { return }
         channel.phase = .ready
         feed.add(channel)
@@ -171,6 +179,7 @@ extension Hub {
         metrics.authorizations.add(1, .authorized)
         if let exchange: RESTExchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
         send(Reply.authorized(channel.number, name), to: channel.session)
+        if channel.asksMode || feed.mode != .open { send(Reply.mode(channel.number, feed.mode), to: channel.session) }
         runQueued(channel, now: now)
     }
 
@@ -227,14 +236,17 @@ extension Hub {
             feed.remove(channel)
         } else {
             feed.waiters.removeAll { $0 === channel }
+            feed.sealing.removeAll { $0 === channel }
         }
         discard(feed)
     }
 
     /// Forgets a bucket that nobody listens to. One that is being opened stays until the reader has answered and all
     /// who waited for that have been let in.
-    private func discard(_ feed: BucketFeed) {
-        guard feed.isOpen, feed.subscribers.isEmpty, feed.waiters.isEmpty, feeds[feed.bucket] === feed else { return }
+    func discard(_ feed: BucketFeed) {
+        guard feed.isOpen, feed.subscribers.isEmpty, feed.waiters.isEmpty, feed.sealing.isEmpty,
+            feeds[feed.bucket] === feed
+        else { return }
         feeds[feed.bucket] = nil
         tailBytes -= feed.tailBytes
     }

@@ -110,8 +110,8 @@ public enum ReadAnswer: Sendable {
     case grant(TokenGrant?)
     /// The key is an administrator's, and the account of the user whom it was to act for has ended.
     case ended
-    /// nil: never changed. `buckets`: how many of its owner's buckets hold changes.
-    case opened(BucketRecord?, buckets: Int)
+    /// nil: never changed. `buckets`: how many of its owner's buckets are in the store.
+    case opened(BucketRecord?, buckets: Int, mode: BucketMode)
     /// The page. `isLast`: it bears no mark.
     case index(SharedFrame, isLast: Bool)
     /// The walk's `current` is no longer kept: it must begin anew.
@@ -120,7 +120,7 @@ public enum ReadAnswer: Sendable {
     case entity(SharedFrame)
     /// nil: there is no such object, or not at that version.
     case object(Version, [UInt8]?)
-    case buckets([BucketName])
+    case buckets([BucketRecord])
     /// What stood in a large `c`.
     case message(ChangeRequest.Sent)
     /// What stood in a large body.

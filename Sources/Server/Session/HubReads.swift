@@ -221,8 +221,8 @@ extension Hub {
         settle(request)
         expireDue(now)
         if case .open(let bucket) = request.question {
-            if case .opened(let record, let buckets) = answer {
-                opened(bucket, record, buckets: buckets, now: now)
+            if case .opened(let record, let buckets, let mode) = answer {
+                opened(bucket, record, buckets: buckets, mode: mode, now: now)
             } else {
                 openFailed(bucket, now: now)
             }

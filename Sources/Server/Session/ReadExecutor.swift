@@ -42,8 +42,10 @@ public final class ReadExecutor {
             return .grant(TokenGrant(app: app, user: user, isReadOnly: false))
         case .open(let id):
             let record: BucketRecord? = try reader.bucket(id)
-            guard record == nil else { return .opened(record, buckets: 0) }
-            return .opened(nil, buckets: try reader.buckets(of: id.app, user: id.user).count)
+            if let record: BucketRecord { return .opened(record, buckets: 0, mode: record.mode) }
+            return .opened(
+                nil, buckets: try reader.buckets(of: id.app, user: id.user).count,
+                mode: try reader.mode(ofNew: id.name, in: id.app))
         case .index(let query, let tag):
             return try index(query, tag: tag, channel: channel)
         case .entity(let key, let version, let bucket, let upTo):
@@ -61,7 +63,7 @@ public final class ReadExecutor {
             return .message(message.read())
         case .body(let body): return .body(body.read())
         case .buckets(let app, let user):
-            return .buckets(try reader.buckets(of: app, user: user).map(\.id.name).sorted())
+            return .buckets(try reader.buckets(of: app, user: user).sorted { $0.id.name < $1.id.name })
         }
     }
 

@@ -25,6 +25,11 @@ enum Reply {
         frame(channel, .authFailed(code: code.rawValue, message: message))
     }
 
+    /// `N:o:{"mode":…}`: who may know what stands in the bucket.
+    static func mode(_ channel: ChannelNumber, _ mode: BucketMode) -> SharedFrame {
+        frame(channel, .options(["mode": .string(mode.word)]))
+    }
+
     /// `N:e:ARGUMENT` and a line with `?`, for an argument that names no version.
     static func noEntity(_ channel: ChannelNumber, _ argument: String) -> SharedFrame {
         SharedFrame(text: head(channel, "e:") + Array(argument.utf8) + [0x0A, 0x3F])

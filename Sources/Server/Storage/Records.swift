@@ -3,7 +3,7 @@ import ThicketProtocol
 /// Number by which rows name their bucket; assigned once by `StoreWriter.newBucketRow()`.
 public typealias BucketRow = Int64
 
-/// A bucket as it stands in the store. Written at its first change, not when it is opened.
+/// A bucket as it stands in the store. Written at its first change, not when it is opened, unless it is to be sealed.
 public struct BucketRecord: Hashable, Sendable {
     public let row: BucketRow
     public let id: BucketID
@@ -11,9 +11,12 @@ public struct BucketRecord: Hashable, Sendable {
     public var head: GlobalID
     /// Changes at or below are forgotten by the log retention: a cv below it is unknown. 0 when nothing was cut.
     public var floor: GlobalID
+    /// Never changes while the bucket has objects.
+    public var mode: BucketMode
 
-    public init(row: BucketRow, id: BucketID, head: GlobalID = 0, floor: GlobalID = 0) {
+    public init(row: BucketRow, id: BucketID, head: GlobalID = 0, floor: GlobalID = 0, mode: BucketMode = .open) {
         self.row = row
+        self.mode = mode
         self.id = id
         self.head = head
         self.floor = floor
@@ -30,8 +33,13 @@ public struct EntityRecord: Hashable, Sendable {
     /// Newest log row that carries a whole body, 0 when there is none in this entity's chain.
     public var keyframe: GlobalID
     public var isDeleted: Bool
+    /// Version that the newest creation made, in sealed buckets; nil elsewhere, and of what is deleted.
+    public var born: Version?
 
-    public init(key: EntityKey, version: Version, gid: GlobalID, keyframe: GlobalID, isDeleted: Bool) {
+    public init(
+        key: EntityKey, version: Version, gid: GlobalID, keyframe: GlobalID, isDeleted: Bool, born: Version? = nil
+    ) {
+        self.born = born
         self.key = key
         self.version = version
         self.gid = gid

@@ -43,7 +43,9 @@ public protocol StoreReader: AnyObject {
     func lastGlobalID() throws(StoreError) -> GlobalID
     /// nil when the bucket has never been changed.
     func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord?
-    /// The user's buckets that hold changes.
+    /// What an operator has said of all buckets of that name: the mode of those that are not there yet.
+    func mode(ofNew name: BucketName, in app: AppID) throws(StoreError) -> BucketMode
+    /// The user's buckets that hold changes, or are to hold sealed ones.
     func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord]
     /// All buckets in row order, above `row`, at most `limit`: for jobs that visit every bucket.
     func buckets(afterRow row: BucketRow, limit: Int) throws(StoreError) -> [BucketRecord]
@@ -155,6 +157,8 @@ public protocol StoreWriter: StoreReader {
     func liveCount(in bucket: BucketRow) throws(StoreError) -> Int
     /// The objects of the bucket whose newest changes are the oldest, in that order, at most `limit`.
     func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity]
+    /// Whether the bucket holds encrypted notes, and how many there may be. Sees what operators change at once.
+    func noteRule(of bucket: BucketID) throws(StoreError) -> NoteRule
     /// Makes one small durable write, to find out whether commits work (again).
     func probe() throws(StoreError)
     /// Writes what a keeper has planned. Returns the buckets whose marks it moved, for their owner.
@@ -165,6 +169,8 @@ extension StoreWriter {
     public func beginReads() {}
     public func endReads() {}
     public func beginCommit() -> Bool { true }
+    // Only a store in a file has apps with settings.
+    public func noteRule(of bucket: BucketID) throws(StoreError) -> NoteRule { .none }
 }
 
 /// An object that is not deleted, and its newest change.

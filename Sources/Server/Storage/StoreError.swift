@@ -7,6 +7,8 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         case io
         /// Another process holds the file longer than we wait.
         case busy
+        /// Somebody else has changed what the write rests on.
+        case stale
         /// What was read cannot be right: a broken page, chain or body.
         case corrupt
         /// The store is closed (or, in a simulation, has crashed).

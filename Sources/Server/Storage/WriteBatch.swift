@@ -42,7 +42,7 @@ public struct WriteBatch: Sendable {
 
     public init() {}
 
-    public var isEmpty: Bool { changes.isEmpty }
+    public var isEmpty: Bool { changes.isEmpty && buckets.isEmpty }
     public var count: Int { changes.count }
 
     /// Adds one change with the heads after it.

@@ -17,23 +17,36 @@ final class ActiveBucket: RecencyNode {
     private var settled: GlobalID = 0
     /// Objects in use.
     private(set) var entities: [EntityKey: ActiveEntity] = [:]
+    /// Who may know what stands in it: as its row says, or an operator of those that have none yet.
+    private(set) var mode: BucketMode
     /// How many objects it may have; nil: as many as come.
     var room: BucketRoom?
+    /// Notes in it, with what the open group has made and removed; nil where nobody counts them.
+    var noteCount: Int?
+    /// Its name is that of encrypted notes: what that means in its app is asked for with each change.
+    let mayHoldNotes: Bool
     /// It holds the options of the others of its app.
     let isOptions: Bool
     /// Every object that the bucket ever had is among `entities`: the bucket began in this memory, and nothing of it was
     /// dropped. A key that is not there has never been.
     private(set) var hasAllEntities: Bool
+    /// Objects that are large and not in memory: it takes long to read them.
+    private(set) var large: Set<EntityKey> = []
     /// Place among the open group's buckets; nil when the group does not touch it.
     var groupIndex: Int?
 
-    init(id: BucketID, owner: UserObjects, tag: UInt32, record: BucketRecord?, changeIDs: ChangeIDTail?) {
+    init(
+        id: BucketID, owner: UserObjects, tag: UInt32, record: BucketRecord?, mode: BucketMode,
+        changeIDs: ChangeIDTail?
+    ) {
+        self.mode = mode
         self.id = id
         self.owner = owner
         self.tag = tag
         self.record = record
         hasAllEntities = record == nil
         isOptions = BucketOptions.isBucket(id.name)
+        mayHoldNotes = NoteRule.isBucket(id.name)
         super.init()
         guard let changeIDs: ChangeIDTail else { return }
         settled = changeIDs.settled
@@ -41,7 +54,22 @@ final class ActiveBucket: RecencyNode {
         for entry: ChangeIDEntry in changeIDs.entries { self.changeIDs[entry.hash] = entry.gid }
     }
 
-    func add(_ entity: ActiveEntity) { entities[entity.key] = entity }
+    /// Before its first change.
+    func seal() { mode = .sealed }
+
+    func add(_ entity: ActiveEntity) {
+        entities[entity.key] = entity
+        if !large.isEmpty { large.remove(entity.key) }
+    }
+
+    /// Keys of large objects that are remembered; of more, some are read where changes are decided.
+    private static let largeMax: Int = 1_024
+
+    /// The object leaves the memory, and is large.
+    func dropLarge(_ key: EntityKey) {
+        drop(key)
+        if large.count < Self.largeMax { large.insert(key) }
+    }
 
     func drop(_ key: EntityKey) {
         hasAllEntities = false
@@ -57,7 +85,7 @@ final class ActiveBucket: RecencyNode {
     var head: GlobalID { record?.head ?? 0 }
 
     /// Bytes held apart from the objects, roughly.
-    var memory: Int { 1_000 + 40 * changeIDs.count + (room?.memory ?? 0) }
+    var memory: Int { 1_000 + 40 * changeIDs.count + 200 * large.count + (room?.memory ?? 0) }
 
     /// What the set says about a ccid.
     enum Sighting: Equatable {

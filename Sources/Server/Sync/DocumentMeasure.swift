@@ -6,6 +6,9 @@ enum DocumentMeasure {
     /// that is kept for more.
     static let nodeBytes: Int = 100
 
+    /// Bytes in memory from which an object takes long to let go of: ten thousand members, about a millisecond.
+    static let largeBytes: Int = 1 << 20
+
     /// Members and elements, of all levels.
     static func nodes(of object: JSONObject) -> Int {
         object.pairs.reduce(object.count) { $0 + nodes(in: $1.value) }

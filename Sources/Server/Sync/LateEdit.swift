@@ -13,7 +13,7 @@ struct LateEdit {
     /// The same in all. Beyond it the edit is too late (405). Reached only by changes that do not compose.
     static let workMax: Int = 32 << 20
     /// What meeting a change costs with an object of no size, in the same unit.
-    private static let stepWork: Int = 16 << 10
+    static let stepWork: Int = 16 << 10
 
     enum Failure: Error {
         case diff(DiffError)

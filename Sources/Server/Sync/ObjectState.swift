@@ -47,6 +47,9 @@ struct ObjectState: Sendable {
         }
     }
 
+    /// It is a tree, not a text.
+    var isMade: Bool { if case .value = content { true } else { false } }
+
     /// Makes the object now, so that nobody makes it twice.
     mutating func makeValue() {
         guard case .creation(let diff) = content else { return }

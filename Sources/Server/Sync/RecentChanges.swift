@@ -6,12 +6,12 @@ import ThicketProtocol
 /// sixteenth, from which the others are made again when somebody is that late.
 struct RecentChanges {
     /// What was done, as a value or as a diff's text in the log: nobody may ever ask for it.
-    enum Action {
+    enum Action: Sendable {
         case value(LaterChange.Action)
         case text([UInt8])
     }
 
-    private struct Entry {
+    private struct Entry: Sendable {
         /// The version that the change made.
         let version: Version
         let action: Action
@@ -32,6 +32,8 @@ struct RecentChanges {
     /// Entries before this index keep no value unless they are anchors.
     private var thinnedEnd: Int = 0
     private var sinceAnchor: Int = 0
+    /// What was given up and is large: to let go of it takes time, which is not to be the shard's.
+    private var large: [any Sendable] = []
     /// Bytes held, roughly: values count whole though they share what a change did not touch.
     private(set) var size: Int = 0
 
@@ -55,6 +57,12 @@ struct RecentChanges {
         // Most objects are made and not changed soon: room for one is enough at first.
         if entries.isEmpty { entries = [entry] } else { entries.append(entry) }
         size += beforeSize + diffSize
+    }
+
+    /// Whether everything done after `version` is here.
+    func reaches(back version: Version) -> Bool {
+        guard let oldest: Version = oldestVersion, let newest: Version = entries.last?.version else { return false }
+        return oldest <= version + 1 && version < newest
     }
 
     /// Everything done after `version`; nil when some of it is no longer here, or nothing was done.
@@ -94,6 +102,13 @@ struct RecentChanges {
         }
     }
 
+    /// What `trim` gave up that takes long to let go of.
+    mutating func takeLarge() -> [any Sendable] {
+        guard !large.isEmpty else { return [] }
+        defer { large = [] }
+        return large
+    }
+
     mutating func removeAll() {
         entries = []
         size = 0
@@ -108,6 +123,10 @@ struct RecentChanges {
             let index: Int = thinnedEnd
             thinnedEnd += 1
             if !entries[index].isAnchor, entries[index].before != nil {
+                if entries[index].valueSize >= DocumentMeasure.largeBytes, let value: JSONObject = entries[index].before
+                {
+                    large.append(value)
+                }
                 entries[index].before = nil
                 size -= entries[index].valueSize
                 return true
@@ -122,6 +141,7 @@ struct RecentChanges {
         repeat {
             guard let entry: Entry = entries.popFirst() else { break }
             size -= entry.diffSize + (entry.before == nil ? 0 : entry.valueSize)
+            if entry.valueSize + entry.diffSize >= DocumentMeasure.largeBytes { large.append(entry) }
         } while entries.first.map({ !$0.isAnchor }) ?? false
         return true
     }

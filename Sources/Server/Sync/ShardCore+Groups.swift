@@ -5,7 +5,8 @@ extension ShardCore {
     /// The group is durable: its answers may leave, and its states are what readers see.
     func settle() -> CommitOutcome {
         for entity: ActiveEntity in group.entities where entity.isTentative {
-            entity.settle(recentCountMax: settings.recentChangesMax, recentBytesMax: settings.recentBytesMax)
+            garbage += entity.settle(
+                recentCountMax: settings.recentChangesMax, recentBytesMax: settings.recentBytesMax)
             objects.use(entity, share: settings.entityCacheBytesPerUser)
         }
         for bucket: ActiveBucket in group.buckets {
@@ -16,9 +17,12 @@ extension ShardCore {
         var outcome = CommitOutcome()
         outcome.buckets.reserveCapacity(group.parts.count)
         for part: ShardGroup.Part in group.parts {
-            let record: BucketRecord? = part.isTouched ? part.active?.record : nil
+            // Of a bucket without a change nobody has anything to read.
+            let record: BucketRecord? = part.isTouched && part.active?.head ?? 0 > 0 ? part.active?.record : nil
             outcome.buckets.append(
-                BucketOutcome(bucket: part.bucket, row: record?.row, published: record?.head, events: part.events))
+                BucketOutcome(
+                    bucket: part.bucket, row: record?.row, published: record?.head, events: part.events,
+                    mode: part.mode))
         }
         outcome.appliedCount = group.batch.count
         outcome.rebasedCount = group.rebasedCount
@@ -42,7 +46,10 @@ extension ShardCore {
     /// The store refused the group. One bad row is found by trying one by one; everything else is answered 503.
     func recover(from error: StoreError) -> CommitOutcome {
         var outcome: CommitOutcome
-        if error.kind == .constraint || error.kind == .corrupt, group.requests.count + emptyJobs.count > 1 {
+        if error.kind == .stale {
+            // What was decided rested on a mode that an operator has changed since.
+            return retryOneByOne(error)
+        } else if error.kind == .constraint || error.kind == .corrupt, group.requests.count + emptyJobs.count > 1 {
             outcome = retryOneByOne(error)
         } else {
             let isBadRow: Bool = error.kind == .constraint || error.kind == .corrupt
@@ -60,6 +67,7 @@ extension ShardCore {
         var outcome = CommitOutcome()
         let touched: Set<BucketID> = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
         var parts: [ShardGroup.Part] = group.parts.filter { !$0.isTouched }
+        let unsealed: [BucketID] = group.parts.filter { $0.isTouched && $0.mode != nil }.map(\.bucket)
         let requests: [SubmittedChange] = group.requests.filter { touched.contains($0.bucket) }
         let jobs: [EmptyJob] = emptyJobs.filter { $0.isReady && touched.contains($0.submitted.bucket) }
         rollBack()
@@ -71,11 +79,13 @@ extension ShardCore {
         for job: EmptyJob in jobs {
             again.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
         }
+        for bucket: BucketID in unsealed { again.noteModeUnknown(of: bucket, active: nil) }
         emptyJobs.removeAll { touched.contains($0.submitted.bucket) || $0.isDone }
         parts.append(contentsOf: again.parts)
         for part: ShardGroup.Part in parts {
             outcome.refusedCount += part.events.count
-            outcome.buckets.append(BucketOutcome(bucket: part.bucket, row: nil, published: nil, events: part.events))
+            outcome.buckets.append(
+                BucketOutcome(bucket: part.bucket, row: nil, published: nil, events: part.events, mode: part.mode))
         }
         outcome.failure = reason.detail
         return outcome
@@ -94,6 +104,7 @@ extension ShardCore {
     private func retryOneByOne(_ error: StoreError) -> CommitOutcome {
         let requests: [SubmittedChange] = group.requests
         let touched: Set<BucketID> = Set(group.parts.lazy.filter(\.isTouched).map(\.bucket))
+        let asked: [BucketID] = group.parts.filter { $0.mode != nil }.map(\.bucket)
         // Those received with this group come again with its requests; those under way have rows in it.
         emptyJobs.removeAll { !$0.isReady }
         rollBack()
@@ -103,9 +114,11 @@ extension ShardCore {
             group.add(.refused(RefusedOutcome(job.submitted, reason)), of: job.submitted.bucket, active: nil)
         }
         emptyJobs.removeAll { $0.isDone || touched.contains($0.submitted.bucket) }
+        for bucket: BucketID in asked { group.noteModeUnknown(of: bucket, active: nil) }
         outcome.merge(settle())
         for submitted: SubmittedChange in requests {
-            receive(.change(submitted))
+            group.requests.append(submitted)
+            _ = decide(submitted, mayTakeLong: true)
             guard !group.batch.isEmpty else {
                 outcome.merge(settle())
                 continue
@@ -147,6 +160,7 @@ extension CommitOutcome {
                 buckets[index].events.append(contentsOf: part.events)
                 buckets[index].row = part.row ?? buckets[index].row
                 buckets[index].published = part.published ?? buckets[index].published
+                buckets[index].mode = part.mode ?? buckets[index].mode
             } else {
                 buckets.append(part)
             }

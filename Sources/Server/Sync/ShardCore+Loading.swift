@@ -14,10 +14,14 @@ extension ShardCore {
                     record, try record.map { (record) throws(StoreError) in try store.changeIDTail(of: record.row) }
                 )
             }
-            let room: BucketRoom? = try room(of: id, record)
+            let mode: BucketMode = try mode(of: id, record)
+            // What the server removes by itself would look to every device as if somebody had taken it away.
+            let room: BucketRoom? = mode == .sealed ? nil : try room(of: id, record)
             bucket = ActiveBucket(
-                id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, changeIDs: changeIDs)
+                id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, mode: mode,
+                changeIDs: changeIDs)
             bucket.room = room
+            if bucket.mayHoldNotes { bucket.noteCount = try noteCount(of: id, record) }
             buckets[id] = bucket
         }
         bucketRecency.use(bucket, bytes: bucket.memory)
@@ -26,16 +30,29 @@ extension ShardCore {
 
     /// The object in memory, loaded when it is not there; nil when the key never existed.
     func activeEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
+        let entity: ActiveEntity? = try foundEntity(key, in: bucket)
+        if let entity: ActiveEntity { make(entity) }
+        return entity
+    }
+
+    /// Makes the object of its text, if that is how it is kept.
+    func make(_ entity: ActiveEntity) {
+        guard !entity.state.isMade else { return }
+        entity.makeValue()
+        use(entity)
+    }
+
+    /// The same, but as it is kept: it may be a text still.
+    func foundEntity(_ key: EntityKey, in bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
         if let known: ActiveEntity = bucket.entities[key] {
-            known.makeValue()
             use(known)
             return known
         }
         guard !bucket.hasAllEntities, let row: BucketRow = bucket.record?.row else { return nil }
         let stored: EntityHead? = try reading { () throws(StoreError) in try store.head(of: key, in: row) }
         guard let stored: EntityHead else { return nil }
-        let state: ObjectState = try objectState(stored)
-        let entity = ActiveEntity(key: key, bucket: bucket, state: state, head: stored)
+        let state: ObjectState = try Self.objectState(stored)
+        let entity = ActiveEntity(key: key, bucket: bucket, state: state, head: stored, serial: takeSerial())
         bucket.add(entity)
         use(entity)
         return entity
@@ -47,13 +64,14 @@ extension ShardCore {
     }
 
     func newEntity(_ key: EntityKey, in bucket: ActiveBucket) -> ActiveEntity {
-        let entity = ActiveEntity(newKey: key, bucket: bucket, versionBase: identity.versionBase)
+        let entity = ActiveEntity(
+            newKey: key, bucket: bucket, versionBase: identity.versionBase, serial: takeSerial())
         bucket.add(entity)
         objects.use(entity, share: settings.entityCacheBytesPerUser)
         return entity
     }
 
-    private func objectState(_ head: EntityHead) throws(ChangeRejection) -> ObjectState {
+    static func objectState(_ head: EntityHead) throws(ChangeRejection) -> ObjectState {
         guard let body: [UInt8] = head.body else { return .nothing(version: head.record.version) }
         let value: JSONObject = try object(body)
         return ObjectState(
@@ -62,50 +80,40 @@ extension ShardCore {
 
     // MARK: History
 
+    /// Where to find what was done to an object.
+    func history(of entity: ActiveEntity) -> LateHistory {
+        LateHistory(
+            key: entity.key, row: entity.bucket.record?.row, recent: entity.recent, newest: entity.state.version,
+            durable: entity.durableVersion, changesMax: historyBounds.changesMax(size: entity.state.size))
+    }
+
     /// Everything done to an object after a version; nil when it is not all kept, or too much of it.
     func laterChanges(of entity: ActiveEntity, after version: Version) throws(ChangeRejection) -> LaterChanges? {
-        let work: Int = settings.rebaseBytesMax / max(entity.state.size, 1)
-        let limit: Int = min(settings.rebaseChangesMax, max(work, settings.recentChangesMax))
-        guard entity.state.version - version <= Version(limit) else { return nil }
-        if let recent: LaterChanges = entity.recent.changes(after: version) { return recent }
-        guard version < entity.durableVersion, let row: BucketRow = entity.bucket.record?.row else { return nil }
-        let stored: EntityHistory? = try reading { () throws(StoreError) in
-            try store.history(of: entity.key, after: version, in: row, limit: limit)
-        }
-        guard let stored: EntityHistory, isWhole(stored, after: version, upTo: entity.durableVersion) else {
-            return nil
-        }
-        var later = LaterChanges(base: try stored.base.map(object) ?? JSONObject(), changes: [])
-        for record: ChangeRecord in stored.changes {
-            later.changes.append(LaterChange(action: try action(record), before: nil))
-        }
-        if entity.isTentative {
-            guard let tentative: LaterChanges = entity.recent.changes(after: entity.durableVersion) else { return nil }
-            later.changes.append(contentsOf: tentative.changes)
-        }
-        return later
+        try history(of: entity).changes(after: version, reading: store)
     }
 
-    /// Versions without gaps: a restore raises them, and what came before it is another past.
-    private func isWhole(_ history: EntityHistory, after version: Version, upTo newest: Version) -> Bool {
-        var expected: Version = version
-        for record: ChangeRecord in history.changes {
-            expected += 1
-            guard record.endVersion == expected else { return false }
-        }
-        return expected == newest
+    var historyBounds: LateHistory.Bounds {
+        LateHistory.Bounds(
+            changes: settings.rebaseChangesMax, bytes: settings.rebaseBytesMax,
+            changesAlways: settings.recentChangesMax)
     }
 
-    private func action(_ record: ChangeRecord) throws(ChangeRejection) -> LaterChange.Action {
-        guard record.kind == .modify else { return .remove }
-        do {
-            return .modify(try ObjectDiff(JSONDocument(parsing: record.diff).root))
-        } catch {
-            throw ChangeRejection(.serverError, "the diff of change \(record.gid) cannot be read")
+    /// Takes an object into memory that was read elsewhere, if nobody has changed it since.
+    func takeIn(_ result: LongDecision.Result, in bucket: ActiveBucket) throws(ChangeRejection) {
+        guard let head: EntityHead = result.head, let state: ObjectState = result.state,
+            let row: BucketRow = bucket.record?.row, bucket.entities[head.record.key] == nil
+        else { return }
+        let newest: EntityRecord? = try reading { () throws(StoreError) in
+            try store.entity(head.record.key, in: row)
         }
+        guard newest == head.record else { return }
+        let entity = ActiveEntity(
+            key: head.record.key, bucket: bucket, state: state, head: head, serial: takeSerial())
+        bucket.add(entity)
+        use(entity)
     }
 
-    private func object(_ body: [UInt8]) throws(ChangeRejection) -> JSONObject {
+    static func object(_ body: [UInt8]) throws(ChangeRejection) -> JSONObject {
         guard case .object(let object)? = try? JSONValue(parsing: body) else {
             throw ChangeRejection(.serverError, "a stored body cannot be read")
         }
@@ -114,6 +122,10 @@ extension ShardCore {
 
     /// Reads from the store; a failure refuses the one change that needed it.
     func reading<Value>(_ body: () throws(StoreError) -> Value) throws(ChangeRejection) -> Value {
+        try Self.reading(body)
+    }
+
+    static func reading<Value>(_ body: () throws(StoreError) -> Value) throws(ChangeRejection) -> Value {
         do {
             return try body()
         } catch {

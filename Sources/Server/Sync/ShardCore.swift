@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketSealedShape
 
 /// The owner of a set of buckets: decides every change against its newest state in memory and writes groups of them.
 ///
@@ -23,6 +24,10 @@ public final class ShardCore {
     var group = ShardGroup()
     /// Of the changes received since the last commit.
     private var tickets: [ChangeTicket] = []
+    /// What is no longer needed and takes long to let go of.
+    var garbage: [any Sendable] = []
+    /// Of the objects brought into memory.
+    private var lastSerial: UInt64 = 0
     /// Next position of the log; nil when the store must be asked.
     var nextGlobalID: GlobalID?
     /// Oldest first.
@@ -67,16 +72,31 @@ public final class ShardCore {
     public func probe() throws(StoreError) { try store.probe() }
 
     /// Decides a request now, against everything received before it. The answer comes with `commit`.
-    public func receive(_ request: ShardRequest) {
+    ///
+    /// - Returns: nil, or a change that would take long (`ShardSettings.decidedHereMax`): it is to be decided elsewhere, and
+    ///   its result received as `.decided`. Until then no later change of its author may be received.
+    public func receive(_ request: ShardRequest) -> LongDecision? {
         switch request {
         case .change(let submitted):
+            return receive(submitted, nil)
+        case .decided(let result):
+            return receive(result.submitted, result)
+        case .seal(let request):
             if group.requests.isEmpty { store.beginReads() }
-            tickets.append(submitted.ticket)
-            group.requests.append(submitted)
-            decide(submitted)
+            seal(request.bucket)
+            return nil
         case .forget(let bucket):
             forgotten.append(bucket)
+            return nil
         }
+    }
+
+    private func receive(_ submitted: SubmittedChange, _ result: LongDecision.Result?) -> LongDecision? {
+        if group.requests.isEmpty { store.beginReads() }
+        if let long: LongDecision = decide(submitted, result, mayTakeLong: false) { return long }
+        tickets.append(submitted.ticket)
+        group.requests.append(submitted)
+        return nil
     }
 
     /// Writes what was decided as one durable group.
@@ -97,7 +117,7 @@ public final class ShardCore {
             store.endReads()
             forgetWhatWasAsked()
         }
-        guard !group.batch.isEmpty else { return settle() }
+        guard group.hasRows else { return settle() }
         do {
             group.finish(runsOf: changeIDRunLength)
             try store.commit(group.batch)
@@ -129,43 +149,73 @@ public final class ShardCore {
         return moves
     }
 
+    /// What is no longer needed and takes long to let go of: whoever drops the last reference to it waits for that.
+    public func takeGarbage() -> [any Sendable] {
+        let taken: [any Sendable] = garbage + objects.takeGarbage()
+        garbage = []
+        return taken
+    }
+
     // MARK: Deciding
 
-    private func decide(_ submitted: SubmittedChange) {
+    /// - Parameters:
+    ///   - result: what it came to elsewhere.
+    ///   - mayTakeLong: it is decided here, whatever it costs.
+    func decide(
+        _ submitted: SubmittedChange, _ result: LongDecision.Result? = nil, mayTakeLong: Bool
+    ) -> LongDecision? {
         do {
-            try take(submitted)
+            return try take(submitted, result, mayTakeLong: mayTakeLong)
         } catch {
             refuse(submitted, error)
+            return nil
         }
     }
 
-    private func take(_ submitted: SubmittedChange) throws(ChangeRejection) {
+    private func take(
+        _ submitted: SubmittedChange, _ result: LongDecision.Result?, mayTakeLong: Bool
+    ) throws(ChangeRejection) -> LongDecision? {
         guard endedUsers.isEmpty || !endedUsers.contains(submitted.bucket) else {
             throw ChangeRejection(.unauthorized, "the user's account has ended")
         }
         let change: CheckedChange = try CheckedChange(submitted)
         let bucket: ActiveBucket = try activeBucket(submitted.bucket)
+        let shape: SealedShape.Change? =
+            bucket.mode == .sealed ? try SealedEngine.shape(of: submitted, change) : nil
         let hash: UInt64 = identity.hash(of: change.changeID)
         guard try !isKnown(change.changeID, hash: hash, in: bucket) else {
             throw ChangeRejection(.duplicateChange, "this ccid was applied before")
         }
-        if case .empty = change.intent { return try enqueueEmpty(change, submitted, bucket) }
-        let entity: ActiveEntity? = try activeEntity(change.key, in: bucket)
-        try submitted.terms?.condition?.check(entity?.state)
-        let outcome = try engine.decide(change, state: entity?.state) { version throws(ChangeRejection) in
-            guard let entity: ActiveEntity else { return nil }
-            return try laterChanges(of: entity, after: version)
+        if case .empty = change.intent {
+            try enqueueEmpty(change, submitted, bucket)
+            return nil
         }
-        let decision: Decision = try outcome.get()
+        let entity: ActiveEntity?
+        let found: ChangeEngine.Outcome
+        let keyframe: [UInt8]?
+        switch try consider(change, shape, submitted, in: bucket, result, mayTakeLong: mayTakeLong) {
+        case .givenOut(let long): return long
+        case .decided(let outcome, let target, let made): (found, entity, keyframe) = (outcome, target, made)
+        }
+        let decision: Decision = try found.get()
         if bucket.isOptions {
             if !decision.isRemoval { try BucketOptions.check(decision.state.value, of: change.key) }
             noteOptions(change.key, of: bucket.id.app)
         }
+        if bucket.mayHoldNotes { try checkNote(decision, before: entity?.state, in: bucket) }
         try admit(bucket)
         let target: ActiveEntity = entity ?? newEntity(change.key, in: bucket)
         let isCreation: Bool = target.state.isDeleted
-        write(decision, to: target, author: submitted, changeID: change.changeID, hash: hash)
+        write(
+            decision, to: target, author: submitted, changeID: change.changeID, hash: hash, keyframe: keyframe)
         if isCreation, bucket.room != nil { makeRoom(in: bucket, now: submitted.now) }
+        return nil
+    }
+
+    /// For an object that comes into memory.
+    func takeSerial() -> UInt64 {
+        lastSerial += 1
+        return lastSerial
     }
 
     private func isKnown(
@@ -192,7 +242,7 @@ public final class ShardCore {
     }
 
     /// Gives a bucket its row before its first change.
-    private func admit(_ bucket: ActiveBucket) throws(ChangeRejection) {
+    func admit(_ bucket: ActiveBucket) throws(ChangeRejection) {
         try takePosition()
         guard bucket.record == nil else { return }
         let id: BucketID = bucket.id
@@ -201,7 +251,7 @@ public final class ShardCore {
         guard stored + tentative < settings.bucketsPerUserMax else {
             throw ChangeRejection(.serverError, "the user has \(stored + tentative) buckets, which is the most")
         }
-        bucket.record = BucketRecord(row: store.newBucketRow(), id: id)
+        bucket.record = BucketRecord(row: store.newBucketRow(), id: id, mode: bucket.mode)
         bucket.isNew = true
     }
 
@@ -214,7 +264,7 @@ public final class ShardCore {
     /// Adds the row of a decided change to the group, and its answer.
     func write(
         _ decision: Decision, to entity: ActiveEntity, author: SubmittedChange, changeID: ChangeID, hash: UInt64,
-        isStep: Bool = false
+        keyframe made: [UInt8]? = nil, isStep: Bool = false
     ) {
         let bucket: ActiveBucket = entity.bucket
         guard let gid: GlobalID = nextGlobalID, let record: BucketRecord = bucket.record else {
@@ -223,7 +273,7 @@ public final class ShardCore {
         nextGlobalID = gid + 1
         if group.batch.isEmpty { group.firstGlobalID = gid }
         let diff: [UInt8] = decision.diffText
-        let body: [UInt8]? = keyframe(after: decision, of: entity, diffBytes: diff.count)
+        let body: [UInt8]? = made ?? keyframe(after: decision, of: entity, diffBytes: diff.count)
         let row = ChangeRecord(
             gid: gid, bucket: record.row, key: entity.key, kind: decision.isRemoval ? .remove : .modify,
             sourceVersion: decision.source, endVersion: decision.state.version, previousOfEntity: entity.gid,
@@ -232,6 +282,9 @@ public final class ShardCore {
         let element: [UInt8] = ChangeElement.encode(row, codec, tag: bucket.tag)
         if bucket.room != nil {
             bucket.room?.count += (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
+        }
+        if let count: Int = bucket.noteCount {
+            bucket.noteCount = count + (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
         }
         let before: Int = entity.state.memory
         entity.take(decision, gid: gid, diffBytes: diff.count, isKeyframe: body != nil)
@@ -281,6 +334,7 @@ extension RefusedOutcome {
     init(_ submitted: SubmittedChange, _ reason: ChangeRejection) {
         self.init(
             origin: submitted.origin, clientID: submitted.clientID, key: submitted.request.key, code: reason.code,
-            changeIDs: submitted.request.ccid.isEmpty ? [] : [submitted.request.ccid], detail: reason.detail)
+            changeIDs: submitted.request.ccid.isEmpty ? [] : [submitted.request.ccid], detail: reason.detail,
+            sealedFault: reason.sealedFault)
     }
 }

@@ -11,6 +11,8 @@ struct ShardGroup {
         var news: WriteBatch.BucketNews = .init()
         /// True when a row of this group belongs to the bucket: its other answers may rest on it.
         var isTouched: Bool = false
+        /// The answer to who wants the bucket sealed.
+        var mode: BucketModeAnswer?
     }
 
     /// Rows; and, once it is `finished`, heads.
@@ -26,6 +28,8 @@ struct ShardGroup {
     /// Bytes of the rows, and of the objects before each change: they are kept until the group is durable, and share what a
     /// change did not touch, so that this is what they take at most.
     var bytes: Int = 0
+    /// A bucket that nobody has changed yet gets a row.
+    private var hasNewRow: Bool = false
     /// In order of first answer.
     var parts: [Part] = []
     /// The buckets of `parts` that are in memory.
@@ -53,6 +57,24 @@ struct ShardGroup {
     mutating func add(_ event: ChangeOutcome, of bucket: BucketID, active: ActiveBucket?) {
         let index: Int = partIndex(of: bucket, active)
         parts[index].events.append(event)
+    }
+
+    /// There is something to write.
+    var hasRows: Bool { !batch.isEmpty || hasNewRow }
+
+    /// Adds the row of a bucket that nobody has changed yet.
+    mutating func add(newRowOf bucket: ActiveBucket) {
+        parts[partIndex(of: bucket.id, bucket)].isTouched = true
+        hasNewRow = true
+    }
+
+    /// Answers who wants the bucket sealed. The answer is good once the group is durable.
+    mutating func note(_ mode: BucketMode, of bucket: ActiveBucket) {
+        parts[partIndex(of: bucket.id, bucket)].mode = .mode(mode)
+    }
+
+    mutating func noteModeUnknown(of bucket: BucketID, active: ActiveBucket?) {
+        parts[partIndex(of: bucket, active)].mode = .unknown
     }
 
     /// Adds a row with its answer.

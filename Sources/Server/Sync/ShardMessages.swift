@@ -85,10 +85,23 @@ public final class SubmittedChange: Sendable {
     }
 }
 
+/// The first `init` of a bucket that carries `"mode":"sealed"`.
+public struct SealRequest: Sendable, Hashable {
+    public let bucket: BucketID
+    /// Whose turn it takes.
+    public let lane: UInt32
+
+    public init(bucket: BucketID, lane: UInt32) { (self.bucket, self.lane) = (bucket, lane) }
+}
+
 /// What the loop sends to the shard.
 public enum ShardRequest: Sendable {
+    /// Make this bucket a sealed one if it has never held anything; `BucketOutcome.mode` is the answer.
+    case seal(SealRequest)
     /// Decide this change. `EMPTY` comes this way too: its operation says so.
     case change(SubmittedChange)
+    /// What has become of one that `receive` gave out to be decided elsewhere.
+    indirect case decided(LongDecision.Result)
     /// Forget what is in memory about this bucket: somebody else (a restore, an administrator) wrote to the store.
     case forget(BucketID)
 }
@@ -125,6 +138,8 @@ public struct RefusedOutcome: Sendable, Equatable {
     public var changeIDs: [String]
     /// For the log: what was wrong, without user content.
     public var detail: String
+    /// What of it is not taken in a sealed bucket, where that is the reason.
+    public var sealedFault: SealedFault? = nil
 }
 
 /// What became of one change.
@@ -145,6 +160,16 @@ public struct BucketOutcome: Sendable {
     /// In the order of decision. A channel must be sent its part in this order: an acknowledgement comes after the
     /// changes it was rebased over, and a refusal after the changes it was derived from.
     public var events: [ChangeOutcome]
+    /// The answer to a `seal` request; nil when there was none.
+    public var mode: BucketModeAnswer? = nil
+}
+
+/// What became of a `seal` request.
+public enum BucketModeAnswer: Sendable, Hashable {
+    /// The bucket's mode, durably.
+    case mode(BucketMode)
+    /// The store could not say, or not write it. The next `init` asks again.
+    case unknown
 }
 
 /// What one commit group came to. Nothing of it may have left before; all of it may leave now, in order.

@@ -25,6 +25,9 @@ public struct ShardSettings: Sendable, Equatable {
     public var rebaseBytesMax: Int = 1 << 30
     /// When a row carries the whole body.
     public var keyframes = KeyframePolicy()
+    /// What a change may cost to decide here, in the bytes of `LongDecision.work`; one that costs more is given out to be
+    /// decided elsewhere. As it stands everything is decided here.
+    public var decidedHereMax: Int = .max
     /// Objects that one `EMPTY` removes in one group.
     public var emptyObjectsPerGroup: Int = 128
     /// `EMPTY` requests that may be under way; one more is answered 503.

@@ -28,6 +28,7 @@ struct ObjectCache {
     /// Users with objects in memory.
     private let recency = RecencyList<UserObjects>()
     private var crowded: [UserObjects] = []
+    private var garbage: [any Sendable] = []
 
     /// Bytes held for all objects, roughly.
     var bytes: Int { recency.bytes }
@@ -96,6 +97,15 @@ struct ObjectCache {
 
     private mutating func forget(_ entity: ActiveEntity) {
         remove(entity)
-        entity.bucket.drop(entity.key)
+        guard entity.memory >= DocumentMeasure.largeBytes else { return entity.bucket.drop(entity.key) }
+        entity.bucket.dropLarge(entity.key)
+        garbage.append((entity.state, entity.recent))
+    }
+
+    /// What was forgotten and takes long to let go of.
+    mutating func takeGarbage() -> [any Sendable] {
+        guard !garbage.isEmpty else { return [] }
+        defer { garbage = [] }
+        return garbage
     }
 }

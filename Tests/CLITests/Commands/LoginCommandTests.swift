@@ -11,7 +11,7 @@ import ThicketProtocol
 struct LoginCommandTests {
     /// Words that name the server and an account of its app.
     private func words(_ bench: CommandBench, _ user: String, key: String) -> [String] {
-        ["--server", bench.address, "--app", "notes", "--api-key", key, "--user", user]
+        ["--server", bench.address, "--app", "notes", "--api-key", key, "--sent-password", "--user", user]
     }
 
     private func apiKey(_ bench: CommandBench) throws -> String {
@@ -157,16 +157,13 @@ struct LoginCommandTests {
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
         #expect(try bench.good(["devices"]).hasPrefix("* "))
 
-        func profile() throws -> JSONObject {
-            let text: String = try #require(bench.read("home/profiles/default/profile.json"))
-            return try #require(try JSONValue(parsing: text).objectValue)
-        }
-        var kept: JSONObject = try profile()
-        let old: String = try Self.ended(try #require(kept["token"]?.stringValue), authKey)
-        kept["token"] = .string(old)
-        try bench.write("home/profiles/default/profile.json", JSONValue.object(kept).serializedText)
+        let home: ProfileHome = try .init(["THICKET_HOME": bench.path("home")])
+        var kept: Profile = try #require(try home.read("default"))
+        let old: String = try Self.ended(kept.token, authKey)
+        kept.token = old
+        try home.write(kept, "default")
         #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":1}"# + "\n")
-        let renewed: String = try #require(try profile()["token"]?.stringValue)
+        let renewed: String = try #require(try home.read("default")).token
         #expect(renewed != old)
         #expect(try bench.good(["token", "print"]) == renewed + "\n")
         try bench.good(["logout"])

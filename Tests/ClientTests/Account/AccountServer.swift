@@ -52,6 +52,23 @@ final class AccountServer: Sendable {
         for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
     }
 
+    /// The bytes of the database as they lie on the disk, the log beside it included.
+    func dump() throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        for name: String in ["/thicket.db", "/thicket.db-wal"] {
+            let file: Int32 = open(folder + name, O_RDONLY | O_CLOEXEC)
+            guard file >= 0 else { throw ClientError(.store, "cannot read \(name)") }
+            defer { close(file) }
+            var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
+            while true {
+                let count: Int = read(file, &chunk, chunk.count)
+                guard count > 0 else { break }
+                bytes += chunk[..<count]
+            }
+        }
+        return bytes
+    }
+
     var address: String { "http://127.0.0.1:\(server.port)" }
     /// Seconds since 1970 at the server.
     var seconds: Int64 { box.time.withLock { $0 } / 1_000 }

@@ -21,10 +21,14 @@ struct RealServerTests {
         try await Thicket.connect(server: "http://127.0.0.1:\(server.port)", app: app, token: token, store: store)
     }
 
-    @Test("two people type into one text at once: both end with every letter, in the same order")
-    func typing() async throws {
+    @Test(
+        "two people type into one text at once: both end with every letter, in the same order",
+        arguments: BucketKind.allCases)
+    func typing(kind: BucketKind) async throws {
         let sessions: [Session] = [try await session(), try await session()]
-        let notes: [Bucket] = [try await sessions[0].bucket("notes"), try await sessions[1].bucket("notes")]
+        let notes: [Bucket] = [
+            try await sessions[0].bucket("notes", kind), try await sessions[1].bucket("notes", kind),
+        ]
         try await notes[0].set("doc", to: ["t": ""])
         for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: .seconds(300)) }
         try await waitFor(notes[1], "doc")
@@ -52,10 +56,12 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("edits made apart meet when both are back, and a fresh client has the same")
-    func apart() async throws {
+    @Test("edits made apart meet when both are back, and a fresh client has the same", arguments: BucketKind.allCases)
+    func apart(kind: BucketKind) async throws {
         let sessions: [Session] = [try await session(), try await session()]
-        let notes: [Bucket] = [try await sessions[0].bucket("notes"), try await sessions[1].bucket("notes")]
+        let notes: [Bucket] = [
+            try await sessions[0].bucket("notes", kind), try await sessions[1].bucket("notes", kind),
+        ]
         try await notes[0].set("doc", to: ["t": "the quick fox", "n": 1])
         try await notes[0].set("old", to: ["x": true])
         for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: .seconds(300)) }
@@ -72,7 +78,7 @@ struct RealServerTests {
         #expect(try await notes[0].get("doc") == ["t": "the quick brown fox jumps", "n": 2])
         try await agree(notes, "old")
         let fresh: Session = try await session()
-        let bucket: Bucket = try await fresh.bucket("notes")
+        let bucket: Bucket = try await fresh.bucket("notes", kind)
         try await bucket.waitUntilSynced(timeout: .seconds(300))
         #expect(try await bucket.keys() == notes[0].keys())
         for key: String in try await bucket.keys() {
@@ -83,10 +89,12 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("a server that dies and starts again is found, and everything that waited arrives")
-    func restart() async throws {
+    @Test(
+        "a server that dies and starts again is found, and everything that waited arrives",
+        arguments: BucketKind.allCases)
+    func restart(kind: BucketKind) async throws {
         let session: Session = try await session()
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.set("a", to: ["n": 1])
         try await notes.waitUntilSynced(timeout: .seconds(300))
         server.abort()
@@ -98,7 +106,7 @@ struct RealServerTests {
         }
         try await notes.waitUntilSynced(timeout: .seconds(300))
         let other: Session = try await self.session()
-        let copy: Bucket = try await other.bucket("notes")
+        let copy: Bucket = try await other.bucket("notes", kind)
         try await copy.waitUntilSynced(timeout: .seconds(300))
         #expect(try await copy.get("a") == ["n": 2])
         #expect(try await copy.get("b") == ["n": 3])
@@ -107,15 +115,15 @@ struct RealServerTests {
         again.stop()
     }
 
-    @Test("hundreds of objects come with the first sync, and are counted")
-    func firstSync() async throws {
+    @Test("hundreds of objects come with the first sync, and are counted", arguments: BucketKind.allCases)
+    func firstSync(kind: BucketKind) async throws {
         let writer: Session = try await session()
-        let notes: Bucket = try await writer.bucket("notes")
+        let notes: Bucket = try await writer.bucket("notes", kind)
         for number: Int in 0..<450 { try await notes.set("k\(number)", to: ["n": .number(JSONNumber(Int64(number)))]) }
         try await notes.waitUntilSynced(timeout: .seconds(300))
         let folder: TemporaryFolder = try TemporaryFolder()
         let reader: Session = try await session(store: .file(folder.file("a.db")))
-        let copy: Bucket = try await reader.bucket("notes")
+        let copy: Bucket = try await reader.bucket("notes", kind)
         try await copy.waitUntilSynced(timeout: .seconds(300))
         #expect(try await copy.keys().count == 450)
         #expect(try await copy.get("k449") == ["n": 449])
@@ -124,10 +132,10 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("a token that may only read: edits stay here, and the app is told")
-    func readOnly() async throws {
+    @Test("a token that may only read: edits stay here, and the app is told", arguments: BucketKind.allCases)
+    func readOnly(kind: BucketKind) async throws {
         let session: Session = try await session("read-token")
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.waitUntilSynced(timeout: .seconds(300))
         var events: AsyncStream<BucketEvent>.Iterator = await notes.changes.makeAsyncIterator()
         try await notes.set("a", to: ["n": 1])
@@ -145,10 +153,10 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("a token nobody knows is said so, and not tried again")
-    func unknownToken() async throws {
+    @Test("a token nobody knows is said so, and not tried again", arguments: BucketKind.allCases)
+    func unknownToken(kind: BucketKind) async throws {
         let session: Session = try await session("no-such-token")
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         let error: ClientError? = await #expect(throws: ClientError.self) {
             try await notes.waitUntilSynced(timeout: .seconds(300))
         }
@@ -157,10 +165,11 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("an object of more than the server takes is refused and kept, and others go on")
-    func tooLarge() async throws {
+    @Test(
+        "an object of more than the server takes is refused and kept, and others go on", arguments: BucketKind.allCases)
+    func tooLarge(kind: BucketKind) async throws {
         let session: Session = try await session()
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.set("large", to: ["t": .string(String(repeating: "x", count: 12 << 20))])
         try await notes.set("large2", to: ["t": .string(String(repeating: "x", count: 1_200_000))])
         try await notes.set("small", to: ["t": "y"])
@@ -174,10 +183,10 @@ struct RealServerTests {
         server.stop()
     }
 
-    @Test("old versions can be read, also of a removed object")
-    func history() async throws {
+    @Test("old versions can be read, also of a removed object", arguments: BucketKind.allCases)
+    func history(kind: BucketKind) async throws {
         let session: Session = try await session()
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         for number: Int64 in 1...12 {
             try await notes.set("a", to: ["n": .number(JSONNumber(number))])
             try await notes.waitUntilSynced(timeout: .seconds(300))

@@ -6,10 +6,12 @@ import ThicketProtocol
 struct SessionTests {
     private let server: LoopbackServer = LoopbackServer()
 
-    @Test("what one session sets, another gets and is told")
-    func twoSessions() async throws {
+    @Test("what one session sets, another gets and is told", arguments: BucketKind.allCases)
+    func twoSessions(kind: BucketKind) async throws {
         let (one, two): (Session, Session) = (try await server.session(), try await server.session())
-        let (notes, other): (Bucket, Bucket) = (try await one.bucket("notes"), try await two.bucket("notes"))
+        let (notes, other): (Bucket, Bucket) = (
+            try await one.bucket("notes", kind), try await two.bucket("notes", kind)
+        )
         try await other.waitUntilSynced(timeout: .seconds(20))
         var events: AsyncStream<BucketEvent>.Iterator = await other.changes.makeAsyncIterator()
         try await notes.set("today", to: ["title": "Oak"])
@@ -19,17 +21,17 @@ struct SessionTests {
         try await other.editText("today", path: ["title"], at: 3, inserting: " tree")
         try await other.waitUntilSynced(timeout: .seconds(20))
         try await notes.waitUntilSynced(timeout: .seconds(20))
-        #expect(server.with { $0.buckets["notes"]?.entities["today"]?.object } == ["title": "Oak tree"])
+        #expect(try kind.object(server, "today") == ["title": "Oak tree"])
         #expect(try await other.keys() == ["today"])
         #expect(try await other.pendingCount == 0)
         await one.close()
         await two.close()
     }
 
-    @Test("edits made without a connection go out when there is one")
-    func offline() async throws {
+    @Test("edits made without a connection go out when there is one", arguments: BucketKind.allCases)
+    func offline(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.set("a", to: ["n": 1])
         #expect(try await notes.pendingCount == 1)
         #expect(await session.currentStatus == .offline(.requested))
@@ -40,10 +42,10 @@ struct SessionTests {
         await session.close()
     }
 
-    @Test("the status tells the way from connecting to up to date, and back")
-    func status() async throws {
+    @Test("the status tells the way from connecting to up to date, and back", arguments: BucketKind.allCases)
+    func status(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         var seen: [SyncStatus] = []
         let stream: AsyncStream<SyncStatus> = await session.status
         await session.goOnline()
@@ -56,15 +58,15 @@ struct SessionTests {
         #expect(seen.last == .offline(.closed))
     }
 
-    @Test("what is in a file store is there again, unsent edits included")
-    func restart() async throws {
+    @Test("what is in a file store is there again, unsent edits included", arguments: BucketKind.allCases)
+    func restart(kind: BucketKind) async throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
         let open: @Sendable () throws(ClientError) -> any LocalStore = { () throws(ClientError) in
             try SQLiteLocalStore(path: path)
         }
         let first: Session = try await server.session(store: open)
-        let notes: Bucket = try await first.bucket("notes")
+        let notes: Bucket = try await first.bucket("notes", kind)
         try await notes.set("a", to: ["n": 1])
         try await notes.waitUntilSynced(timeout: .seconds(20))
         await first.goOffline()
@@ -74,10 +76,10 @@ struct SessionTests {
         await first.close()
         let second: Session = try await server.session(store: open)
         #expect(try await second.buckets == ["notes"])
-        let again: Bucket = try await second.bucket("notes")
+        let again: Bucket = try await second.bucket("notes", kind)
         #expect(try await again.keys() == ["a", "b"])
         try await again.waitUntilSynced(timeout: .seconds(20))
-        #expect(server.with { $0.buckets["notes"]?.entities["b"]?.object } == ["n": 2])
+        #expect(try kind.object(server, "b") == ["n": 2])
         await second.close()
         let foreign: ClientError? = await #expect(throws: ClientError.self) {
             try await server.session(store: open, app: "another")
@@ -85,10 +87,10 @@ struct SessionTests {
         #expect(foreign?.code == .storeMismatch)
     }
 
-    @Test("a server that goes away and comes back is found again")
-    func outage() async throws {
+    @Test("a server that goes away and comes back is found again", arguments: BucketKind.allCases)
+    func outage(kind: BucketKind) async throws {
         let session: Session = try await server.session()
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.waitUntilSynced(timeout: .seconds(20))
         server.setDown(true)
         for await status: SyncStatus in await session.status { if case .offline = status { break } }
@@ -103,10 +105,10 @@ struct SessionTests {
         var count: Int
     }
 
-    @Test("objects as values of one's own types; unknown keys stay")
-    func codable() async throws {
+    @Test("objects as values of one's own types; unknown keys stay", arguments: BucketKind.allCases)
+    func codable(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.set("a", to: Note(title: "Oak", count: 1))
         #expect(try await notes.get("a", as: Note.self) == Note(title: "Oak", count: 1))
         try await notes.update("a") { $0?["extra"] = true }
@@ -119,10 +121,10 @@ struct SessionTests {
         await session.close()
     }
 
-    @Test("old versions come from the server, newest first")
-    func history() async throws {
+    @Test("old versions come from the server, newest first", arguments: BucketKind.allCases)
+    func history(kind: BucketKind) async throws {
         let session: Session = try await server.session()
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.waitUntilSynced(timeout: .seconds(20))
         for number: Int64 in 1...25 {
             try await notes.set("a", to: ["n": .number(JSONNumber(number))])
@@ -167,10 +169,10 @@ struct SessionTests {
         await session.close()
     }
 
-    @Test("a closed session answers with a clear error, and its streams end")
-    func closed() async throws {
+    @Test("a closed session answers with a clear error, and its streams end", arguments: BucketKind.allCases)
+    func closed(kind: BucketKind) async throws {
         let session: Session = try await server.session()
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         let changes: AsyncStream<BucketEvent> = await notes.changes
         await session.close()
         for await _: BucketEvent in changes {}
@@ -180,8 +182,8 @@ struct SessionTests {
         #expect(await session.currentStatus == .offline(.closed))
     }
 
-    @Test("a session that nobody holds any more ends by itself and frees its store")
-    func forgotten() async throws {
+    @Test("a session that nobody holds any more ends by itself and frees its store", arguments: BucketKind.allCases)
+    func forgotten(kind: BucketKind) async throws {
         let folder: TemporaryFolder = try TemporaryFolder()
         let path: String = folder.file("a.db")
         let open: @Sendable () throws(ClientError) -> any LocalStore = { () throws(ClientError) in
@@ -189,7 +191,7 @@ struct SessionTests {
         }
         do {
             let session: Session = try await server.session(store: open)
-            let notes: Bucket = try await session.bucket("notes")
+            let notes: Bucket = try await session.bucket("notes", kind)
             try await notes.set("a", to: ["n": 1])
         }
         var again: Session?
@@ -198,15 +200,15 @@ struct SessionTests {
             again = try? await server.session(store: open, startsOnline: false)
             await Task.yield()
         }
-        let notes: Bucket = try await #require(again).bucket("notes")
+        let notes: Bucket = try await #require(again).bucket("notes", kind)
         #expect(try await notes.get("a") == ["n": 1])
         await again?.close()
     }
 
-    @Test("a cancelled wait ends")
-    func cancelled() async throws {
+    @Test("a cancelled wait ends", arguments: BucketKind.allCases)
+    func cancelled(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         let task: Task<Void, any Error> = Task { try await notes.waitUntilSynced(timeout: .seconds(3_600)) }
         task.cancel()
         await #expect(throws: ClientError.self) { try await task.value }

@@ -3,32 +3,36 @@ import Testing
 import ThicketClient
 import ThicketProtocol
 import ThicketSQLite
+import ThicketSealed
 
 /// A kind of store, and a way to close and open it again.
 enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    case memory, sqlite
+    case memory, sqlite, sealed
     var testDescription: String { rawValue }
 }
 
 final class StoreUnderTest {
     private let folder: TemporaryFolder
     private let kind: StoreKind
+    private let key: StoreKey?
     private(set) var store: any LocalStore
     let bucket: BucketName
 
     init(_ kind: StoreKind) throws {
         folder = try TemporaryFolder()
         self.kind = kind
-        store = kind == .memory ? MemoryLocalStore() : try SQLiteLocalStore(path: folder.file("store.db"))
+        key = kind == .sealed ? .random() : nil
+        store =
+            kind == .memory ? MemoryLocalStore() : try SQLiteLocalStore(path: folder.file("store.db"), key: key)
         bucket = try BucketName("notes")
     }
 
     /// The program ends and starts again; a memory store stands for what its owner kept.
     func reopen() throws {
-        guard kind == .sqlite else { return }
+        guard kind != .memory else { return }
         store.close()
         store = MemoryLocalStore()
-        store = try SQLiteLocalStore(path: folder.file("store.db"))
+        store = try SQLiteLocalStore(path: folder.file("store.db"), key: key)
     }
 
     func address(_ key: String) throws -> EntityAddress { EntityAddress(bucket: bucket, key: try EntityKey(key)) }
@@ -58,6 +62,38 @@ struct LocalStoreTests {
         edits.held = Ghost(version: 12, object: value)
         (edits.wanted, edits.refusal, edits.attempts, edits.sendsWhole) = (13, 413, 2, true)
         return EntityRecord(ghost: Ghost(version: 7, object: value), edits: edits, isLive: true, walk: 3)
+    }
+
+    @Test(
+        "what a sealed bucket needs besides is kept, and its objects are listed by the app's names",
+        arguments: StoreKind.allCases)
+    func sealedBucket(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        var kept: SealedKept = SealedKept()
+        kept.later = .members([.init("t", .set("new"))])
+        kept.pendingEdit = .members([.init("t", .text(try TextDelta(parsing: "=1\t+x")))])
+        (kept.pastIncarnations, kept.isReplacing) = ([Array(repeating: 9, count: 16)], true)
+        var edited: EntityRecord = EntityRecord(ghost: Ghost(version: 3, object: ["z": 1]), isLive: true, name: "zoo")
+        edited.edits.sealed = kept
+        var blocked: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["z": 1]), isLive: true, name: "ant")
+        blocked.edits.sealed.problem = .forked(at: 12)
+        let deleted: EntityRecord = EntityRecord(ghost: Ghost(version: 5), name: "gone")
+        let all: EntityParts = [.ghost, .edits, .marks]
+        try test.commit(
+            [("aaa", edited, all), ("bbb", blocked, all), ("ccc", deleted, all)],
+            bucket: BucketRecord(name: test.bucket, walksStarted: 1, isSealed: true))
+        for _: Int in 0..<2 {
+            #expect(try test.store.buckets().map(\.isSealed) == [true])
+            #expect(try test.store.entity(test.address("aaa")) == edited)
+            #expect(try test.store.entity(test.address("bbb")) == blocked)
+            #expect(try test.store.entity(test.address("ccc")) == deleted)
+            #expect(try test.store.liveNames(test.bucket, after: nil, limit: 9) == ["ant", "zoo"])
+            #expect(try test.store.liveNames(test.bucket, after: "ant", limit: 9) == ["zoo"])
+            #expect(try test.store.liveNames(test.bucket, after: nil, limit: 1) == ["ant"])
+            let known: [EditedKey] = try test.store.edited(test.bucket)
+            #expect(known.map(\.hasEdits) == [true, false] && known.map(\.isRefused) == [false, true])
+            try test.reopen()
+        }
     }
 
     @Test("objects that arrive whole are kept as any others, and are known then", arguments: StoreKind.allCases)

@@ -86,10 +86,11 @@ struct StoreJournalTests {
             let path: String = folder.file("a.db")
             let disk: FaultVFS = FaultVFS(name: "journal-crash-\(point)")
             let typist: Typist = try Typist(seed: UInt64(point))
+            let key: StoreKey? = point % 8 == 0 ? .random() : nil
             // What the store may hold afterwards: what was on the disk, and everything since.
             var moments: [EntityRecord] = []
             do {
-                let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, vfs: disk.name)
+                let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, key: key, vfs: disk.name)
                 try typist.begin(in: store, units: 5_000)
                 try typist.step(in: store, isOnDisk: true)
                 moments = [typist.record]
@@ -103,7 +104,7 @@ struct StoreJournalTests {
                 store.close()
             }
             disk.restart()
-            let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, vfs: disk.name)
+            let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, key: key, vfs: disk.name)
             let found: EntityRecord = try #require(try store.entity(typist.address))
             // The turn during which the power went may be there whole.
             let place: Int? = moments.lastIndex(of: found)
@@ -123,7 +124,8 @@ struct StoreJournalTests {
         for (number, operation): (Int, FaultRule.Operation) in [FaultRule.Operation.write, .sync].enumerated() {
             let folder: TemporaryFolder = try TemporaryFolder()
             let disk: FaultVFS = FaultVFS(name: "journal-fault-\(number)")
-            let store: SQLiteLocalStore = try SQLiteLocalStore(path: folder.file("a.db"), vfs: disk.name)
+            let key: StoreKey? = number == 0 ? .random() : nil
+            let store: SQLiteLocalStore = try SQLiteLocalStore(path: folder.file("a.db"), key: key, vfs: disk.name)
             let typist: Typist = try Typist(seed: 3)
             try typist.begin(in: store)
             for turn: Int in 0..<120 {
@@ -160,7 +162,7 @@ struct StoreJournalTests {
         #expect(try store?.buckets().first?.changeVersion?.text == "cv9")
         store?.close()
         store = nil
-        #expect(try Database(path: path).integer("PRAGMA user_version") == 2)
+        #expect(try Database(path: path).integer("PRAGMA user_version") == 3)
         let again: SQLiteLocalStore = try SQLiteLocalStore(path: path)
         var record: EntityRecord = kept
         record.edits = EditState()

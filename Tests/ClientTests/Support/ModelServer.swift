@@ -1,5 +1,6 @@
 import ThicketClient
 import ThicketProtocol
+import ThicketSealed
 
 /// The smallest server that keeps the rules of the wire contract, in memory, for one user: orders changes, rebases late
 /// ones by exact positions, remembers ccids, walks an index. Pure: text in, texts out.
@@ -50,6 +51,8 @@ struct ModelServer {
     var partChanges: Int = .max
     /// Buckets that are not opened, with 500.
     var closedBuckets: Set<String> = []
+    /// Buckets of the mode `sealed`: changes have its shape, insertions are taken on any version.
+    var sealedBuckets: Set<String> = []
     /// How many changes were applied, and how often each code was answered.
     private(set) var applied: Int = 0
     private(set) var refusals: [Int: Int] = [:]
@@ -79,6 +82,9 @@ struct ModelServer {
             }
             guard !closedBuckets.contains(name) else {
                 return [reply(.authFailed(code: 500, message: "closed for a test"), channel)]
+            }
+            if hello.mode?.utf8.elementsEqual("sealed".utf8) == true, buckets[name] == nil {
+                sealedBuckets.insert(name)
             }
             subscriptions[channel] = Subscription(bucket: name, clientID: hello.clientID ?? "")
             let first: [(connection: Int, text: [UInt8])] = hello.firstRequest.map { receive($0, on: channel) } ?? []
@@ -196,7 +202,8 @@ struct ModelServer {
             guard base != nil else { return 412 }
             if let sv: Version = change.sv, sv != entity.version { return 405 }
         } else {
-            switch rebased(change, entity) {
+            let isSealed: Bool = sealedBuckets.contains(author.bucket)
+            switch isSealed ? sealed(change, entity) : rebased(change, entity) {
             case .failure(let refusal): return refusal.code
             case .success(let rebased): diff = rebased
             }
@@ -253,6 +260,44 @@ struct ModelServer {
         } catch {
             return .failure(Refusal(code: 440))
         }
+    }
+
+    // MARK: - Sealed buckets
+
+    private func sealed(_ change: ChangeRequest, _ entity: Entity) -> Result<ObjectDiff, Refusal> {
+        do {
+            switch try SealedShape.check(change) {
+            case .creation(let snapshot):
+                guard entity.object == nil else { return .failure(Refusal(code: 405)) }
+                return .success(SealedEntity.creation(snapshot))
+            case .insertion(let operation):
+                guard entity.object != nil else { return .failure(Refusal(code: 404)) }
+                return .success(SealedEntity.insertion(operation))
+            case .compaction(let compaction):
+                guard let object: JSONObject = entity.object else { return .failure(Refusal(code: 404)) }
+                return .success(try rebased(compaction, on: SealedEntity(object)))
+            case .removal: return .failure(Refusal(code: 400))
+            }
+        } catch {
+            return .failure(Refusal(code: 400))
+        }
+    }
+
+    /// What is left of a compaction that others may have overtaken.
+    private func rebased(_ compaction: SealedShape.Compaction, on entity: SealedEntity) throws -> ObjectDiff {
+        var named: [(key: String, operation: ThicketProtocol.Operation)] = []
+        if entity.snapshots[compaction.position] == nil {
+            named.append((key: String(compaction.position), operation: .insert(.string(compaction.snapshot))))
+        }
+        for old: Int in compaction.removedSnapshots where entity.snapshots[old] != nil {
+            named.append((key: String(old), operation: .remove))
+        }
+        let covered: Int = max(0, compaction.position - (entity.newest?.position ?? 0))
+        let tail: Range<Int> = (entity.tail.count - min(covered, entity.tail.count))..<entity.tail.count
+        return ObjectDiff([
+            (key: "s", operation: .object(ObjectDiff(named))),
+            (key: "d", operation: .list(ListDiff(tail.map { (index: $0, operation: .remove) }))),
+        ])
     }
 
     // MARK: - What may happen to a server

@@ -1,5 +1,7 @@
 import ThicketClient
+import ThicketCrypto
 import ThicketProtocol
+import ThicketSealed
 import ThicketTestSupport
 
 /// Several machines and one model server over a network that loses connections, with crashes of the clients.
@@ -30,17 +32,55 @@ struct Simulation {
     var typed: [String: [String]] = [:]
     private var typedCount: Int = 0
     var problems: [String] = []
+    /// Of a sealed bucket.
+    let keys: SealedBucketKeys?
+    /// The server may lose its log: not in a sealed bucket where objects are removed, whose devices then cannot tell an
+    /// honest removal from a hidden object.
+    var mayForget: Bool = true
+    /// What sealed objects had to tell; nothing, of an honest server.
+    var alarms: [IntegrityReport] = []
 
-    init(clients count: Int, seed: UInt64) throws {
+    init(clients count: Int, seed: UInt64, isSealed: Bool = false) throws {
         random = SeededRandom(seed: seed)
+        keys = isSealed ? try Self.keys() : nil
+        if isSealed { server.sealedBuckets = ["notes"] }
         server.partChanges = seed % 2 == 0 ? .max : 2
         bucket = try BucketName("notes")
         for index: Int in 0..<count {
             let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
             let machine: SyncMachine = try Self.machine(store, seed &* 31 &+ UInt64(index), isHeard: index % 2 == 0)
             clients.append(Client(machine: machine, store: store, isHeard: index % 2 == 0))
-            _ = try clients[index].machine.open(bucket, now: 0)
+            _ = try clients[index].machine.open(bucket, keys: keys, now: 0)
         }
+    }
+
+    /// Of the bucket `notes`.
+    static func keys() throws -> SealedBucketKeys {
+        let secret: SecureBytes = SecureBytes(copying: Array(repeating: 7, count: 32))
+        return try SealedBucketKeys(owner: "user@example.com", app: "app", bucket: "notes", secrets: [0: secret])
+    }
+
+    func hasOnServer(_ key: String) -> Bool {
+        server.buckets[bucket.text]?.entities[keys?.serverKey(of: key) ?? key]?.object != nil
+    }
+
+    /// The server's objects as apps know them, with their versions.
+    func truth() throws -> [String: (object: JSONObject, version: Version)] {
+        var truth: [String: (object: JSONObject, version: Version)] = [:]
+        for (key, entity): (String, ModelServer.Entity) in server.buckets[bucket.text]?.entities ?? [:] {
+            guard let object: JSONObject = entity.object else { continue }
+            guard let keys else {
+                truth[key] = (object, entity.version)
+                continue
+            }
+            let (sealed, events): (SealedObject, [SealedEvent]) = try SealedObject.open(
+                try SealedEntity(object), author: AuthorID(rawValue: 0), place: keys.place(serverKey: key),
+                with: try keys.sealer(serverKey: key))
+            for case .integrity(let wrong) in events where wrong.needsChoice { throw wrong }
+            let isOurs: Bool = sealed.log.appKey != SealedHeads.appKey
+            if let clear: JSONObject = sealed.log.object, isOurs { truth[sealed.log.appKey] = (clear, entity.version) }
+        }
+        return truth
     }
 
     private static func machine(
@@ -83,7 +123,8 @@ struct Simulation {
             }
             clients[index].shown[change.key] = change.object
         case .removed(let removal): clients[index].shown[removal.key] = nil
-        case .refused, .unavailable, .caughtUp, .overrun: break
+        case .integrity(let report): alarms.append(report)
+        case .conflict, .refused, .unavailable, .caughtUp, .overrun: break
         }
     }
 
@@ -156,7 +197,7 @@ struct Simulation {
                 let one = late.remove(at: below(late.count))
                 serve(one.connection, one.text)
             }
-        case 97: if chance(20) { server.forgetLog(bucket.text) }
+        case 97: if chance(20), mayForget { server.forgetLog(bucket.text) }
         case 98: server.refusal = chance(30) ? [500, 503].randomElement(using: &random) : nil
         default: perform(index, clients[index].machine.goOnline(now: now))
         }
@@ -168,6 +209,7 @@ struct Simulation {
         clients[index].store.failsNextCommit = false
         clients[index].machine = try Self.machine(
             clients[index].store, random.next(), isHeard: clients[index].isHeard)
+        if let keys { _ = try clients[index].machine.open(bucket, keys: keys, now: now) }
         resync(index)
     }
 
@@ -221,6 +263,7 @@ struct Simulation {
                         "    pending \(edits.pending.map { "\($0.edit as Any) sv \($0.source as Any)" } ?? "-")")
                     lines.append(
                         "    later \(edits.later as Any) held \(edits.held as Any) wanted \(edits.wanted as Any)")
+                    lines.append("    sealed \(edits.sealed)")
                     lines.append("    refusal \(edits.refusal as Any) attempts \(edits.attempts) \(edits.sendsWhole)")
                 }
             }

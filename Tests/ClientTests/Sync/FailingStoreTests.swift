@@ -29,6 +29,10 @@ private final class FlakyStore: LocalStore {
     func liveKeys(_ bucket: BucketName, after: EntityKey?, limit: Int) throws(ClientError) -> [EntityKey] {
         kept.liveKeys(bucket, after: after, limit: limit)
     }
+    func liveNames(_ bucket: BucketName, after: String?, limit: Int) throws(ClientError) -> [String] {
+        try check()
+        return kept.liveNames(bucket, after: after, limit: limit)
+    }
     func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] {
         try check()
         return kept.edited(bucket)

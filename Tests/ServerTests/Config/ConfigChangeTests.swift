@@ -44,7 +44,8 @@ struct ConfigChangeTests {
 
     /// A value that is allowed and not the default.
     private func other(than setting: Setting) -> String {
-        switch setting.kind {
+        if setting.name.utf8.elementsEqual("app-versions".utf8) { return "ios=2.1" }
+        return switch setting.kind {
         case .text, .file: "other"
         case .address: "127.0.0.1:9"
         case .networks: "10.0.0.0/8"

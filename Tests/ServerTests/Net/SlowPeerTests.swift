@@ -92,12 +92,15 @@ struct SlowPeerTests {
     func slowReader() throws {
         var settings: NetSettings = settings()
         settings.requestTimeout = .seconds(5)
+        // Or the kernel gives the peer up before we do.
+        settings.idleTimeout = .seconds(60)
         settings.pendingBytesMax = 64 << 20
         settings.pendingBytesPause = 64 << 20
         let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
         // More than the kernel takes, so that it waits here.
         let text: String = String(repeating: "GET /big HTTP/1.1\r\nHost: x\r\n\r\n", count: 200)
         let silent: TestPeer = try .init(port: server.port)
+        silent.keepLittle()
         try silent.send(text)
         waitFor { server.metrics.limitHits.value(.readPace) == 1 ? true : nil }
         waitFor { server.metrics.outboxBytes.value == 0 ? true : nil }

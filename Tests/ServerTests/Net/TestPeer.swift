@@ -1,5 +1,6 @@
 import CThicketNet
 import Glibc
+import Testing
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -20,6 +21,12 @@ final class TestPeer {
         socket = thicket_connect_tcp("127.0.0.1", String(port))
         try prepare()
         if !isPlain, SecureEdge.isSecure(port: port) { try shakeHands() }
+    }
+
+    /// Lets the kernel keep little of what comes; by itself it may keep tens of megabytes.
+    func keepLittle() {
+        var bytes: Int32 = 65_536
+        #expect(setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size)) == 0)
     }
 
     /// Begins with TLS.

@@ -132,7 +132,7 @@ final class HubHarness {
     func decide(_ count: Int = .max) -> (outcome: CommitOutcome, requests: Int) {
         let taken: [ShardRequest] = Array(requests.prefix(count))
         requests.removeFirst(taken.count)
-        for request: ShardRequest in taken { core.receive(request) }
+        for request: ShardRequest in taken { _ = core.receive(request) }
         return (core.commit(), taken.count)
     }
 

@@ -171,7 +171,7 @@ import ThicketTestSupport
     private func change(_ ccid: String, of bucket: BucketID, _ core: ShardCore) throws -> ErrorCode? {
         let text: String = #"{"clientid":"t","id":"k-\#(ccid)","o":"M","v":{"a":{"o":"+","v":1}},"ccid":"\#(ccid)"}"#
         let request: ChangeRequest = .init(try JSONDocument(parsing: Array(text.utf8)[...]).root)
-        core.receive(
+        _ = core.receive(
             .change(
                 SubmittedChange(
                     origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: try ClientID("t"),

@@ -58,7 +58,7 @@ import ThicketTestSupport
         guard case .channel(_, .change(let request)) = try ClientMessage(parsing: Array(text.utf8)) else {
             throw AllocationError.notAChange
         }
-        core.receive(
+        _ = core.receive(
             .change(
                 SubmittedChange(
                     origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: client, library: .other,
@@ -81,7 +81,7 @@ import ThicketTestSupport
             let bytes: [UInt8] = message(number)
             let reading: Int = try count { _ = try ClientMessage(parsing: bytes) }
             let change: SubmittedChange = try submitted(number, bucket, client)
-            let deciding: Int = count { core.receive(.change(change)) }
+            let deciding: Int = count { _ = core.receive(.change(change)) }
             var outcome: CommitOutcome = .init()
             let storing: Int = count { outcome = core.commit() }
             #expect(outcome.appliedCount == 1)

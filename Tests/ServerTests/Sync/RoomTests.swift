@@ -135,7 +135,7 @@ struct RoomTests {
     func model(round: UInt64) throws {
         let seed: UInt64 = 3_400 + round
         var random: SeededRandom = .init(seed: seed)
-        let shard: TestShard = try .init(Memory.allCases[Int(round % 3)])
+        let shard: TestShard = try .init(Memory.allCases[Int(round % 4)])
         let capacity: Int = 1 + Int(random.next() % 6)
         try Self.set(["capacity": .number(JSONNumber(Int64(capacity)))], shard)
         var order: [String] = []

@@ -123,14 +123,15 @@ struct ShardCoreTests {
     @Test("the bounds of a group say when it is full")
     func full() throws {
         let shard = try TestShard { $0.groupChangesMax = 2 }
-        shard.core.receive(.change(try shard.submission("a/b")))
+        _ = shard.core.receive(.change(try shard.submission("a/b")))
         #expect(!shard.core.isFull)
-        shard.core.receive(.change(try shard.submission("k", d: [:])))
+        _ = shard.core.receive(.change(try shard.submission("k", d: [:])))
         #expect(shard.core.isFull)
         #expect(try shard.group([]).count == 2)
         #expect(!shard.core.isFull)
         let large = try TestShard { $0.groupBytesMax = 1_000 }
-        large.core.receive(.change(try large.submission("k", d: ["t": .string(String(repeating: "x", count: 1_000))])))
+        _ = large.core.receive(
+            .change(try large.submission("k", d: ["t": .string(String(repeating: "x", count: 1_000))])))
         #expect(large.core.isFull)
     }
 
@@ -201,7 +202,7 @@ struct ShardCoreTests {
     func forget() throws {
         let shard = try TestShard()
         try shard.make("k", ["n": 0])
-        shard.core.receive(.forget(shard.bucket))
+        _ = shard.core.receive(.forget(shard.bucket))
         #expect(try shard.group([shard.submission("k", sv: 1, v: edit(1))]).map(\.version) == [2])
         #expect(shard.core.buckets.isEmpty)
         #expect(try shard.send("k", sv: 1, v: ["m": ["o": "+", "v": 1]]).version == 3)

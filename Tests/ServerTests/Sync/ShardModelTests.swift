@@ -43,6 +43,20 @@ struct ShardModelTests {
         try world.run(steps: 200)
         try world.check()
     }
+
+    @Test("the same with changes that are decided elsewhere while others go on", arguments: 0..<40)
+    func convergesElsewhere(_ seed: Int) throws {
+        var world = try ShardWorld(seed: 4_000 + UInt64(seed), faults: seed % 2 == 0 ? .none : .some) {
+            $0.decidedHereMax = seed % 4 < 2 ? -1 : LateEdit.stepWork
+            if seed % 3 == 0 { $0.entityCacheBytes = 3_000 }
+            if seed % 5 == 0 { $0.recentBytesMax = 200 }
+            $0.keyframes.diffsMin = 2
+            $0.groupChangesMax = 5
+        }
+        try world.run(steps: 250)
+        try world.check()
+        #expect(world.decidedElsewhere > 0, "seed \(seed)")
+    }
 }
 
 /// A client's copy of one object.
@@ -77,6 +91,9 @@ private struct ShardWorld {
     /// Elements as broadcast, in order.
     var broadcast: [(gid: GlobalID, element: JSONValue)] = []
     var queue: [SubmittedChange] = []
+    /// What was given out to be decided, by client: its later changes wait.
+    var elsewhere: [UInt64: LongDecision.Result] = [:]
+    var decidedElsewhere: Int = 0
     /// Characters typed into each shared text; each is typed once.
     var typed: [String: [Character]] = [:]
     var nextCharacter: UInt32 = 0x4E00
@@ -200,7 +217,12 @@ private struct ShardWorld {
     }
 
     private mutating func commit() throws {
-        while !core.isFull, !queue.isEmpty { core.receive(.change(queue.removeFirst())) }
+        while !core.isFull, let request: ShardRequest = nextRequest() {
+            guard let long: LongDecision = core.receive(request) else { continue }
+            decidedElsewhere += 1
+            let reader: (any StoreReader)? = Int.random(in: 0..<4, using: &random) == 0 ? nil : try store.makeReader()
+            elsewhere[long.submitted.origin.connection] = long.decide(reading: reader)
+        }
         let outcome: CommitOutcome = core.commit()
         guard !store.isDown else {
             try restart()
@@ -210,6 +232,15 @@ private struct ShardWorld {
             for event: ChangeOutcome in part.events { try take(event) }
             if let published: GlobalID = part.published { #expect(published == broadcast.last?.gid) }
         }
+    }
+
+    /// What was decided elsewhere comes back some time; of who waits for that, nothing comes before.
+    private mutating func nextRequest() -> ShardRequest? {
+        let index: Int? = queue.firstIndex { elsewhere[$0.origin.connection] == nil }
+        if let client: UInt64 = elsewhere.keys.min(), index == nil || Int.random(in: 0..<4, using: &random) == 0 {
+            return elsewhere.removeValue(forKey: client).map { .decided($0) }
+        }
+        return index.map { .change(queue.remove(at: $0)) }
     }
 
     private mutating func take(_ event: ChangeOutcome) throws {
@@ -236,6 +267,7 @@ private struct ShardWorld {
         store.crash()
         store.restart()
         queue.removeAll()
+        elsewhere.removeAll()
         core = ShardCore(store: try store.makeWriter(), settings: settings)
         let codec = ChangeVersionCodec(store.identity)
         let tag: UInt32 = codec.tag(of: bucket)
@@ -284,7 +316,7 @@ private struct ShardWorld {
         calm.set(.crashBefore)
         defer { calm.set(.none) }
         for _ in 0..<50 {
-            while !queue.isEmpty { try commit() }
+            while !queue.isEmpty || !elsewhere.isEmpty { try commit() }
             for client in clients.indices { try read(client, atMost: .max) }
             if clients.allSatisfy(\.inFlight.isEmpty) { return }
             for client in clients.indices { resend(client) }

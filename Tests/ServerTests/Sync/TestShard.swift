@@ -11,10 +11,13 @@ enum Memory: CaseIterable, Sendable {
     case cold
     /// As `cold`, over SQLite.
     case disk
+    /// As `warm`, and every change is decided beside the shard.
+    case elsewhere
 
     var settings: ShardSettings {
         var settings = ShardSettings()
-        if self != .warm {
+        if self == .elsewhere { settings.decidedHereMax = -1 }
+        if self != .warm && self != .elsewhere {
             settings.entityCacheBytes = 0
             settings.bucketCacheBytes = 0
         }
@@ -110,12 +113,20 @@ final class TestShard {
         .node(try JSONDocument(parsing: value.serialized(), maxDepth: JSONDocument.depthCeiling).root)
     }
 
+    /// Hands over one change; one that is to be decided elsewhere is, with or without a look at the store.
+    func receive(_ change: SubmittedChange) {
+        guard let long: LongDecision = core.receive(.change(change)) else { return }
+        let reader: (any StoreReader)? = ccidCount % 3 == 0 ? nil : try? store.makeReader()
+        let again: LongDecision? = core.receive(.decided(long.decide(reading: reader)))
+        #expect(again == nil, "nobody has changed the object meanwhile")
+    }
+
     /// Sends changes as one group.
     @discardableResult
     func group(_ changes: [SubmittedChange]) throws -> [Answer] {
         // Every other group as the loop commits it.
         if ccidCount % 2 == 0 { _ = core.beginCommit(of: changes.map { .change($0) }) }
-        for change: SubmittedChange in changes { core.receive(.change(change)) }
+        for change: SubmittedChange in changes { receive(change) }
         lastOutcome = core.commit()
         return try lastOutcome.buckets.flatMap(\.events).map(Answer.init)
     }

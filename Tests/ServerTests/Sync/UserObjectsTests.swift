@@ -51,7 +51,7 @@ struct UserObjectsTests {
         for number: Int in 0..<6 { try make(shard, "k\(number)", in: notes) }
         #expect(!keys(shard, in: notes).contains("k0") && !keys(shard, in: notes).contains("k1"))
         for key: String in ["k0", "k1", "k2", "k3"] {
-            shard.core.receive(
+            _ = shard.core.receive(
                 .change(try shard.submission(key, sv: 1, v: ["n": ["o": "+", "v": 1]], bucket: notes)))
         }
         #expect(keys(shard, in: notes) == ["k0", "k1", "k2", "k3"])
@@ -98,11 +98,11 @@ struct UserObjectsTests {
         try make(shard, "k", in: notes)
         try make(shard, "k", in: tags)
         let both: Int = shard.core.memory.entityBytes
-        shard.core.receive(.forget(notes))
+        _ = shard.core.receive(.forget(notes))
         _ = shard.core.commit()
         #expect(shard.core.memory.entities == 1)
         #expect(shard.core.memory.entityBytes < both)
-        shard.core.receive(.forget(tags))
+        _ = shard.core.receive(.forget(tags))
         _ = shard.core.commit()
         #expect((shard.core.memory.entities, shard.core.memory.entityBytes) == (0, 0))
     }
@@ -115,7 +115,7 @@ struct UserObjectsTests {
         var taken: Int = 0
         while !shard.core.isFull, taken < 100 {
             taken += 1
-            shard.core.receive(
+            _ = shard.core.receive(
                 .change(
                     try shard.submission("k", sv: Int64(taken), v: ["n\(taken)": ["o": "+", "v": 1]], bucket: notes)))
         }

@@ -9,6 +9,8 @@ struct Account: Sendable {
     let profileName: String
     /// Folder of the profile when this call works for the account it was made for; nil: nothing is kept on this machine.
     let folder: String?
+    /// Of the copies in `folder`.
+    let keyFile: StoreKeyFile?
     /// Where a renewed token is kept; nil: nowhere.
     let home: ProfileHome?
     let timeout: Duration
@@ -43,6 +45,7 @@ struct Account: Sendable {
         timeout = try call.timeout()
         let isKept: Bool = kept?.agrees(with: profile) ?? false
         folder = isKept ? home?.folder(name) : nil
+        keyFile = isKept ? home?.keyFile(name) : nil
         self.home = isKept ? home : nil
     }
 

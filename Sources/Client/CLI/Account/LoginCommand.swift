@@ -24,7 +24,10 @@ enum LoginCommand {
         let isAccount: Bool =
             namesAccount || call.setting("user") != nil || call.setting("api-key") != nil
             || (place.old?.kind ?? .token) != .token
-        if token == nil, isAccount { return try await PasswordLogin.run(call, place, isNew: false) }
+        if token == nil, isAccount {
+            guard PasswordLogin.sendsPassword(call, place) else { return try await KeyLogin.signIn(call, place) }
+            return try await PasswordLogin.run(call, place, isNew: false)
+        }
         let shown: String
         if let token { shown = token } else { shown = try await Secrets.askToken() }
         var profile: Profile = try place.profile(token: shown)
@@ -53,7 +56,9 @@ enum LoginCommand {
 /// `thicket signup`: makes an account and keeps its login.
 enum SignupCommand {
     static func run(_ call: Call) async throws(Failure) {
-        try await PasswordLogin.run(call, try LoginPlace(call), isNew: true)
+        let place: LoginPlace = try LoginPlace(call)
+        guard call.flag("sent-password") || call.flag("partner") else { return try await KeyLogin.signUp(call, place) }
+        try await PasswordLogin.run(call, place, isNew: true)
     }
 }
 
@@ -70,8 +75,11 @@ struct LoginPlace: Sendable {
         self.call = call
         name = try Account.profileName(call)
         home = try ProfileHome(call.environment)
-        // A damaged profile is what login repairs.
-        old = (try? home.read(name)) ?? nil
+        do throws(Failure) { old = try home.read(name) } catch {
+            // A damaged profile is what login repairs; one that is locked stays.
+            guard error.code != .locked else { throw error }
+            old = nil
+        }
         let (server, app): (String?, String?) = (call.setting("server") ?? old?.server, call.setting("app") ?? old?.app)
         guard let server, let app else {
             throw LoginPlace.missing([
@@ -118,6 +126,16 @@ struct LoginPlace: Sendable {
         try home.remove(name)
     }
 
+    /// - Throws: the same, unless the profile is this user's own.
+    func expectNothingUnsent(unlessFor user: String) async throws(Failure) {
+        if let old, let name: String = old.user, same(old.server, server), same(old.app, app),
+            same(name.lowercased(), user.lowercased())
+        {
+            return
+        }
+        try await expectNothingUnsent()
+    }
+
     /// - Throws: when edits would be lost with the profile that is there.
     func expectNothingUnsent() async throws(Failure) {
         if let old, !call.flag("discard") {
@@ -144,10 +162,11 @@ struct LoginPlace: Sendable {
 
 extension Account {
     /// An account that no profile names yet.
-    init(_ call: Call, trying profile: Profile, folder: String? = nil) throws(Failure) {
+    init(_ call: Call, trying profile: Profile, copiesOf kept: ProfileHome? = nil) throws(Failure) {
         self.profile = profile
         profileName = try Account.profileName(call)
-        self.folder = folder
+        folder = kept?.folder(profileName)
+        keyFile = kept?.keyFile(profileName)
         home = nil
         timeout = try call.timeout()
     }

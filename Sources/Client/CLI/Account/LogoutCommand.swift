@@ -52,7 +52,7 @@ enum LogoutCommand {
     ) async throws(Failure) -> [String] {
         var found: [String] = []
         for bucket: String in home.buckets(name) {
-            let account: Account = try Account(call, trying: profile, folder: home.folder(name))
+            let account: Account = try Account(call, trying: profile, copiesOf: home)
             let open: OpenBucket = try await OpenBucket.open(
                 account, bucket: bucket, store: .profileOnly, isOnline: false)
             let count: Int = try await trying("cannot read the copy of \(bucket)") { () throws(ClientError) in

@@ -81,9 +81,11 @@ struct OpenBucket: Sendable {
             }
         }
         guard let folder: String = account.folder else { return (.memory, false) }
+        guard let keyFile: StoreKeyFile = account.keyFile else { return (.memory, false) }
         try Files.makeFolder("\(folder)/\(kind)")
-        if case .profileOnly = store { return (.file("\(folder)/\(kind)/\(name).db"), false) }
-        return (.file("\(folder)/\(kind)/\(name).db"), true)
+        let key: StoreKey = try blocking("cannot use the local copies") { () throws(ClientError) in try keyFile.key() }
+        let isOnly: Bool = if case .profileOnly = store { true } else { false }
+        return (.sealed("\(folder)/\(kind)/\(name).db", key), !isOnly)
     }
 
     private static func failure(

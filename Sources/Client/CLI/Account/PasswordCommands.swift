@@ -1,7 +1,7 @@
 import ThicketClient
 import ThicketCommandLine
 
-/// `thicket password`: another password for the account.
+/// Another password for an account whose password is sent to the server.
 enum PasswordCommand {
     static func run(_ call: Call) async throws(Failure) {
         let account: Account = try AccountCall.builtIn(call, "the password was not changed")
@@ -20,6 +20,7 @@ enum PasswordCommand {
 /// `thicket account delete`: the end of the account.
 enum AccountDeleteCommand {
     static func run(_ call: Call) async throws(Failure) {
+        if try Account(call).profile.kind == .keys { return try await KeyedDelete.run(call) }
         let account: Account = try AccountCall.builtIn(call, "nothing was deleted")
         let password: String = try await Secrets.password(
             call, label: "Password, to delete \(Screen.safe(account.profile.user ?? "the account")) and all its data: ",

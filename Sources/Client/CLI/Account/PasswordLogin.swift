@@ -11,12 +11,7 @@ enum PasswordLogin {
         let user: String? = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user)
         let apiKey: String? = call.setting("api-key") ?? (isSame ? old?.apiKey : nil)
         guard let user, let apiKey else {
-            throw LoginPlace.missing([
-                user == nil ? "--user NAME, such as ada@example.com" : nil,
-                apiKey == nil
-                    ? "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is "
-                        + "no secret" : nil,
-            ])
+            throw missing(user: user, apiKey: apiKey)
         }
         let isPartner: Bool = call.flag("partner") || (isSame && place.old?.kind == .partner)
         var profile: Profile = try place.profile(token: "")
@@ -50,6 +45,26 @@ enum PasswordLogin {
         await session.close()
         if isNew { Terminal.write("made the account \(Screen.safe(profile.user ?? user))\n") }
         try await place.keep(profile)
+    }
+
+    /// Whether the account of a login is one whose password goes to the server. An account has one kind for good, and nobody
+    /// but its user says which: a server could ask for a password that is not its to see.
+    static func sendsPassword(_ call: Call, _ place: LoginPlace) -> Bool {
+        if call.flag("sent-password") || call.flag("partner") { return true }
+        guard let old: Profile = place.old, same(old.server, place.server), same(old.app, place.app) else {
+            return false
+        }
+        return old.kind == .account || old.kind == .partner
+    }
+
+    /// What has to be said of an account.
+    static func missing(user: String?, apiKey: String?) -> Failure {
+        LoginPlace.missing([
+            user == nil ? "--user NAME, such as ada@example.com" : nil,
+            apiKey == nil
+                ? "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is "
+                    + "no secret" : nil,
+        ])
     }
 
     private static func proved(

@@ -1,3 +1,5 @@
+import ThicketClient
+import ThicketCrypto
 import ThicketProtocol
 
 #if canImport(Darwin)
@@ -14,6 +16,8 @@ struct Profile: Sendable, Equatable {
         case token
         /// With the password of a built-in account, which is not kept.
         case account
+        /// To an account whose password and keys stay on the device; the keys are kept beside the profile.
+        case keys
         /// With the password of a partner's user; renews itself for a month.
         case partner
     }
@@ -107,14 +111,18 @@ struct Profile: Sendable, Equatable {
 /// The folder that holds profiles and their local stores: `$THICKET_HOME`, else `~/.thicket`.
 ///
 /// ```
-/// profiles/NAME/profile.json    server, app, token (mode 0600; not read when others may)
-/// profiles/NAME/objects/B.db    local copy of the bucket B
+/// profiles/NAME/store.key       the key of all below (mode 0600; not read when others may)
+/// profiles/NAME/profile.json    server, app, token, sealed
+/// profiles/NAME/keys.json       what opens the account's content, of accounts that have it, sealed
+/// profiles/NAME/objects/B.db    local copy of the bucket B, sealed
 /// profiles/NAME/watch/B.db      the same for 'thicket watch', which runs beside other commands
 /// ```
 struct ProfileHome: Sendable {
     let path: String
+    private let runtimeFolder: String?
 
     init(_ environment: [String: String]) throws(Failure) {
+        runtimeFolder = environment["XDG_RUNTIME_DIR"]
         if let home: String = environment["THICKET_HOME"], !home.isEmpty {
             path = home
         } else if let home: String = environment["HOME"], !home.isEmpty {
@@ -126,6 +134,10 @@ struct ProfileHome: Sendable {
 
     func folder(_ name: String) -> String { "\(path)/profiles/\(name)" }
     private func file(_ name: String) -> String { folder(name) + "/profile.json" }
+    /// The key under which the profile and its copies are sealed.
+    func keyFile(_ name: String) -> StoreKeyFile {
+        StoreKeyFile(path: folder(name) + "/store.key", runtimeFolder: runtimeFolder)
+    }
 
     /// The profile of that name; nil when nobody logged in under it.
     func read(_ name: String) throws(Failure) -> Profile? {
@@ -136,15 +148,28 @@ struct ProfileHome: Sendable {
         case .failed(let reason):
             throw Failure("the profile '\(name)' cannot be read: \(file(name)): \(reason)")
         }
-        guard let profile: Profile = Profile(json: bytes) else {
-            throw Failure("\(file(name)) is damaged: 'thicket login' with --profile \(name) writes it anew")
+        let damaged: String = "\(file(name)) is damaged: 'thicket login' with --profile \(name) writes it anew"
+        guard let kept: JSONValue = try? JSONValue(parsing: bytes) else { throw Failure(damaged) }
+        guard let sealed: String = kept["sealed"]?.stringValue else {
+            // Of an earlier version: sealed when it is written next.
+            guard let profile: Profile = Profile(json: bytes) else { throw Failure(damaged) }
+            return profile
         }
+        guard let text: [UInt8] = Base64.decodeURL(Array(sealed.utf8)[...]) else { throw Failure(damaged) }
+        let opened: [UInt8] = try blocking("the profile '\(name)' cannot be read") { () throws(ClientError) in
+            try keyFile(name).key(makesNew: false).open(text, as: "thicket/store-profile/1")
+        }
+        guard let profile: Profile = Profile(json: opened) else { throw Failure(damaged) }
         return profile
     }
 
     func write(_ profile: Profile, _ name: String) throws(Failure) {
         for folder: String in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
-        try Files.replace(file(name), profile.json, mode: 0o600)
+        let sealed: [UInt8] = try blocking("the profile '\(name)' cannot be kept") { () throws(ClientError) in
+            try keyFile(name).key().seal(profile.json, as: "thicket/store-profile/1")
+        }
+        let object: JSONObject = ["sealed": .string(Base64.encodeURL(sealed))]
+        try Files.replace(file(name), Pretty.bytes(.object(object)), mode: 0o600)
     }
 
     /// Keeps a renewed token, if the profile is still that of the same login.
@@ -154,6 +179,44 @@ struct ProfileHome: Sendable {
         renewed.token = token
         // The next command renews it again if this fails.
         try? write(renewed, name)
+    }
+
+    // MARK: - Keys
+
+    private func keysFile(_ name: String) -> String { folder(name) + "/keys.json" }
+
+    /// The account's keys on this machine; nil when there are none.
+    func readKeys(_ name: String) throws(Failure) -> DeviceKeys? {
+        let bytes: [UInt8]
+        switch Files.readPrivate(keysFile(name), bytesMax: 1 << 20) {
+        case .absent: return nil
+        case .failed(let reason):
+            throw Failure("the account's keys cannot be read: \(keysFile(name)): \(reason)")
+        case .bytes(let found): bytes = found
+        }
+        let damaged: String =
+            "\(keysFile(name)) is damaged. Nothing is lost at the server: set the file aside, and 'thicket login' writes it "
+            + "anew"
+        guard let kept: JSONValue = try? JSONValue(parsing: bytes), let text: String = kept["sealed"]?.stringValue,
+            let sealed: [UInt8] = Base64.decodeURL(Array(text.utf8)[...])
+        else { throw Failure(damaged) }
+        let opened: SecureBytes = try blocking("the account's keys cannot be read") { () throws(ClientError) in
+            try keyFile(name).key(makesNew: false).openSecret(sealed, as: "thicket/store-keys/1")
+        }
+        do throws(AccountError) { return try DeviceKeys(text: opened) } catch {
+            throw Failure(
+                error == .newerFormat ? "\(keysFile(name)) was written by a newer thicket: update this one" : damaged)
+        }
+    }
+
+    /// Keeps the account's keys beside the profile, sealed like it.
+    func writeKeys(_ keys: DeviceKeys, _ name: String) throws(Failure) {
+        for folder: String in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
+        let sealed: [UInt8] = try blocking("the account's keys cannot be kept") { () throws(ClientError) in
+            try keyFile(name).key().seal(keys.text, as: "thicket/store-keys/1")
+        }
+        let object: JSONObject = ["sealed": .string(Base64.encodeURL(sealed))]
+        try Files.replace(keysFile(name), Pretty.bytes(.object(object)), mode: 0o600)
     }
 
     /// Names of all profiles, in byte order.
@@ -168,7 +231,11 @@ struct ProfileHome: Sendable {
     }
 
     /// Removes a profile and everything it keeps.
-    func remove(_ name: String) throws(Failure) { try Files.removeTree(folder(name)) }
+    func remove(_ name: String) throws(Failure) {
+        // An unlocked key may lie elsewhere. One that was never locked does not.
+        try? keyFile(name).lock()
+        try Files.removeTree(folder(name))
+    }
 
     /// Checks a name that becomes a folder.
     static func checked(_ name: String) throws(Failure) -> String {

@@ -24,6 +24,9 @@ enum StatusCommand {
         } else {
             Terminal.write(text(account, copies, user, problem))
         }
+        // What cannot be read is told by the commands that need it.
+        let keys: DeviceKeys? = (try? account.home?.readKeys(account.profileName)) ?? nil
+        if let open: OpenAccount = keys.flatMap({ try? $0.open() }) { KeyCall.remind(open) }
         // What is wrong stands in the output already.
         if let problem { throw Failure("", problem.code) }
     }

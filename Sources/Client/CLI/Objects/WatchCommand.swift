@@ -132,6 +132,19 @@ enum WatchCommand {
             case .unavailable(let reason):
                 Terminal.writeError("the server does not open the bucket (\(reason.detail)); trying again\n")
                 return true
+            case .integrity(let report):
+                let row: JSONObject = [
+                    "event": "integrity", "key": .string(report.key), "kind": .string(report.kind.rawValue),
+                    "detail": .string(report.detail),
+                ]
+                return emit(row, ["! \(report.key)  \(report.detail)"])
+            case .conflict(let report):
+                guard keys.isEmpty || keys.contains(report.key) else { return true }
+                let row: JSONObject = [
+                    "event": "conflict", "key": .string(report.key), "path": .array(report.path.map { .string($0) }),
+                    "losing": report.losing ?? .null, "winning": report.winning ?? .null,
+                ]
+                return emit(row, ["! \(report.key)  two edits met at \(report.path.joined(separator: "."))"])
             case .refused, .caughtUp: return true
             }
         }

@@ -1,4 +1,5 @@
 internal import CThicketFiles
+import ThicketCrypto
 
 #if canImport(Darwin)
     import Darwin
@@ -53,6 +54,28 @@ enum Files {
                     + "'chmod 600' ends that; if somebody may have looked, log in anew")
         }
         return read(file, bytesMax: bytesMax)
+    }
+
+    enum SecretContents {
+        case secret(SecureBytes)
+        case failed(String)
+    }
+
+    /// Everything up to the end of an open file or pipe, in memory that wipes itself.
+    static func readSecret(_ file: Int32, bytesMax: Int) -> SecretContents {
+        var (used, problem): (Int, String?) = (0, nil)
+        // One byte more than may be there tells that there is more.
+        let room: SecureBytes = SecureBytes(count: bytesMax + 1) { room in
+            while used < room.count {
+                let count: Int = take(file, room.baseAddress.map { $0 + used }, room.count - used)
+                if count < 0, errno == EINTR { continue }
+                if count < 0 { problem = reason() }
+                guard count > 0 else { return }
+                used += count
+            }
+        }
+        if let problem { return .failed(problem) }
+        return used <= bytesMax ? .secret(room.part(0..<used)) : .failed("it is larger than \(bytesMax) bytes")
     }
 
     /// Everything up to the end of an open file or pipe.
@@ -279,4 +302,4 @@ enum Files {
 }
 
 /// The system's call, which has the name of one of ours.
-private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, bytes, count) }
+private func take(_ file: Int32, _ bytes: UnsafeMutableRawPointer?, _ count: Int) -> Int { read(file, bytes, count) }

@@ -42,7 +42,10 @@ enum ReplayCommand {
             var options: Replay.Options = Replay.Options(
                 server: account.profile.server, app: account.profile.app, token: account.profile.token,
                 key: "replay-\(Clock.fileTime())")
-            options.bucket = call.value("bucket") ?? "replay"
+            options.bucket = call.value("bucket") ?? (call.flag("sealed") ? "sealed-replay" : "replay")
+            if call.flag("sealed") {
+                options.keys = try Replay.randomKeys(app: options.app, bucket: options.bucket)
+            }
             options.clients = clients
             options.session = account.sessionOptions(isOnline: true)
             options.patience = account.timeout

@@ -1,5 +1,6 @@
 import Synchronization
 import ThicketCommandLine
+import ThicketCrypto
 
 #if canImport(Darwin)
     import Darwin
@@ -22,13 +23,32 @@ enum SecretPrompt {
     nonisolated(unsafe) private static var before: termios = termios()
     private static let terminal: Atomic<Int32> = Atomic(-1)
 
+    /// The same for what is never a `String`.
+    enum SecretAnswer: Sendable {
+        case typed(SecureBytes)
+        case cancelled
+        case noTerminal
+    }
+
     /// Waits for a line. The terminal itself is asked, so that standard input and output may be pipes.
     static func ask(_ label: String) -> Answer {
+        guard let line: SecretLine? = line(label) else { return .noTerminal }
+        return line?.text.map(Answer.typed) ?? .cancelled
+    }
+
+    /// The same, into memory that is wiped.
+    static func askSecret(_ label: String) -> SecretAnswer {
+        guard var line: SecretLine? = line(label) else { return .noTerminal }
+        return (line?.takeSecret()).map(SecretAnswer.typed) ?? .cancelled
+    }
+
+    /// - Returns: nil without a terminal; a nil line when the question was cancelled.
+    private static func line(_ label: String) -> SecretLine?? {
         let file: Int32 = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
-        guard file >= 0 else { return .noTerminal }
+        guard file >= 0 else { return nil }
         defer { close(file) }
         var settings: termios = termios()
-        guard tcgetattr(file, &settings) == 0 else { return .noTerminal }
+        guard tcgetattr(file, &settings) == 0 else { return nil }
         before = settings
         terminal.store(file, ordering: .sequentiallyConsistent)
         let (interrupt, end) = (signal(SIGTERM, restoreAndEnd), signal(SIGHUP, restoreAndEnd))
@@ -36,26 +56,26 @@ enum SecretPrompt {
         settings.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG | IEXTEN)
         tcsetattr(file, TCSAFLUSH, &settings)
         Terminal.write(Array(label.utf8), to: file)
-        let answer: Answer = read(file)
+        let line: SecretLine? = read(file)
         // What was pasted behind the line is thrown away: it must not become the shell's next command.
         tcsetattr(file, TCSAFLUSH, &before)
         terminal.store(-1, ordering: .sequentiallyConsistent)
         _ = (signal(SIGTERM, interrupt), signal(SIGHUP, end))
         Terminal.write([0x0A], to: file)
-        return answer
+        return .some(line)
     }
 
-    private static func read(_ file: Int32) -> Answer {
+    private static func read(_ file: Int32) -> SecretLine? {
         var line: SecretLine = SecretLine()
         while true {
             var byte: UInt8 = 0
             let count: Int = take(file, &byte, 1)
             if count < 0, errno == EINTR { continue }
-            guard count == 1 else { return .cancelled }
+            guard count == 1 else { return nil }
             switch line.take(byte) {
             case .more: break
-            case .done: return line.text.map(Answer.typed) ?? .cancelled
-            case .cancelled: return .cancelled
+            case .done: return line
+            case .cancelled: return nil
             }
         }
     }
@@ -79,13 +99,30 @@ struct SecretLine {
 
     /// Bytes of a line; what is typed beyond them ends the question.
     static let bytesMax: Int = 4_096
-    private var bytes: [UInt8] = []
+    private var bytes: [UInt8]
     /// Inside a sequence that a cursor key sends.
     private var escape: Escape = .none
     private enum Escape { case none, begun, sequence }
 
+    init() {
+        // All at once: growing would leave copies behind.
+        bytes = []
+        bytes.reserveCapacity(Self.bytesMax)
+    }
+
     /// nil: it is not UTF-8.
     var text: String? { String(validating: bytes, as: UTF8.self) }
+
+    /// The bytes, which are overwritten here.
+    mutating func takeSecret() -> SecureBytes { SecureBytes(taking: &bytes) }
+
+    /// Takes the last byte away, and leaves none of it behind.
+    private mutating func drop() -> UInt8? {
+        guard let last: UInt8 = bytes.last else { return nil }
+        bytes[bytes.count - 1] = 0
+        bytes.removeLast()
+        return last
+    }
 
     mutating func take(_ byte: UInt8) -> Step {
         if skips(byte) { return .more }
@@ -94,8 +131,8 @@ struct SecretLine {
         case 0x03: return .cancelled
         case 0x04: return bytes.isEmpty ? .cancelled : .done
         case 0x08, 0x7F:
-            while let last: UInt8 = bytes.popLast(), last & 0xC0 == 0x80 {}
-        case 0x15, 0x17: bytes = []
+            while let last: UInt8 = drop(), last & 0xC0 == 0x80 {}
+        case 0x15, 0x17: while drop() != nil {}
         case 0x1B: escape = .begun
         case 0x00..<0x20: break
         default:

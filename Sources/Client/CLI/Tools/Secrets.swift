@@ -1,4 +1,5 @@
 import ThicketCommandLine
+import ThicketCrypto
 
 #if canImport(Darwin)
     import Darwin
@@ -30,32 +31,47 @@ enum Secrets {
         return token
     }
 
-    /// A password of a call, from a file, the environment or the keyboard.
+    /// A password of a call that is sent to the server as it is, and so is a text once.
+    static func password(
+        _ call: Call, _ name: String = "password", label: String = "Password: ", isNew: Bool
+    ) async throws(Failure) -> String {
+        try text(try await secret(call, name, label: label, isNew: isNew), "the password")
+    }
+
+    private static func text(_ secret: SecureBytes, _ what: String) throws(Failure) -> String {
+        guard let text: String = secret.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else {
+            throw Failure("\(what) is not UTF-8", .usage)
+        }
+        return text
+    }
+
+    /// A password of a call that is never a `String`: it goes from the keyboard, or a file, into memory that is wiped. What is
+    /// in the environment is there for the program's whole life.
     ///
     /// - Parameters:
     ///   - name: `password` stands for `--password-file`, `THICKET_PASSWORD_FILE` and `THICKET_PASSWORD`.
     ///   - label: what is asked at the terminal.
     ///   - isNew: typed twice.
-    static func password(
+    static func secret(
         _ call: Call, _ name: String = "password", label: String = "Password: ", isNew: Bool
-    ) async throws(Failure) -> String {
-        let password: String
+    ) async throws(Failure) -> SecureBytes {
+        let password: SecureBytes
         if let path: String = call.setting(name + "-file") {
-            password = withoutLineEnd(try read(path, "password"))
+            password = withoutLineEnd(try readSecret(path, name))
         } else if let given: String = call.setting(name) {
-            password = given
+            password = SecureBytes(copying: Array(given.utf8))
         } else {
             let lack: String =
-                "there is no terminal to ask for the password at: --\(name)-file FILE ('-' for standard input), or the "
+                "there is no terminal to ask for the \(name) at: --\(name)-file FILE ('-' for standard input), or the "
                 + "variable \(Call.variable(name)), gives it"
-            password = try await ask(label, lack)
+            password = try await asked(label, lack)
             if isNew {
-                guard same(try await ask("Once more: ", lack), password) else {
-                    throw Failure("the two passwords differ, nothing was done", .usage)
+                guard try await asked("Once more: ", lack) == password else {
+                    throw Failure("the two differ, nothing was done", .usage)
                 }
             }
         }
-        guard !password.isEmpty else { throw Failure("the password is empty, nothing was done", .usage) }
+        guard password.count > 0 else { throw Failure("the \(name) is empty, nothing was done", .usage) }
         return password
     }
 
@@ -75,17 +91,47 @@ enum Secrets {
         }
     }
 
+    /// Words, codes and pieces: from a file, or typed in one line that is not shown.
+    static func lines(_ call: Call, file name: String, label: String) async throws(Failure) -> SecureBytes {
+        if let path: String = call.value(name) { return try readSecret(path, "secret") }
+        return try await asked(
+            label, "there is no terminal to ask at: --\(name) FILE ('-' for standard input) gives it")
+    }
+
+    /// A file's content, read into memory that wipes itself.
+    private static func readSecret(_ path: String, _ what: String) throws(Failure) -> SecureBytes {
+        let isInput: Bool = same(path, "-")
+        let file: Int32 = isInput ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            guard errno != ENOENT else { throw Failure("there is no file \(path) with a \(what)", .usage) }
+            throw Failure("\(named(path)) with the \(what) cannot be read: \(Files.reason())", .usage)
+        }
+        defer { if !isInput { close(file) } }
+        switch Files.readSecret(file, bytesMax: bytesMax) {
+        case .secret(let secret): return secret
+        case .failed(let reason):
+            throw Failure("\(named(path)) with the \(what) cannot be read: \(reason)", .usage)
+        }
+    }
+
     /// Editors and `echo` end a file with a line feed that is no part of the password.
-    private static func withoutLineEnd(_ text: String) -> String {
-        var bytes: Substring.UTF8View = Substring(text).utf8
-        if bytes.last == 0x0A { bytes.removeLast() }
-        if bytes.last == 0x0D { bytes.removeLast() }
-        return String(Substring(bytes))
+    private static func withoutLineEnd(_ secret: SecureBytes) -> SecureBytes {
+        let count: Int = secret.withUnsafeBytes { bytes in
+            var rest: Slice<UnsafeRawBufferPointer> = bytes[...]
+            if rest.last == 0x0A { rest.removeLast() }
+            if rest.last == 0x0D { rest.removeLast() }
+            return rest.count
+        }
+        return secret.part(0..<count)
     }
 
     private static func ask(_ label: String, _ lack: String) async throws(Failure) -> String {
-        switch await onOwnThread({ SecretPrompt.ask(label) }) {
-        case .typed(let text): return text
+        try text(try await asked(label, lack), "what was typed")
+    }
+
+    static func asked(_ label: String, _ lack: String) async throws(Failure) -> SecureBytes {
+        switch await onOwnThread({ SecretPrompt.askSecret(label) }) {
+        case .typed(let secret): return secret
         case .noTerminal: throw Failure(lack, .usage)
         case .cancelled: throw Failure("cancelled, nothing was done")
         }

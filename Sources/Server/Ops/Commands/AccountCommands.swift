@@ -31,6 +31,27 @@ enum AccountCommands {
         try KeyCommands.signOut(app, try AdminCommands.identifier(ended), config)
     }
 
+    /// Bytes of a receipt at most.
+    private static let receiptBytesMax: Int = 4_096
+
+    /// `thicketd account pro`.
+    static func setPro(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.value("app"))
+        let (name, receipt): (String, String) = (call.argument("NAME") ?? "", call.value("receipt") ?? "")
+        guard receipt.utf8.count <= receiptBytesMax else {
+            throw CommandFailure("a receipt has \(receiptBytesMax) bytes at most", .usage)
+        }
+        let ends: Bool = call.flag("end")
+        guard !ends || receipt.isEmpty else { throw CommandFailure("--end takes no receipt", .usage) }
+        var user: String?
+        try doing(app, config) { (store: AccountStore) throws(DirectoryError) in
+            user = try store.setPro(
+                name, in: app.text, receipt: ends ? nil : receipt, now: UnixTime.now().milliseconds)
+        }
+        guard let user: String else { throw CommandFailure("there is no account \(name) in the app \(app)") }
+        Terminal.write("the user \(user) is \(ends ? "no longer " : "")Pro\n")
+    }
+
     private static func doing(
         _ app: AppID, _ config: ServerConfig, _ body: (AccountStore) throws(DirectoryError) -> Void
     ) throws(CommandFailure) {

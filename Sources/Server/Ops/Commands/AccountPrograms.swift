@@ -2,7 +2,7 @@ import ThicketCommandLine
 
 /// The declarations of `thicketd account …`.
 extension ThicketdProgram {
-    static let accounts: [Command] = [accountList, accountDelete]
+    static let accounts: [Command] = [accountList, accountPro, accountDelete]
 
     private static let appOption: Option = .value("app", "APP", "the app", isRequired: true)
 
@@ -16,6 +16,21 @@ extension ThicketdProgram {
         examples: [
             Example("thicketd account list --app notes --data ./data", "all of them"),
             Example("thicketd account list ann@example.com --app notes --data ./data", "who is Ann?"),
+        ])
+
+    static let accountPro: Command = .init(
+        "account pro", summary: "let a user have as many encrypted notes as they like, or end that",
+        details: """
+            Of apps that keep encrypted notes ('app notes'). Names of old notes accounts are sealed: their users find their
+            id with 'thicket onions list'. --receipt is kept and shown to the user, as the old client's ProReceipt. Ending it
+            removes no note, but no new one is taken while there are 10 or more.
+            """,
+        arguments: [.one("NAME", "the account's name, or the user's id")],
+        options: [
+            appOption, .value("receipt", "TEXT", "what says that it was paid"), .flag("end", "no longer Pro"),
+        ] + placeOptions,
+        examples: [
+            Example("thicketd account pro 0f3c… --app onions --receipt 1000000123 --data ./data", "by the user's id")
         ])
 
     static let accountDelete: Command = .init(

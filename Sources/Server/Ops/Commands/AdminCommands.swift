@@ -92,7 +92,7 @@ enum AdminCommands {
             switch error.kind {
             case .full: "Make room on the disk and try again."
             case .io: "The disk fails: save a copy of the folder and look at the system's log."
-            case .busy: "Another program holds the file; try again when it has let go."
+            case .busy, .stale: "Another program holds the file; try again when it has let go."
             case .corrupt: "Keep a copy of the folder, then 'thicketd restore' the last good backup."
             case .schema: "It is no database of ours: look whether --data names the right folder."
             case .older:

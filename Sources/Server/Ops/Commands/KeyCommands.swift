@@ -14,6 +14,22 @@ enum KeyCommands {
         }
     }
 
+    static func setNotes(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.argument("APP"))
+        var wanted: AppNotes?
+        if let word: String = call.argument("WORD") {
+            wanted = AppNotes.allCases.first { $0.word.utf8.elementsEqual(word.utf8) }
+            guard wanted != nil else {
+                throw CommandFailure("notes are one of off, on, pro; '\(SettingValue.shown(word))' is not", .usage)
+            }
+        }
+        try doing(config) { (admin: StoreAdmin) throws(StoreAdminError) in
+            if let wanted: AppNotes { try admin.setNotes(wanted, of: app) }
+            let word: String = try admin.notes(of: app).word
+            Terminal.write(wanted == nil ? word + "\n" : "encrypted notes of the app \(app): \(word)\n")
+        }
+    }
+
     /// The meaning of `--passwords WORD`.
     static func passwords(_ word: String) throws(CommandFailure) -> AppPasswords {
         guard let found: AppPasswords = AppPasswords.allCases.first(where: { $0.word.utf8.elementsEqual(word.utf8) })

@@ -3,7 +3,7 @@ import ThicketCommandLine
 
 /// The declarations of `thicketd app key …`, `token list` and `token revoke`.
 extension ThicketdProgram {
-    static let keys: [Command] = [appPasswords, appKeyAdd, appKeyList, appKeyRevoke]
+    static let keys: [Command] = [appPasswords, appNotes, appKeyAdd, appKeyList, appKeyRevoke]
     static let tokens: [Command] = [tokenList, tokenRevoke]
 
     private static let appArgument: Argument = .one("APP", "the app, made by 'app create'")
@@ -29,6 +29,21 @@ extension ThicketdProgram {
         examples: [
             Example("thicketd app passwords shop none --data ./data", "its clients never send a password"),
             Example("thicketd app passwords shop --data ./data", "which ones does it take?"),
+        ])
+
+    static let appNotes: Command = .init(
+        "app notes", summary: "say that an app keeps encrypted notes, or show it",
+        details: """
+            on: each user's bucket 'onions' holds encrypted notes: 10 of them, or as many as they like for users whom
+            'thicketd account pro' made Pro. pro: everybody is Pro. off: a bucket of that name is like any other. Of
+            notes the server checks how many there are and how long they are, and refuses more with 413; it can read
+            none. What is there stays. For the old clients' logins see 'app passwords notes'.
+            """,
+        arguments: [appArgument, .optional("WORD", "off, on or pro", .oneOf(AppNotes.allCases.map(\.word)))],
+        options: placeOptions,
+        examples: [
+            Example("thicketd app notes onions on --data ./data", "10 notes for everybody who has not paid"),
+            Example("thicketd app notes onions --data ./data", "what is it?"),
         ])
 
     static let appKeyAdd: Command = .init(

@@ -124,7 +124,10 @@ enum ServeCommand {
         _ folder: DataFolder, _ log: Log, _ handle: ServerHandle
     ) throws(CommandFailure) -> ControlSocket {
         do throws(ControlError) {
-            return try ControlSocket(folder: folder, log: log, signOut: { handle.signOut($0, $1) }) { question, tell in
+            return try ControlSocket(
+                folder: folder, log: log, signOut: { handle.signOut($0, $1) },
+                changeMode: { handle.changeMode($0, $1, $2) }
+            ) { question, tell in
                 handle.ask(question, tell: tell)
             }
         } catch {

@@ -21,7 +21,8 @@ public enum ThicketdProgram {
     /// The whole program.
     public static let program: Program = .init(
         name: "thicketd", summary: "sync server of the Simperium streaming protocol", version: ThicketServer.version,
-        commands: [serve, appCreate] + keys + [tokenCreate, tokenImport] + tokens + accounts + partners + keyFiles
+        commands: [serve, appCreate] + keys + [bucketMode, tokenCreate, tokenImport] + tokens + accounts + partners
+            + keyFiles
             + [check, backup, restore, ask, health, config, version],
         footer: footer)
 

@@ -37,11 +37,14 @@ enum ControlRequest: Sendable, Equatable {
     case ask(RemoteQuestion)
     /// Tokens of the user have ended: close what they opened.
     case signOut(AppID, UserID)
+    /// Buckets of that name have another mode: tell who has one open.
+    case changeMode(AppID, BucketName, BucketMode)
 }
 
 /// The lines on the control socket: one JSON object each, a request first, then replies until `ended` or `failed`.
 ///
-/// `{"ask":"sign_out","app":"a","user":"u"}` is answered by `ended` alone; the others are questions to clients:
+/// `{"ask":"sign_out","app":"a","user":"u"}` and `{"ask":"mode","app":"a","bucket":"b","mode":"sealed"}` are answered by
+/// `ended` alone; the others are questions to clients:
 /// `{"ask":"index","app":"a","user":"u","bucket":"b","seconds":5}` or `{"ask":"log","level":1,…}`; replies
 /// `{"asked":2}`, `{"client":"c","answer":…}`, `{"ended":true}`, `{"failed":"why"}`.
 enum ControlLine {
@@ -69,14 +72,39 @@ enum ControlLine {
         return object.serialized() + [0x0A]
     }
 
+    static func encoded(changing app: AppID, _ name: BucketName, to mode: BucketMode) -> [UInt8] {
+        let object: JSONObject = [
+            "ask": "mode", "app": .string(app.text), "bucket": .string(name.text), "mode": .string(mode.word),
+        ]
+        return object.serialized() + [0x0A]
+    }
+
     /// - Throws: `ControlError` in words for the asker.
     static func request(_ line: [UInt8]) throws(ControlError) -> ControlRequest {
         guard let object: JSONObject = (try? JSONValue(parsing: line))?.objectValue,
-            object["ask"]?.stringValue?.utf8.elementsEqual("sign_out".utf8) ?? false
+            let what: String = object["ask"]?.stringValue
         else { return .ask(try question(line)) }
-        do throws(IdentifierError) {
+        if what.utf8.elementsEqual("sign_out".utf8) {
             return .signOut(
-                try AppID(object["app"]?.stringValue ?? ""), try UserID(object["user"]?.stringValue ?? ""))
+                try name(object["app"], { (text) throws(IdentifierError) in try AppID(text) }),
+                try name(object["user"], { (text) throws(IdentifierError) in try UserID(text) }))
+        }
+        if what.utf8.elementsEqual("mode".utf8) {
+            guard let mode: BucketMode = .init(word: object["mode"]?.stringValue ?? "") else {
+                throw ControlError("a bucket is open or sealed")
+            }
+            return .changeMode(
+                try name(object["app"], { (text) throws(IdentifierError) in try AppID(text) }),
+                try name(object["bucket"], { (text) throws(IdentifierError) in try BucketName(text) }), mode)
+        }
+        return .ask(try question(line))
+    }
+
+    private static func name<Name>(
+        _ value: JSONValue?, _ make: (String) throws(IdentifierError) -> Name
+    ) throws(ControlError) -> Name {
+        do {
+            return try make(value?.stringValue ?? "")
         } catch {
             throw ControlError(error.description)
         }

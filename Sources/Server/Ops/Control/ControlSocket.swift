@@ -20,6 +20,7 @@ public final class ControlSocket: Sendable {
     private let folder: DataFolder
     private let asker: Asker
     private let signOut: @Sendable (AppID, UserID) -> Void
+    private let changeMode: @Sendable (AppID, BucketName, BucketMode) -> Void
     private let log: Log
     private let isStopping: Atomic<Bool> = .init(false)
     private let visitors: Atomic<Int> = .init(0)
@@ -29,9 +30,11 @@ public final class ControlSocket: Sendable {
     /// - Parameter signOut: called on a visitor's thread when tokens of a user have ended; must not wait.
     public init(
         folder: DataFolder, log: Log, signOut: @escaping @Sendable (AppID, UserID) -> Void = { _, _ in },
+        changeMode: @escaping @Sendable (AppID, BucketName, BucketMode) -> Void = { _, _, _ in },
         asker: @escaping Asker
     ) throws(ControlError) {
         self.signOut = signOut
+        self.changeMode = changeMode
         self.folder = folder
         self.log = log
         self.asker = asker
@@ -99,6 +102,13 @@ public final class ControlSocket: Sendable {
                 signOut(app, user)
                 ControlSocket.send(.ended, to: visitor)
                 return
+            case .changeMode(let app, let name, let mode):
+                log.info(
+                    "admin.bucket_mode",
+                    ["app": .hashed(app.text), "bucket": .hashed(name.text), "mode": .text(mode.word)])
+                changeMode(app, name, mode)
+                ControlSocket.send(.ended, to: visitor)
+                return
             }
             log.info(
                 "admin.asked",
@@ -146,10 +156,23 @@ public enum ControlClient {
     /// Has the server of a folder close what a user's ended tokens have opened.
     /// - Throws: when no server runs on the folder (there is nothing to close then), or it went away.
     public static func signOut(_ app: AppID, _ user: UserID, folder: DataFolder) throws(ControlError) {
+        try order(ControlLine.encoded(signingOut: app, user), folder)
+    }
+
+    /// Has the server of a folder tell its clients that buckets of a name have another mode.
+    /// - Throws: as `signOut`.
+    static func changeMode(
+        _ app: AppID, _ name: BucketName, _ mode: BucketMode, folder: DataFolder
+    ) throws(ControlError) {
+        try order(ControlLine.encoded(changing: app, name, to: mode), folder)
+    }
+
+    /// What is answered by `ended` alone.
+    private static func order(_ line: [UInt8], _ folder: DataFolder) throws(ControlError) {
         let socket: Int32 = try connected(folder)
         defer { close(socket) }
         UnixAddress.limitWaiting(socket, seconds: patience)
-        guard UnixAddress.sendAll(ControlLine.encoded(signingOut: app, user), to: socket) else {
+        guard UnixAddress.sendAll(line, to: socket) else {
             throw ControlError("the server took no request")
         }
         var lines: LineReader = .init(descriptor: socket, bytesMax: ControlLine.requestBytesMax)

@@ -16,6 +16,10 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
     case appTaken(AppID)
     /// The app has no key of that name.
     case unknownKey(String)
+    /// So many users have objects in their buckets of that name: those would be in the wrong mode.
+    case bucketsInUse(BucketName, users: Int64)
+    /// The bucket of the options is always open.
+    case options
     case store(StoreError)
 
     public var description: String {
@@ -26,6 +30,12 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
         case .unknownApp(let app): "there is no app \(app)"
         case .tokenTaken(let place): "token \(place + 1) is in use for something else"
         case .badToken(let place): "token \(place + 1) is empty or longer than \(StoreAdmin.tokenBytesMax) bytes"
+        case .bucketsInUse(let name, let users):
+            """
+            \(users == 1 ? "1 user has" : "\(users) users have") objects in the bucket \(name), and the mode of a bucket never \
+            changes while it has objects. Nothing was changed. Give the other mode to a new name.
+            """
+        case .options: "the bucket of the options is always open"
         case .store(let error): error.description
         }
     }

@@ -96,13 +96,20 @@ final class StoreAuditor {
     }
 
     private func entities(_ bucket: BucketRow, after: String) throws(StoreError) -> [EntityRecord] {
-        typealias Raw = (key: String, version: Version, gid: GlobalID, keyframe: GlobalID, isDeleted: Bool)
+        typealias Raw = (
+            key: String, version: Version, gid: GlobalID, keyframe: GlobalID, isDeleted: Bool,
+            born: Version?
+        )
         var rows: [Raw] = []
         try storing("listing the objects") { () throws(SQLiteError) in
             try reader.database.statement(
-                "SELECT k, ver, gid, kf, dead FROM ent WHERE b = ?1 AND k > ?2 ORDER BY k LIMIT ?3"
+                "SELECT k, ver, gid, kf, dead, born FROM ent WHERE b = ?1 AND k > ?2 ORDER BY k LIMIT ?3"
             ).bind(1, bucket).bind(2, after).bind(3, Int64(Self.pageSize)).forEach { (row) throws(SQLiteError) in
-                rows.append((row.text(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4) != 0))
+                rows.append(
+                    (
+                        row.text(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4) != 0,
+                        row.optionalInteger(5)
+                    ))
             }
         }
         var records: [EntityRecord] = []
@@ -110,7 +117,7 @@ final class StoreAuditor {
             records.append(
                 EntityRecord(
                     key: try .stored(row.key), version: row.version, gid: row.gid, keyframe: row.keyframe,
-                    isDeleted: row.isDeleted))
+                    isDeleted: row.isDeleted, born: row.born))
         }
         return records
     }
@@ -166,6 +173,7 @@ final class StoreAuditor {
     ) throws(StoreError) {
         var state: JSONObject? = base
         var keyframe: GlobalID = 0
+        var born: Version?
         for gid: GlobalID in chain {
             guard let change: ChangeRecord = try reader.changeRecord(gid), change.key == entity.key else {
                 throw broken("change \(gid) of its chain is another object's")
@@ -181,6 +189,7 @@ final class StoreAuditor {
                 guard (change.sourceVersion == nil) == (state == nil) else {
                     throw broken("change \(gid) is \(state == nil ? "an edit of nothing" : "a second creation")")
                 }
+                if change.sourceVersion == nil { born = change.endVersion }
                 if let source: Version = change.sourceVersion, source != change.endVersion - 1 {
                     throw broken("change \(gid) leads from version \(source) to \(change.endVersion)")
                 }
@@ -201,6 +210,7 @@ final class StoreAuditor {
         guard entity.keyframe == keyframe || entity.keyframe == 0 || entity.keyframe <= bucket.floor else {
             throw broken("its head points to keyframe \(entity.keyframe), not \(keyframe)")
         }
+        if bucket.mode == .sealed, let state: JSONObject { try auditSealed(entity, state, madeAt: born) }
     }
 
     // MARK: Copies

@@ -183,7 +183,7 @@ public enum StoreRestore {
     }
 
     private static func raise(_ added: Version, _ database: Database) throws(SQLiteError) {
-        try database.statement("UPDATE ent SET ver = ver + ?1").bind(1, added).run()
+        try database.statement("UPDATE ent SET ver = ver + ?1, born = born + ?1").bind(1, added).run()
         try database.statement("UPDATE chg SET ev = ev + ?1, sv = sv + ?1").bind(1, added).run()
         // In two steps, so that no version meets another's on its way.
         try database.statement("UPDATE ver SET ver = -(ver + ?1)").bind(1, added).run()

@@ -31,6 +31,10 @@ class MemoryReader: StoreReader {
         return state.rows[id].flatMap { state.buckets[$0] }
     }
 
+    final func mode(ofNew name: BucketName, in app: AppID) throws(StoreError) -> BucketMode {
+        try state().mode(ofNew: name, in: app)
+    }
+
     final func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord] {
         try state().buckets.values.filter { $0.id.app == app && $0.id.user == user }.sorted { $0.row < $1.row }
     }

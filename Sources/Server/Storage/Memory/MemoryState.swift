@@ -8,6 +8,11 @@ struct MemoryState: Sendable {
         let version: Version
     }
 
+    struct NamePlace: Hashable {
+        let app: AppID
+        let name: BucketName
+    }
+
     var rows: [BucketID: BucketRow] = [:]
     var buckets: [BucketRow: BucketRecord] = [:]
     var entities: [BucketRow: [EntityKey: EntityRecord]] = [:]
@@ -20,6 +25,8 @@ struct MemoryState: Sendable {
     var apps: Set<AppID> = []
     var grants: [[UInt8]: TokenGrant] = [:]
     var adminKeys: [[UInt8]: AppID] = [:]
+    /// What operators have said of buckets that are not there yet.
+    var modes: [NamePlace: BucketMode] = [:]
 
     /// All or nothing: what can be refused is looked at first.
     mutating func write(_ batch: WriteBatch) throws(StoreError) {
@@ -47,7 +54,14 @@ struct MemoryState: Sendable {
             guard isNew == (buckets[bucket.row] == nil), isNew == (rows[bucket.id] == nil) else {
                 throw StoreError(.constraint, "bucket row \(bucket.row) is \(isNew ? "there already" : "missing")")
             }
+            let isSealed: Bool = isNew && mode(ofNew: bucket.id.name, in: bucket.id.app) == .sealed
+            let mode: BucketMode? = isNew ? (isSealed ? .sealed : bucket.mode) : buckets[bucket.row]?.mode
+            guard mode == bucket.mode else { throw StoreError(.stale, "the mode of bucket row \(bucket.row)") }
         }
+    }
+
+    func mode(ofNew name: BucketName, in app: AppID) -> BucketMode {
+        modes[NamePlace(app: app, name: name)] ?? .open
     }
 
     mutating func write(_ work: MaintenanceBatch) -> [BucketMove] {

@@ -61,6 +61,11 @@ public final class MemoryStore: Store {
         shared.withLock { $0.state.adminKeys[hash] = app }
     }
 
+    /// Says what buckets of that name are to be that are not there yet; those that are there stay as they are.
+    public func setMode(_ mode: BucketMode, ofNew name: BucketName, in app: AppID) {
+        shared.withLock { $0.state.modes[MemoryState.NamePlace(app: app, name: name)] = mode }
+    }
+
     private func lifeIfUp() throws(StoreError) -> Int {
         let life: Int? = shared.withLock { $0.isDown ? nil : $0.life }
         guard let life: Int else { throw StoreError(.closed, "the store has crashed and was not restarted") }

@@ -21,7 +21,7 @@ struct Queries {
     let segmentContent: Statement
 
     init(_ database: Database) throws(SQLiteError) {
-        entity = try database.prepare("SELECT ver, gid, kf, dead FROM ent WHERE b = ?1 AND k = ?2")
+        entity = try database.prepare("SELECT ver, gid, kf, dead, born FROM ent WHERE b = ?1 AND k = ?2")
         entities = try database.prepare("SELECT k, ver, gid, dead FROM ent WHERE b = ?1")
         link = try database.prepare("SELECT b, op, sv, ev, pe, pk, pb, ts FROM chg WHERE gid = ?1")
         step = try database.prepare("SELECT b, k, op, ev, pe, pb FROM chg WHERE gid = ?1")
@@ -34,7 +34,7 @@ struct Queries {
         keptBody = try database.prepare("SELECT body FROM ver WHERE b = ?1 AND k = ?2 AND ver = ?3")
         clientName = try database.prepare("SELECT name FROM client WHERE id = ?1")
         bucket = try database.prepare(
-            "SELECT id, head, floor FROM bucket WHERE app = ?1 AND owner = ?2 AND name = ?3")
+            "SELECT id, head, floor, mode FROM bucket WHERE app = ?1 AND owner = ?2 AND name = ?3")
         bucketRow = try database.prepare("SELECT head, floor FROM bucket WHERE id = ?1")
         bucketMarks = try database.prepare("SELECT head, floor, settled FROM bucket WHERE id = ?1")
         oldChangeID = try database.prepare("SELECT 1 FROM old_ccid WHERE b = ?1 AND h = ?2")

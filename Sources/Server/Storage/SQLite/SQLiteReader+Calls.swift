@@ -15,15 +15,23 @@ extension SQLiteReader: StoreReader {
     final func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? {
         try storing("reading a bucket") { () throws(SQLiteError) in
             try queries.bucket.bind(1, id.app.text).bind(2, id.user.text).bind(3, id.name.text).first { row in
-                BucketRecord(row: row.integer(0), id: id, head: row.integer(1), floor: row.integer(2))
+                BucketRecord(
+                    row: row.integer(0), id: id, head: row.integer(1), floor: row.integer(2),
+                    mode: BucketMode(stored: row.integer(3)))
             }
+        }
+    }
+
+    final func mode(ofNew name: BucketName, in app: AppID) throws(StoreError) -> BucketMode {
+        try storing("reading a bucket's mode") { () throws(SQLiteError) in
+            try database.mode(ofNew: name, in: app)
         }
     }
 
     final func buckets(of app: AppID, user: UserID) throws(StoreError) -> [BucketRecord] {
         try buckets { (take) throws(SQLiteError) in
             try database.statement(
-                "SELECT id, app, owner, name, head, floor FROM bucket WHERE app = ?1 AND owner = ?2 ORDER BY id"
+                "SELECT id, app, owner, name, head, floor, mode FROM bucket WHERE app = ?1 AND owner = ?2 ORDER BY id"
             ).bind(1, app.text).bind(2, user.text).forEach(take)
         }
     }
@@ -31,7 +39,7 @@ extension SQLiteReader: StoreReader {
     final func buckets(afterRow row: BucketRow, limit: Int) throws(StoreError) -> [BucketRecord] {
         try buckets { (take) throws(SQLiteError) in
             try database.statement(
-                "SELECT id, app, owner, name, head, floor FROM bucket WHERE id > ?1 ORDER BY id LIMIT ?2"
+                "SELECT id, app, owner, name, head, floor, mode FROM bucket WHERE id > ?1 ORDER BY id LIMIT ?2"
             ).bind(1, row).bind(2, Int64(limit)).forEach(take)
         }
     }
@@ -39,19 +47,25 @@ extension SQLiteReader: StoreReader {
     private func buckets(
         _ query: ((Statement) throws(SQLiteError) -> Void) throws(SQLiteError) -> Void
     ) throws(StoreError) -> [BucketRecord] {
-        typealias Raw = (row: BucketRow, app: String, user: String, name: String, head: GlobalID, floor: GlobalID)
+        typealias Raw = (
+            row: BucketRow, app: String, user: String, name: String, head: GlobalID, floor: GlobalID, mode: BucketMode
+        )
         var found: [Raw] = []
         try storing("reading the buckets") { () throws(SQLiteError) in
             try query { (row) throws(SQLiteError) in
                 found.append(
-                    (row.integer(0), row.text(1), row.text(2), row.text(3), row.integer(4), row.integer(5)))
+                    (
+                        row.integer(0), row.text(1), row.text(2), row.text(3), row.integer(4), row.integer(5),
+                        BucketMode(stored: row.integer(6))
+                    ))
             }
         }
         var records: [BucketRecord] = []
         for raw: Raw in found {
             let id: BucketID = .init(
                 app: try .stored(raw.app), user: try .stored(raw.user), name: try .stored(raw.name))
-            records.append(BucketRecord(row: raw.row, id: id, head: raw.head, floor: raw.floor))
+            records.append(
+                BucketRecord(row: raw.row, id: id, head: raw.head, floor: raw.floor, mode: raw.mode))
         }
         return records
     }
@@ -270,5 +284,19 @@ extension SQLiteReader: StoreReader {
         if let text: String = found.name { name = try .stored(text) }
         return TokenGrant(
             app: try .stored(found.app), user: user, isReadOnly: found.isReadOnly, name: name, expires: found.expires)
+    }
+}
+
+extension BucketMode {
+    /// A number of a later program is a later check's finding; until then nothing clear goes in there.
+    init(stored: Int64) { self = .init(rawValue: stored) ?? .sealed }
+}
+
+extension Database {
+    /// `StoreReader.mode(ofNew:in:)`, also inside of a transaction that writes.
+    func mode(ofNew name: BucketName, in app: AppID) throws(SQLiteError) -> BucketMode {
+        let stored: Int64? = try statement("SELECT mode FROM bucket_mode WHERE app = ?1 AND name = ?2")
+            .bind(1, app.text).bind(2, name.text).first { $0.integer(0) }
+        return stored.map { BucketMode(stored: $0) } ?? .open
     }
 }

@@ -137,7 +137,7 @@ extension SQLiteReader: LogSource {
             try queries.entity.bind(1, bucket).bind(2, key.text).first { row in
                 EntityRecord(
                     key: key, version: row.integer(0), gid: row.integer(1), keyframe: row.integer(2),
-                    isDeleted: row.integer(3) != 0)
+                    isDeleted: row.integer(3) != 0, born: row.optionalInteger(4))
             }
         }
     }

@@ -15,6 +15,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     /// The log's pages after the commit before: fewer now say that it has begun anew.
     private var pagesBefore: Int = 0
     var settledIDs: SettledChangeIDs
+    /// Why the open transaction is given up: an operator has changed the mode of a bucket.
+    private var isStale: Bool = false
 
     private static let clientRowsMax: Int = 20_000
 
@@ -97,6 +99,19 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         }
     }
 
+    func noteRule(of bucket: BucketID) throws(StoreError) -> NoteRule {
+        guard NoteRule.isBucket(bucket.name) else { return .none }
+        return try storing("looking at an app") { () throws(SQLiteError) in
+            try database.statement(
+                """
+                SELECT notes, EXISTS (SELECT 1 FROM pro WHERE app = ?1 AND user = ?2) FROM app WHERE name = ?1
+                """
+            ).bind(1, bucket.app.text).bind(2, bucket.user.text).first {
+                NoteRule($0.integer(0), isPro: $0.integer(1) != 0)
+            } ?? .none
+        }
+    }
+
     func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity] {
         var found: [(key: String, gid: GlobalID)] = []
         try storing("looking for old objects") { () throws(SQLiteError) in
@@ -132,6 +147,8 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                 clientRows.removeAll()
             }
             if error.isFull || error.isIO { makeRoom() }
+            defer { isStale = false }
+            if isStale { throw StoreError(.stale, "\(what): \(error)") }
             throw StoreError(error, "\(what)")
         }
         noteLog()
@@ -196,6 +213,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         row.bind(4, entity.record.gid)
         row.bind(5, entity.record.keyframe)
         row.bind(6, entity.record.isDeleted ? 1 : 0)
+        row.bind(7, entity.record.born)
         let failure: SQLiteError? = entity.record.key.text.withBytes { key in
             row.bind(2, textInPlace: key)
             return row.runLent()
@@ -219,15 +237,25 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private func write(_ bucket: BucketRecord, isNew: Bool, _ news: WriteBatch.BucketNews) throws(SQLiteError) {
         guard isNew else {
             try inserts.bucketHead.bind(1, bucket.head).bind(2, Int64(news.bytes)).bind(3, Int64(news.changes))
-                .bind(4, bucket.row).run()
+                .bind(4, bucket.row).bind(5, bucket.mode.rawValue).run()
             guard database.changedRows == 1 else {
-                throw SQLiteError.refused("bucket row \(bucket.row) is missing")
+                isStale = try hasRow(bucket)
+                throw SQLiteError.refused("bucket row \(bucket.row) is missing, or its mode was changed")
             }
             return
         }
+        // An operator's word counts from the moment it is given, for groups under way too.
+        if bucket.mode == .open, try database.mode(ofNew: bucket.id.name, in: bucket.id.app) == .sealed {
+            isStale = true
+            throw SQLiteError.refused("buckets of that name are sealed now")
+        }
         try inserts.bucket.bind(1, bucket.row).bind(2, bucket.id.app.text).bind(3, bucket.id.user.text)
             .bind(4, bucket.id.name.text).bind(5, bucket.head).bind(6, bucket.floor).bind(7, Int64(news.bytes))
-            .bind(8, Int64(news.changes)).run()
+            .bind(8, Int64(news.changes)).bind(9, bucket.mode.rawValue).run()
+    }
+
+    private func hasRow(_ bucket: BucketRecord) throws(SQLiteError) -> Bool {
+        try database.statement("SELECT 1 FROM bucket WHERE id = ?1").bind(1, bucket.row).first { _ in true } ?? false
     }
 
     // MARK: The log's length
@@ -299,14 +327,14 @@ private struct Inserts {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
             """)
         entity = try database.prepare(
-            "INSERT OR REPLACE INTO ent (b, k, ver, gid, kf, dead) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+            "INSERT OR REPLACE INTO ent (b, k, ver, gid, kf, dead, born) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
         bucket = try database.prepare(
             """
-            INSERT INTO bucket (id, app, owner, name, head, floor, fresh, loose)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            INSERT INTO bucket (id, app, owner, name, head, floor, fresh, loose, mode)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             """)
         bucketHead = try database.prepare(
-            "UPDATE bucket SET head = ?1, fresh = fresh + ?2, loose = loose + ?3 WHERE id = ?4")
+            "UPDATE bucket SET head = ?1, fresh = fresh + ?2, loose = loose + ?3 WHERE id = ?4 AND mode = ?5")
         client = try database.prepare("INSERT INTO client (id, name) VALUES (?1, ?2)")
         findClient = try database.prepare("SELECT id FROM client WHERE name = ?1")
     }

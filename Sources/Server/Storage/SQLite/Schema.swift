@@ -101,6 +101,19 @@ enum Schema {
             content BLOB NOT NULL, recovery BLOB, access BLOB, salt BLOB, n INTEGER, r INTEGER, p INTEGER,
             PRIMARY KEY (app, entity)) WITHOUT ROWID;
         """,
+        // mode: `BucketMode`; bucket_mode: what an operator wants of buckets that are not there yet. born: `EntityRecord`.
+        """
+        ALTER TABLE bucket ADD COLUMN mode INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE ent ADD COLUMN born INTEGER;
+        CREATE TABLE bucket_mode (app TEXT NOT NULL, name TEXT NOT NULL, mode INTEGER NOT NULL,
+            PRIMARY KEY (app, name)) WITHOUT ROWID;
+        """,
+        // notes: `AppNotes`. pro: users whose notes are not counted, and what says that they have paid.
+        """
+        ALTER TABLE app ADD COLUMN notes INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE pro (app TEXT NOT NULL, user TEXT NOT NULL, receipt TEXT NOT NULL, since INTEGER NOT NULL,
+            PRIMARY KEY (app, user)) WITHOUT ROWID;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

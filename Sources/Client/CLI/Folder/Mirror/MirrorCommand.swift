@@ -151,6 +151,8 @@ final class MirrorInbox: Sendable {
             case .overrun: mail.isEverything = true
             case .unavailable(let reason):
                 Terminal.writeError("the server does not open the bucket (\(reason.detail)); trying again\n")
+            case .integrity(let report): Terminal.writeError("\(report.key): \(report.detail)\n")
+            case .conflict(let report): Terminal.writeError("\(report.key): two edits met, and one gave way\n")
             case .caughtUp: break
             }
         }

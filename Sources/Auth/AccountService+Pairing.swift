@@ -1,0 +1,70 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// The requests by which a new device gets an account's keys from an old one. No key and no token are asked for: what is kept is
+/// small, short and opaque, and users of partners have neither here.
+extension AccountService {
+    /// Requests about pairings a minute that one address has: a new device looks every two seconds.
+    static let pairingsPerMinute: Int = 120
+
+    mutating func openPairing(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        try admitPairing(asked)
+        let hello: [UInt8] = try Self.sealed(
+            "hello", try AccountBody(asked.request.body), max: PairingBoxes.helloBytesMax)
+        do throws(PairingBoxes.Failure) {
+            try boxes.open(hello, app: asked.app.text, now: asked.now)
+        } catch { throw Self.refusal(error) }
+        return AccountAnswer.success(["expires": .number(JSONNumber(Int64(PairingBoxes.lifetime)))])
+    }
+
+    mutating func pairing(_ code: String, _ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        try admitPairing(asked)
+        guard asked.request.method == "PUT" else { return try lookAtPairing(code, asked) }
+        let answer: [UInt8] = try Self.sealed(
+            "sealed", try AccountBody(asked.request.body), max: PairingBoxes.answerBytesMax)
+        do throws(PairingBoxes.Failure) {
+            try boxes.answer(code, app: asked.app.text, answer, now: asked.now)
+        } catch { throw Self.refusal(error) }
+        return AccountAnswer.done
+    }
+
+    private mutating func lookAtPairing(_ code: String, _ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let found: (hello: [UInt8], answer: [UInt8]?)
+        do throws(PairingBoxes.Failure) {
+            found = try boxes.look(code, app: asked.app.text, now: asked.now)
+        } catch { throw Self.refusal(error) }
+        return AccountAnswer.success([
+            "hello": .string(Base64.encodeURL(found.hello)),
+            "sealed": found.answer.map { .string(Base64.encodeURL($0)) } ?? .null,
+        ])
+    }
+
+    private mutating func admitPairing(_ asked: Asked) throws(AccountRefusal) {
+        try admit(pairings, asked.address, .pairings, asked)
+        pairings.add(asked.address, now: asked.now)
+    }
+
+    private static func refusal(_ failure: PairingBoxes.Failure) -> AccountRefusal {
+        switch failure {
+        case .full: .limited(.pairings, seconds: Int(PairingBoxes.lifetime))
+        case .taken: .pairingTaken
+        case .gone: .noPairing
+        }
+    }
+
+    /// A login for another device, by who shows the account's access key beside a token: a token alone makes no other.
+    mutating func addToken(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+        let body: AccountBody = try .init(asked.request.body)
+        let before: Account = try user(asked).account
+        let shown: [UInt8] = secrets.verifier(try Self.bytes("r", body))
+        let device: String = try Self.device(body)
+        guard let proof: Account.KeyProof = before.keyProof else {
+            throw .badRequest("this account has no keys of its own")
+        }
+        let place: String = "words \(Self.place(before.name, asked))"
+        try admitProof(place, asked)
+        guard ConstantTime.equal(shown, proof.recovery) else { throw failed(place, asked) }
+        proved(place)
+        return AccountAnswer.success(["access_token": .string(try admitToken(before, asked, device: device))])
+    }
+}

@@ -1,0 +1,60 @@
+import ThicketCrypto
+
+/// Where two devices of a user leave each other one message each: what a new device shows the world, and what an old one has
+/// sealed for it. In memory, for two minutes, once.
+///
+/// The server can read neither, and cannot put another key in the place of the new device's: the place's name is a digest of
+/// it, and the user carries the name from screen to screen.
+struct PairingBoxes: Sendable {
+    /// Seconds that a box is there.
+    static let lifetime: Double = 120
+    /// Boxes of all users at one time.
+    static let boxesMax: Int = 1_024
+    /// Bytes of what a new device shows.
+    static let helloBytesMax: Int = 256
+    /// Bytes of what an old one answers.
+    static let answerBytesMax: Int = 2_048
+
+    enum Failure: Error { case full, taken, gone }
+
+    private struct Box {
+        let hello: [UInt8]
+        var answer: [UInt8]?
+        let end: Double
+    }
+
+    private var boxes: [String: Box] = [:]
+
+    /// - Parameter app: boxes of one app are nobody's in another.
+    mutating func open(_ hello: [UInt8], app: String, now: Double) throws(Failure) {
+        clear(now)
+        let place: String = Self.place(PairingCode.text(of: hello), app)
+        guard boxes[place] == nil else { throw .taken }
+        guard boxes.count < Self.boxesMax else { throw .full }
+        boxes[place] = Box(hello: hello, end: now + Self.lifetime)
+    }
+
+    /// What is in a box. One that has its answer is empty afterwards: whoever comes second finds nothing.
+    mutating func look(_ code: String, app: String, now: Double) throws(Failure) -> (hello: [UInt8], answer: [UInt8]?) {
+        clear(now)
+        let place: String = Self.place(code, app)
+        guard let box: Box = boxes[place] else { throw .gone }
+        if box.answer != nil { boxes[place] = nil }
+        return (box.hello, box.answer)
+    }
+
+    mutating func answer(_ code: String, app: String, _ answer: [UInt8], now: Double) throws(Failure) {
+        clear(now)
+        let place: String = Self.place(code, app)
+        guard boxes[place] != nil else { throw .gone }
+        guard boxes[place]?.answer == nil else { throw .taken }
+        boxes[place]?.answer = answer
+    }
+
+    private static func place(_ code: String, _ app: String) -> String { "\(app)/\(code)" }
+
+    /// Also of a clock that went back: no box is there for longer than two minutes by it.
+    private mutating func clear(_ now: Double) {
+        boxes = boxes.filter { $0.value.end > now && $0.value.end <= now + Self.lifetime }
+    }
+}

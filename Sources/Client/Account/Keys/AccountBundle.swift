@@ -1,0 +1,156 @@
+public import ThicketCrypto
+import ThicketProtocol
+
+/// The secrets of an account, as one sealed bundle holds them at the server: what everything of the user's is sealed with. They
+/// are made on the first device and open on every other; no password change touches them (spec 3.2, "One key hierarchy").
+///
+/// Whoever extends it takes a label of their own: keys are derived from `vaultSecret` and `treeSecret` by HKDF with an info of
+/// their own, and never used as they are.
+public struct AccountBundle: Sendable {
+    /// Bytes of each secret in it.
+    public static let secretBytes: Int = 32
+    /// Buckets whose mode it can say.
+    public static let bucketsMax: Int = 512
+    /// The form that this library writes. Of a newer one nothing is read, and none is replaced.
+    static let format: Int64 = 1
+    /// Its text is filled up with spaces to a multiple of this, so that its length says little of what is in it.
+    static let step: Int = 512
+
+    /// Seals buckets and notes.
+    public let vaultSecret: SecureBytes
+    /// The tree's names and keys.
+    public let treeSecret: SecureBytes
+    /// Signs as this user.
+    public let signingKey: Ed25519.SigningKey
+    /// What is sealed for this user opens with it.
+    public let exchangeKey: X25519.PrivateKey
+    /// Modes and epochs of buckets, by name. Whose name is not there is open.
+    public var buckets: [String: BucketMode]
+    /// Whether the user has the access key somewhere besides on devices.
+    public var backup: BackupState
+    /// Members that a later version has put there, kept as they are.
+    private let others: [SecureBytes]
+
+    /// How a bucket is kept.
+    public struct BucketMode: Sendable, Hashable {
+        /// As the server names it: `open` or `sealed`.
+        public var mode: String
+        /// Of its keys; a number that only grows.
+        public var epoch: UInt32
+
+        public init(mode: String, epoch: UInt32) { (self.mode, self.epoch) = (mode, epoch) }
+    }
+
+    /// Whether the account outlives its devices and its password.
+    public enum BackupState: Sendable, Hashable {
+        /// Nobody has shown that they have the access key on paper: the user is reminded until they do.
+        case missing
+        /// The user has shown it.
+        /// - Parameters:
+        ///   - kind: how it was kept.
+        ///   - at: seconds since 1970.
+        case confirmed(BackupKind, at: Int64)
+    }
+
+    /// The forms in which an access key is kept outside of devices.
+    public enum BackupKind: String, Sendable, Hashable, CaseIterable {
+        /// 24 words.
+        case words
+        /// A code under a passcode.
+        case code
+        /// Pieces, some of which give the key.
+        case pieces
+    }
+
+    /// New secrets.
+    /// - Parameter random: secret random bytes, as many as asked for.
+    public static func make(random: (Int) -> SecureBytes = SecureBytes.random) -> AccountBundle {
+        guard let signing: Ed25519.SigningKey = try? .init(seed: random(secretBytes)),
+            let exchange: X25519.PrivateKey = try? .init(random(secretBytes))
+        else { preconditionFailure("32 bytes are a key of either kind") }
+        return AccountBundle(random(secretBytes), random(secretBytes), signing, exchange, [:], .missing, [])
+    }
+
+    private init(
+        _ vault: SecureBytes, _ tree: SecureBytes, _ signing: Ed25519.SigningKey, _ exchange: X25519.PrivateKey,
+        _ buckets: [String: BucketMode], _ backup: BackupState, _ others: [SecureBytes]
+    ) {
+        (vaultSecret, treeSecret, signingKey, exchangeKey) = (vault, tree, signing, exchange)
+        (self.buckets, self.backup, self.others) = (buckets, backup, others)
+    }
+
+    private static let names: [String] = ["format", "vault", "tree", "sign", "exchange", "buckets", "backup"]
+
+    /// Its clear form: a JSON object, values base64url, filled up with spaces.
+    func text() -> SecureBytes {
+        var writer: SecretWriter = .init()
+        writer.add("format", .number(JSONNumber(Self.format)))
+        writer.add("vault", bytes: vaultSecret)
+        writer.add("tree", bytes: treeSecret)
+        writer.add("sign", bytes: signingKey.seed)
+        writer.add("exchange", bytes: exchangeKey.secret)
+        var modes: JSONObject = .init()
+        for (name, mode): (String, BucketMode) in buckets.sorted(by: { $0.key < $1.key }) {
+            modes[name] = ["mode": .string(mode.mode), "epoch": .number(JSONNumber(Int64(mode.epoch)))]
+        }
+        writer.add("buckets", .object(modes))
+        if case .confirmed(let kind, let time) = backup {
+            writer.add("backup", ["kind": .string(kind.rawValue), "at": .number(JSONNumber(time))])
+        }
+        for pair: SecureBytes in others { writer.add(pair: pair) }
+        let text: SecureBytes = writer.text
+        let spaces: Int = Padding.multiple(of: Self.step).size(of: text.count) - text.count
+        return .joined([text, SecureBytes(copying: Array(repeating: 0x20, count: spaces))])
+    }
+
+    /// Reads what `text` writes.
+    /// - Throws: `newerFormat`, or `damaged` for what no version has written.
+    init(text: SecureBytes) throws(AccountError) {
+        guard let object: SecretObject = SecretObject(text) else { throw .damaged }
+        guard let format: Int64 = object.value("format")?.intValue else { throw .damaged }
+        guard format == Self.format else { throw .newerFormat }
+        guard let vault: SecureBytes = object.bytes("vault", count: Self.secretBytes),
+            let tree: SecureBytes = object.bytes("tree", count: Self.secretBytes),
+            let seed: SecureBytes = object.bytes("sign", count: Self.secretBytes),
+            let secret: SecureBytes = object.bytes("exchange", count: Self.secretBytes),
+            let signing: Ed25519.SigningKey = try? .init(seed: seed),
+            let exchange: X25519.PrivateKey = try? .init(secret),
+            let buckets: [String: BucketMode] = Self.modes(object.value("buckets"))
+        else { throw .damaged }
+        self.init(
+            vault, tree, signing, exchange, buckets, Self.backup(object.value("backup")),
+            object.others(than: Self.names))
+    }
+
+    private static func modes(_ value: JSONValue?) -> [String: BucketMode]? {
+        guard let object: JSONObject = value?.objectValue, object.count <= bucketsMax else { return nil }
+        var modes: [String: BucketMode] = [:]
+        for (name, value): (String, JSONValue) in object.pairs {
+            guard let mode: String = value["mode"]?.stringValue,
+                let epoch: UInt32 = value["epoch"]?.intValue.flatMap(UInt32.init(exactly:))
+            else { return nil }
+            modes[name] = BucketMode(mode: mode, epoch: epoch)
+        }
+        return modes
+    }
+
+    /// A kind that a later version knows is a backup, too.
+    private static func backup(_ value: JSONValue?) -> BackupState {
+        guard let time: Int64 = value?["at"]?.intValue, let kind: String = value?["kind"]?.stringValue else {
+            return .missing
+        }
+        return .confirmed(BackupKind(rawValue: kind) ?? .words, at: time)
+    }
+}
+
+extension AccountBundle: Equatable {
+    /// Compares secrets in constant time.
+    public static func == (left: AccountBundle, right: AccountBundle) -> Bool { left.text() == right.text() }
+}
+
+extension AccountBundle: CustomStringConvertible, CustomReflectable {
+    /// Says nothing of what it holds.
+    public var description: String { "(the secrets of an account)" }
+    /// Shows nothing of what it holds.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}

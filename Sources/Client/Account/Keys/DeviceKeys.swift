@@ -1,0 +1,90 @@
+public import ThicketCrypto
+import ThicketProtocol
+
+/// What a device keeps of an account between two runs: the access key, the bundle as the server has it sealed, and what is
+/// remembered of the server so that it cannot go back.
+///
+/// `text` is a secret: whoever has it has the account's content. It belongs into a file that its owner alone reads, or under a
+/// key of the device's own.
+public struct DeviceKeys: Sendable, Equatable {
+    private static let format: Int64 = 1
+
+    public let app: String
+    public let user: String
+    public let name: String
+    public let accessKey: AccessKey
+    /// The bundle as it was sealed last, and its version; it opens with `accessKey`.
+    let sealed: [UInt8]
+    public let version: UInt64
+    /// How the password was stretched when the keys opened last.
+    public let pin: PasswordPin?
+
+    /// - Throws: nothing that depends on a secret.
+    public init(_ account: OpenAccount) throws(AccountError) {
+        (app, user, name) = (account.app, account.user, account.name)
+        (accessKey, version, pin) = (account.accessKey, account.version, account.pin)
+        sealed = try OpenAccount.seal(
+            account.bundle, app: app, user: user, replacing: account.version &- 1, with: accessKey)
+    }
+
+    /// The account, opened without a server.
+    /// - Throws: `doesNotOpen` when what was kept is damaged, `newerFormat`.
+    public func open() throws(AccountError) -> OpenAccount {
+        OpenAccount(
+            app: app, user: user, name: name, accessKey: accessKey,
+            bundle: try OpenAccount.open(
+                sealed, app: app, user: user, version: version, seen: version, with: accessKey),
+            version: version, pin: pin)
+    }
+
+    var known: KnownAccount { KnownAccount(user: user, accessKey: accessKey, version: version, pin: pin) }
+
+    /// As it is kept: JSON, with the access key as base64url.
+    public var text: SecureBytes {
+        var writer: SecretWriter = .init()
+        writer.add("format", .number(JSONNumber(Self.format)))
+        writer.add("app", .string(app))
+        writer.add("user", .string(user))
+        writer.add("name", .string(name))
+        writer.add("access_key", bytes: accessKey.secret)
+        writer.add("bundle", .string(Base64.encodeURL(sealed)))
+        writer.add("version", .number(JSONNumber(Int64(clamping: version))))
+        if let pin {
+            writer.add(
+                "pin",
+                [
+                    "scheme": .number(JSONNumber(Int64(pin.scheme))), "kdf": .number(JSONNumber(Int64(pin.kdf))),
+                    "n": .number(JSONNumber(Int64(pin.log2N))), "r": .number(JSONNumber(Int64(pin.r))),
+                    "p": .number(JSONNumber(Int64(pin.p))), "salt": .string(Base64.encodeURL(pin.salt)),
+                ])
+        }
+        return writer.text
+    }
+
+    /// Reads what `text` gives.
+    /// - Throws: `newerFormat`, or `damaged`.
+    public init(text: SecureBytes) throws(AccountError) {
+        guard let object: SecretObject = SecretObject(text), let format: Int64 = object.value("format")?.intValue
+        else { throw .damaged }
+        guard format == Self.format else { throw .newerFormat }
+        guard let app: String = object.value("app")?.stringValue, let user: String = object.value("user")?.stringValue,
+            let name: String = object.value("name")?.stringValue,
+            let secret: SecureBytes = object.bytes("access_key", count: AccessKey.bytesCount),
+            let key: AccessKey = try? AccessKey(secret), let bundle: String = object.value("bundle")?.stringValue,
+            let sealed: [UInt8] = Base64.decodeURL(Array(bundle.utf8)[...]),
+            let version: UInt64 = object.value("version")?.intValue.flatMap(UInt64.init(exactly:))
+        else { throw .damaged }
+        (self.app, self.user, self.name, accessKey) = (app, user, name, key)
+        (self.sealed, self.version) = (sealed, version)
+        pin = try object.value("pin")?.objectValue.map { (pin) throws(AccountError) in
+            do throws(AccountError) { return try AccountReply(pin).pin() } catch { throw .damaged }
+        }
+    }
+}
+
+extension DeviceKeys: CustomStringConvertible, CustomReflectable {
+    /// Says nothing of what it holds.
+    public var description: String { "(what a device keeps of an account)" }
+    /// Shows nothing of what it holds.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}

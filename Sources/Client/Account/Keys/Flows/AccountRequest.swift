@@ -1,0 +1,242 @@
+package import ThicketCrypto
+import ThicketProtocol
+
+/// A request of docs/AUTH.md, "Where the password stays with the client". Its body holds what permits to log in.
+package struct AccountRequest: Sendable {
+    /// Who asks.
+    package enum Asker: Sendable {
+        /// An app that anybody may have installed.
+        case app
+        /// The account's user.
+        case user(token: String)
+        /// A partner's user; the device is named beside the token.
+        case partner(token: String)
+    }
+
+    package let method: String
+    /// Behind `/1/{APP}/auth/`.
+    package let path: String
+    package let asker: Asker
+    package let body: SecureBytes?
+
+    static func prelogin(_ name: AccountName) -> AccountRequest {
+        .init(method: "POST", path: "prelogin", asker: .app, body: secretBody { $0.add("u", .string(name.text)) })
+    }
+
+    /// What an account is made of.
+    struct NewAccount {
+        let name: AccountName
+        let keys: PasswordKeys
+        let pin: PasswordPin
+        let access: [UInt8]
+        let bundle: [UInt8]
+        let proof: SecureBytes
+        let device: String
+    }
+
+    static func signup(_ new: NewAccount) -> AccountRequest {
+        .init(
+            method: "POST", path: "signup", asker: .app,
+            body: secretBody { body in
+                body.add("u", .string(new.name.text))
+                body.add("a", bytes: new.keys.authKey)
+                body.add(new.pin)
+                body.add("access", octets: new.access)
+                body.add("bundle", octets: new.bundle)
+                body.add("recover", bytes: new.proof)
+                body.add("device", .string(new.device))
+            })
+    }
+
+    static func login(_ name: AccountName, _ authKey: SecureBytes, device: String) -> AccountRequest {
+        .init(
+            method: "POST", path: "login", asker: .app,
+            body: secretBody { body in
+                body.add("u", .string(name.text))
+                body.add("a", bytes: authKey)
+                body.add("device", .string(device))
+            })
+    }
+
+    /// Another password, or the same with another wrap.
+    struct NewPassword {
+        let authKey: SecureBytes
+        let pin: PasswordPin
+        let access: [UInt8]
+        let device: String
+    }
+
+    static func password(_ old: SecureBytes, _ new: NewPassword, token: String) -> AccountRequest {
+        .init(
+            method: "POST", path: "password", asker: .user(token: token),
+            body: secretBody { body in
+                body.add("a_old", bytes: old)
+                body.add(new)
+            })
+    }
+
+    static func recover(_ name: AccountName, proof: SecureBytes, _ new: NewPassword) -> AccountRequest {
+        .init(
+            method: "POST", path: "recover", asker: .app,
+            body: secretBody { body in
+                body.add("u", .string(name.text))
+                body.add("r", bytes: proof)
+                body.add(new)
+            })
+    }
+
+    static func delete(_ authKey: SecureBytes, token: String) -> AccountRequest {
+        .init(
+            method: "POST", path: "delete", asker: .user(token: token), body: secretBody { $0.add("a", bytes: authKey) }
+        )
+    }
+
+    static func openPairing(_ hello: [UInt8]) -> AccountRequest {
+        .init(method: "POST", path: "pair", asker: .app, body: secretBody { $0.add("hello", octets: hello) })
+    }
+
+    static func lookAtPairing(_ code: String) -> AccountRequest {
+        .init(method: "GET", path: "pair/\(code)", asker: .app, body: nil)
+    }
+
+    static func answerPairing(_ code: String, _ sealed: [UInt8]) -> AccountRequest {
+        .init(method: "PUT", path: "pair/\(code)", asker: .app, body: secretBody { $0.add("sealed", octets: sealed) })
+    }
+
+    /// A login for another device.
+    static func addToken(_ proof: SecureBytes, device: String, token: String) -> AccountRequest {
+        .init(
+            method: "POST", path: "tokens", asker: .user(token: token),
+            body: secretBody { body in
+                body.add("r", bytes: proof)
+                body.add("device", .string(device))
+            })
+    }
+
+    package static func readBundle(_ asker: Asker) -> AccountRequest {
+        .init(method: "GET", path: "bundle", asker: asker, body: nil)
+    }
+
+    /// What a partner's user writes besides.
+    package struct PartnerMembers {
+        /// Shown from the second version on.
+        package var proof: SecureBytes?
+        /// Of the first version.
+        package var recover: SecureBytes?
+        /// nil: the wrap stays as it is.
+        package var wrap: Wrap?
+        package enum Wrap: Sendable {
+            case none
+            case passphrase([UInt8], PasswordPin)
+        }
+
+        package init(proof: SecureBytes? = nil, recover: SecureBytes? = nil, wrap: Wrap? = nil) {
+            (self.proof, self.recover, self.wrap) = (proof, recover, wrap)
+        }
+    }
+
+    package static func putBundle(
+        _ bundle: [UInt8], replacing version: UInt64, _ asker: Asker, _ members: PartnerMembers = .init()
+    ) -> AccountRequest {
+        .init(
+            method: "PUT", path: "bundle", asker: asker,
+            body: secretBody { body in
+                body.add("version", .number(JSONNumber(Int64(clamping: version))))
+                body.add("bundle", octets: bundle)
+                if let proof: SecureBytes = members.proof { body.add("r", bytes: proof) }
+                if let recover: SecureBytes = members.recover { body.add("recover", bytes: recover) }
+                switch members.wrap {
+                case nil: break
+                case .some(.none): body.add("access", .null)
+                case .passphrase(let wrap, let pin)?:
+                    body.add("access", octets: wrap)
+                    body.add(pin)
+                    body.add("n", .number(JSONNumber(Int64(pin.log2N))))
+                    body.add("p", .number(JSONNumber(Int64(pin.p))))
+                }
+            })
+    }
+
+    private static func secretBody(_ write: (inout SecretWriter) -> Void) -> SecureBytes {
+        var writer: SecretWriter = .init()
+        write(&writer)
+        return writer.text
+    }
+}
+
+extension SecretWriter {
+    fileprivate mutating func add(_ name: StaticString, octets: [UInt8]) {
+        add(name, .string(Base64.encodeURL(octets)))
+    }
+
+    fileprivate mutating func add(_ pin: PasswordPin) {
+        add("kdf", .number(JSONNumber(Int64(pin.kdf))))
+        add("salt", octets: pin.salt)
+    }
+
+    fileprivate mutating func add(_ new: AccountRequest.NewPassword) {
+        add("a", bytes: new.authKey)
+        add(new.pin)
+        add("access", octets: new.access)
+        add("device", .string(new.device))
+    }
+}
+
+/// What the server answers, read as strictly as what comes from a stranger.
+package struct AccountReply: Sendable {
+    /// As the server wrote them.
+    package let members: JSONObject
+
+    package init(_ members: JSONObject) { self.members = members }
+
+    private static func lacks(_ name: String) -> AccountError {
+        .server(ClientError(.protocolViolation, "the server's answer has no usable \(name)"))
+    }
+
+    func text(_ name: String) throws(AccountError) -> String {
+        guard let text: String = members[name]?.stringValue, !text.isEmpty else { throw Self.lacks(name) }
+        return text
+    }
+
+    /// A token that can be used.
+    func token() throws(AccountError) -> String {
+        let token: String = try text("access_token")
+        guard LoginToken.isAcceptable(token) else { throw Self.lacks("access_token") }
+        return token
+    }
+
+    func isNull(_ name: String) -> Bool { members[name]?.isNull ?? true }
+
+    func flag(_ name: String) -> Bool { members[name]?.boolValue ?? false }
+
+    func octets(_ name: String) throws(AccountError) -> [UInt8] {
+        guard let text: String = members[name]?.stringValue,
+            let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...])
+        else { throw Self.lacks(name) }
+        return bytes
+    }
+
+    func version() throws(AccountError) -> UInt64 {
+        guard let number: Int64 = members["version"]?.intValue, let version: UInt64 = .init(exactly: number) else {
+            throw Self.lacks("version")
+        }
+        return version
+    }
+
+    /// How a password is stretched.
+    /// - Parameter isBare: there is no scheme in it; its place says which.
+    func pin(isBare: Bool = false) throws(AccountError) -> PasswordPin {
+        func number(_ name: String) throws(AccountError) -> Int {
+            guard let number: Int64 = members[name]?.intValue, let int: Int = .init(exactly: number) else {
+                throw Self.lacks(name)
+            }
+            return int
+        }
+        return PasswordPin(
+            scheme: isBare ? 1 : try number("scheme"), kdf: try number("kdf"), log2N: try number("n"),
+            r: try number("r"), p: try number("p"), salt: try octets("salt"))
+    }
+
+    /// A part that is an answer of its own.
+    func part(_ name: String) -> AccountReply? { members[name]?.objectValue.map(AccountReply.init) }
+}

@@ -1,0 +1,215 @@
+package import ThicketCrypto
+
+/// What a device knows of an account that was open on it.
+package struct KnownAccount: Sendable {
+    package let user: String
+    package let accessKey: AccessKey?
+    /// Of the bundle: the newest that was seen.
+    package let version: UInt64
+    package let pin: PasswordPin?
+
+    package init(_ account: OpenAccount) {
+        (user, accessKey) = (account.user, account.accessKey)
+        (version, pin) = (account.version, account.pin)
+    }
+
+    package init(user: String, accessKey: AccessKey?, version: UInt64, pin: PasswordPin?) {
+        (self.user, self.accessKey, self.version, self.pin) = (user, accessKey, version, pin)
+    }
+}
+
+/// What a sign-in leads to.
+public enum SignInResult: Sendable {
+    case open(SignedIn)
+    /// The password was reset by mail, and the keys are sealed under what came before.
+    case locked(LockedAccount)
+}
+
+/// Logs in with name and password, and opens the account's keys.
+///
+/// Whatever the server says, nothing is stretched by parameters out of bounds, and nothing by another scheme. A device that
+/// knows the account believes a new salt only when everything behind it opens.
+package struct SignInFlow: AccountFlow {
+    package typealias Outcome = SignInResult
+
+    private enum State {
+        case begun, asking
+        case stretching(PasswordPin)
+        case logging(PasswordPin, PasswordKeys)
+    }
+
+    private let app: String
+    private let name: AccountName
+    private let password: SecureBytes
+    private let device: String
+    private let known: KnownAccount?
+    private let rules: PasswordRules
+    private var state: State = .begun
+
+    package init(
+        app: String, name: String, password: SecureBytes, device: String, known: KnownAccount? = nil,
+        rules: PasswordRules = .product
+    ) throws(AccountError) {
+        self.name = try AccountName(name)
+        (self.app, self.password, self.device) = (app, password, device)
+        (self.known, self.rules) = (known, rules)
+    }
+
+    package mutating func begin() throws(AccountError) -> AccountStep<Outcome> {
+        state = .asking
+        return .ask(.prelogin(name))
+    }
+
+    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
+        switch (state, event) {
+        case (.asking, .answered(let reply)):
+            let pin: PasswordPin = try reply.pin()
+            let cost: PasswordCost = try pin.cost(rules, known: known?.pin)
+            state = .stretching(pin)
+            return .stretch(password, salt: pin.salt, cost)
+        case (.stretching(let pin), .stretched(let keys)):
+            state = .logging(pin, keys)
+            return .ask(.login(name, keys.authKey, device: device))
+        case (.logging(let pin, let keys), .answered(let reply)): return .done(try open(reply, pin, keys))
+        case (.logging(let pin, _), .refused(let error)):
+            guard error.number == 401, !error.detail.contains("API key") else { throw .server(error) }
+            throw .wrongPassword(isChanged: known?.pin != nil && known?.pin != pin)
+        case (_, .refused(let error)): throw .server(error)
+        default: throw outOfStep()
+        }
+    }
+
+    private func open(_ reply: AccountReply, _ pin: PasswordPin, _ keys: PasswordKeys) throws(AccountError) -> Outcome {
+        let user: String = try reply.text("userid")
+        if let known, !known.user.utf8.elementsEqual(user.utf8) { throw .otherAccount }
+        guard !reply.isNull("bundle") else { throw .bundleMissing }
+        let (sealed, version): ([UInt8], UInt64) = (try reply.octets("bundle"), try reply.version())
+        if reply.flag("locked") {
+            let before: AccountReply? = reply.part("before")
+            return .locked(
+                LockedAccount(
+                    app: app, user: user, name: name, accessToken: try reply.token(), keys: keys, pin: pin,
+                    before: try before.map { (before) throws(AccountError) in
+                        .init(pin: try before.pin(isBare: true), wrap: try before.octets("access"))
+                    }, sealed: sealed, version: version, seen: known?.version ?? 0, device: device,
+                    known: known?.accessKey))
+        }
+        let wrap: [UInt8] = try reply.octets("access")
+        guard let key: AccessKey = AccountPlace.unwrap(wrap, app: app, user: user, under: keys.vaultKey) else {
+            throw .doesNotOpen
+        }
+        // Other keys than this device has would be another account in its clothes.
+        if let old: AccessKey = known?.accessKey, old != key { throw .otherAccount }
+        let bundle: AccountBundle = try OpenAccount.open(
+            sealed, app: app, user: user, version: version, seen: known?.version ?? 0, with: key)
+        let account: OpenAccount = .init(
+            app: app, user: user, name: name.text, accessKey: key, bundle: bundle, version: version, pin: pin)
+        return .open(SignedIn(account: account, accessToken: try reply.token()))
+    }
+}
+
+/// An account whose password was reset by a mailed code: one can come in, and the keys are still sealed under what came before.
+public struct LockedAccount: Sendable {
+    struct Before: Sendable {
+        let pin: PasswordPin
+        let wrap: [UInt8]
+    }
+
+    let app: String
+    let user: String
+    let name: AccountName
+    /// Good for reading what the server has; the bundle cannot be written with it.
+    public let accessToken: String
+    let keys: PasswordKeys
+    let pin: PasswordPin
+    let before: Before?
+    let sealed: [UInt8]
+    let version: UInt64
+    let seen: UInt64
+    let device: String
+    /// The access key, where this device has it.
+    let known: AccessKey?
+
+    /// Whether the password from before would open it.
+    public var takesOldPassword: Bool { before != nil }
+    /// Whether this device has what opens it.
+    public var opensHere: Bool { known != nil }
+}
+
+/// Opens a locked account, and seals its access key under the new password.
+package struct UnlockFlow: AccountFlow {
+    package typealias Outcome = SignedIn
+
+    /// What opens it.
+    package enum Opener: Sendable {
+        /// From the words, a code, pieces, or another device; nil: this device's own.
+        case accessKey(AccessKey?)
+        /// The password that was reset.
+        case oldPassword(SecureBytes)
+    }
+
+    private enum State {
+        case begun, stretching
+        case wrapping(OpenAccount)
+    }
+
+    private let locked: LockedAccount
+    private let opener: Opener
+    private let rules: PasswordRules
+    private var state: State = .begun
+
+    package init(_ locked: LockedAccount, _ opener: Opener, rules: PasswordRules = .product) {
+        (self.locked, self.opener, self.rules) = (locked, opener, rules)
+    }
+
+    package mutating func begin() throws(AccountError) -> AccountStep<SignedIn> {
+        switch opener {
+        case .accessKey(let key):
+            guard let key: AccessKey = key ?? locked.known else { throw .locked }
+            return try wrap(key, or: .wrongWords)
+        case .oldPassword(let password):
+            guard let before: LockedAccount.Before = locked.before else { throw .locked }
+            state = .stretching
+            return .stretch(password, salt: before.pin.salt, try before.pin.cost(rules, known: nil))
+        }
+    }
+
+    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
+        switch (state, event) {
+        case (.stretching, .stretched(let keys)):
+            guard let before: LockedAccount.Before = locked.before,
+                let key: AccessKey = AccountPlace.unwrap(
+                    before.wrap, app: locked.app, user: locked.user, under: keys.vaultKey)
+            else { throw .wrongPassword(isChanged: false) }
+            return try wrap(key, or: .doesNotOpen)
+        case (.wrapping(let account), .answered(let reply)):
+            return .done(SignedIn(account: account, accessToken: try reply.token()))
+        case (.wrapping, .refused(let error)): throw error.leavesItOpen ? .unknown(error) : .server(error)
+        case (_, .refused(let error)): throw .server(error)
+        default: throw outOfStep()
+        }
+    }
+
+    /// Only with a key that opens the bundle.
+    private mutating func wrap(_ key: AccessKey, or wrong: AccountError) throws(AccountError) -> AccountStep<SignedIn> {
+        let bundle: AccountBundle
+        do throws(AccountError) {
+            bundle = try OpenAccount.open(
+                locked.sealed, app: locked.app, user: locked.user, version: locked.version, seen: locked.seen, with: key
+            )
+        } catch {
+            throw error == .doesNotOpen ? wrong : error
+        }
+        let wrap: [UInt8] = try AccountPlace.wrap(
+            key, app: locked.app, user: locked.user, under: locked.keys.vaultKey)
+        state = .wrapping(
+            OpenAccount(
+                app: locked.app, user: locked.user, name: locked.name.text, accessKey: key, bundle: bundle,
+                version: locked.version, pin: locked.pin))
+        return .ask(
+            .password(
+                locked.keys.authKey,
+                .init(authKey: locked.keys.authKey, pin: locked.pin, access: wrap, device: locked.device),
+                token: locked.accessToken))
+    }
+}

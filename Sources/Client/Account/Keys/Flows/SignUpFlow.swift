@@ -1,0 +1,101 @@
+package import ThicketCrypto
+
+/// Makes an account: all its keys here, and at the server what it cannot open (spec 3.2).
+///
+/// A name that somebody has is theirs: the first writer wins. When the answer does not come, a login tells whether the account
+/// was made; nothing is sent a second time.
+package struct SignUpFlow: AccountFlow {
+    package typealias Outcome = SignedIn
+
+    private enum State {
+        case begun
+        case stretching
+        case signing(Draft)
+        /// The answer to the sign-up did not come.
+        case looking(Draft, ClientError)
+    }
+
+    private struct Draft {
+        let account: OpenAccount
+        let keys: PasswordKeys
+    }
+
+    private let app: String
+    private let name: AccountName
+    private let password: SecureBytes
+    private let device: String
+    private let accessKey: AccessKey
+    private let bundle: AccountBundle
+    private let pin: PasswordPin
+    private var state: State = .begun
+
+    package init(
+        app: String, name: String, password: SecureBytes, device: String, random: AccountRandom = .system
+    ) throws(AccountError) {
+        guard password.count > 0 else { throw .unusable("the password is empty") }
+        self.name = try AccountName(name)
+        (self.app, self.password, self.device) = (app, password, device)
+        guard let key: AccessKey = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
+            throw .unusable("there are no random bytes")
+        }
+        accessKey = key
+        bundle = .make(random: random.secret)
+        pin = .new(salt: random.salt())
+    }
+
+    package mutating func begin() throws(AccountError) -> AccountStep<SignedIn> {
+        state = .stretching
+        return .stretch(password, salt: pin.salt, .standard)
+    }
+
+    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<SignedIn> {
+        switch (state, event) {
+        case (.stretching, .stretched(let keys)): return try send(keys)
+        case (.signing(let draft), .answered(let reply)), (.looking(let draft, _), .answered(let reply)):
+            guard try reply.text("userid").utf8.elementsEqual(draft.account.user.utf8), try reply.version() == 1 else {
+                throw .otherAccount
+            }
+            return .done(SignedIn(account: draft.account, accessToken: try reply.token()))
+        case (.signing(let draft), .refused(let error)):
+            guard error.leavesItOpen else { throw error.number == 409 ? .nameTaken : .server(error) }
+            state = .looking(draft, error)
+            return .ask(.login(name, draft.keys.authKey, device: device))
+        case (.looking(_, let first), .refused(let error)):
+            // Nobody can log in with this key but who has made the account with it.
+            throw error.number == 401 ? .server(first) : .unknown(error)
+        default: throw outOfStep()
+        }
+    }
+
+    private mutating func send(_ keys: PasswordKeys) throws(AccountError) -> AccountStep<SignedIn> {
+        let user: String = try accessKey.userID(app: app)
+        let draft: Draft = .init(
+            account: OpenAccount(
+                app: app, user: user, name: name.text, accessKey: accessKey, bundle: bundle, version: 1, pin: pin),
+            keys: keys)
+        let new: AccountRequest.NewAccount = .init(
+            name: name, keys: keys, pin: pin,
+            access: try AccountPlace.wrap(accessKey, app: app, user: user, under: keys.vaultKey),
+            bundle: try OpenAccount.seal(bundle, app: app, user: user, replacing: 0, with: accessKey),
+            proof: try accessKey.proof(), device: device)
+        state = .signing(draft)
+        return .ask(.signup(new))
+    }
+}
+
+/// Where a flow's randomness comes from.
+package struct AccountRandom: Sendable {
+    /// Secret bytes.
+    package let secret: @Sendable (Int) -> SecureBytes
+    /// Bytes that others see.
+    package let bytes: @Sendable (Int) -> [UInt8]
+
+    package init(
+        secret: @escaping @Sendable (Int) -> SecureBytes, bytes: @escaping @Sendable (Int) -> [UInt8]
+    ) { (self.secret, self.bytes) = (secret, bytes) }
+
+    package static let system: AccountRandom = .init(
+        secret: { SecureBytes.random($0) }, bytes: { RandomBytes.make($0) })
+
+    func salt() -> [UInt8] { bytes(PasswordKeys.saltBytes) }
+}

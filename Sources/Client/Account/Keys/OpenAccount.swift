@@ -1,0 +1,112 @@
+public import ThicketCrypto
+
+/// An account whose keys are open on this device.
+public struct OpenAccount: Sendable, Equatable {
+    public let app: String
+    /// The user's id at the server: of an account of ours, or a partner's entity id.
+    public let user: String
+    /// As one logs in; empty for a partner's user.
+    public let name: String
+    /// Opens the bundle. The recovery words are exactly these bytes.
+    public let accessKey: AccessKey
+    /// What the bundle holds.
+    public internal(set) var bundle: AccountBundle
+    /// Of the bundle: the newest that this device has seen.
+    public internal(set) var version: UInt64
+    /// How the password is stretched, as it was when the keys opened last; nil where there is none.
+    public internal(set) var pin: PasswordPin?
+
+    init(
+        app: String, user: String, name: String, accessKey: AccessKey, bundle: AccountBundle, version: UInt64,
+        pin: PasswordPin?
+    ) {
+        (self.app, self.user, self.name, self.accessKey) = (app, user, name, accessKey)
+        (self.bundle, self.version, self.pin) = (bundle, version, pin)
+    }
+
+    /// Whether the user is to be reminded that nothing but devices and a password lead to the keys.
+    public var needsBackup: Bool { bundle.backup == .missing }
+
+    public static func == (left: OpenAccount, right: OpenAccount) -> Bool {
+        left.app.utf8.elementsEqual(right.app.utf8) && left.user.utf8.elementsEqual(right.user.utf8)
+            && left.accessKey == right.accessKey && left.bundle == right.bundle && left.version == right.version
+            && left.pin == right.pin
+    }
+
+    var place: AccountPlace { AccountPlace(app: app, user: user, version: version) }
+
+    /// Opens a bundle that the server shows.
+    /// - Parameter seen: version of the newest that this device has seen.
+    /// - Throws: `rolledBack`, `doesNotOpen`, `newerFormat`, `damaged`.
+    static func open(
+        _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: UInt64, with key: AccessKey
+    ) throws(AccountError) -> AccountBundle {
+        guard version >= seen else { throw .rolledBack(seen: seen, shown: version) }
+        let place: AccountPlace = .init(app: app, user: user, version: version)
+        let text: SecureBytes
+        do throws(CryptoError) { text = try place.openBundle(sealed, with: key) } catch { throw .doesNotOpen }
+        return try AccountBundle(text: text)
+    }
+
+    /// Seals a bundle as the version that follows `replaced`.
+    static func seal(
+        _ bundle: AccountBundle, app: String, user: String, replacing replaced: UInt64, with key: AccessKey
+    ) throws(AccountError) -> [UInt8] {
+        let place: AccountPlace = .init(app: app, user: user, version: replaced + 1)
+        do throws(CryptoError) {
+            return try place.seal(bundle: bundle.text(), with: key)
+        } catch { throw .unusable("\(error)") }
+    }
+}
+
+extension OpenAccount: CustomStringConvertible, CustomReflectable {
+    /// Says nothing of what it holds but the version.
+    public var description: String { "(an account with its keys, version \(version))" }
+    /// Shows nothing of what it holds.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}
+
+/// How an account's password is stretched, as a device that has opened the account remembers it. A server that later says
+/// something else is believed only when what it keeps opens (spec 3.2, "Downgrade").
+public struct PasswordPin: Sendable, Hashable {
+    public let scheme: Int
+    public let kdf: Int
+    /// Logarithm of N to base 2.
+    public let log2N: Int
+    public let r: Int
+    public let p: Int
+    /// 16 bytes.
+    public let salt: [UInt8]
+
+    public init(scheme: Int, kdf: Int, log2N: Int, r: Int, p: Int, salt: [UInt8]) {
+        (self.scheme, self.kdf, self.log2N) = (scheme, kdf, log2N)
+        (self.r, self.p, self.salt) = (r, p, salt)
+    }
+
+    /// What this library chooses for a new password.
+    static func new(salt: [UInt8]) -> PasswordPin {
+        let usual: PasswordCost = .standard
+        return PasswordPin(
+            scheme: 1, kdf: PasswordRules.scryptNumber, log2N: usual.log2N, r: usual.r, p: usual.p, salt: salt)
+    }
+
+    /// What stretching by it costs, if that is honoured at all.
+    ///
+    /// - Parameter known: what this device has pinned.
+    /// - Throws: `downgrade`.
+    func cost(_ rules: PasswordRules, known: PasswordPin?) throws(AccountError) -> PasswordCost {
+        guard scheme == 1 else { throw .downgrade("another scheme (\(scheme))") }
+        guard salt.count == PasswordKeys.saltBytes else { throw .downgrade("a salt of \(salt.count) bytes") }
+        let cost: PasswordCost
+        do throws(CryptoError) {
+            cost = try rules.cost(kdf: kdf, log2N: log2N, r: r, p: p)
+        } catch {
+            throw .downgrade("kdf \(kdf), N 2^\(log2N), r \(r), p \(p)")
+        }
+        guard let known, self != known else { return cost }
+        // Every password change makes a salt: other parameters under the same one are no change of a password.
+        guard salt != known.salt else { throw .downgrade("other parameters for the same password") }
+        guard log2N >= known.log2N, p >= known.p else { throw .downgrade("weaker parameters than before") }
+        return cost
+    }
+}

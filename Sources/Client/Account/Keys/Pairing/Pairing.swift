@@ -1,0 +1,163 @@
+public import ThicketCrypto
+import ThicketProtocol
+
+/// A new device gets an account's keys from one that has them (spec 4.11): it shows a one-time key under a code of 26 letters, the
+/// user types the code on the old device, and that one seals the access key to it. Both then show four words, which are equal
+/// only if they have talked to each other.
+///
+/// The server carries both messages, for two minutes and once, and can read neither.
+public struct Pairing: Sendable {
+    /// Bytes of a device's name in it.
+    static let deviceBytesMax: Int = 128
+    /// Words that both screens show.
+    static let wordCount: Int = 4
+    /// Bytes of what an old device seals, at most.
+    static let payloadBytesMax: Int = 1_024
+
+    /// What the new device shows: its one-time key and its name.
+    let hello: [UInt8]
+
+    /// The 26 letters, in groups of four or fewer, as they are shown.
+    public var code: String {
+        let letters: [Character] = Array(PairingCode.text(of: hello))
+        return stride(from: 0, to: letters.count, by: 4).map { start in
+            String(letters[start..<min(start + 4, letters.count)])
+        }.joined(separator: "-")
+    }
+
+    var name: String { PairingCode.text(of: hello) }
+
+    /// The other device's name.
+    var device: String { String(decoding: hello.dropFirst(X25519.octetsCount), as: UTF8.self) }
+
+    init(hello: [UInt8]) throws(AccountError) {
+        guard (X25519.octetsCount...X25519.octetsCount + Self.deviceBytesMax).contains(hello.count) else {
+            throw .pairingForged
+        }
+        self.hello = hello
+    }
+
+    // MARK: - The new device
+
+    /// A pairing that this device begins, and whose key it has.
+    public struct Begun: Sendable {
+        public let pairing: Pairing
+        let key: X25519.PrivateKey
+        let app: String
+    }
+
+    static func begin(app: String, device: String, random: AccountRandom) throws(AccountError) -> Begun {
+        guard device.utf8.count <= deviceBytesMax, let key: X25519.PrivateKey = try? .init(random.secret(32)) else {
+            throw .unusable("the device's name is too long")
+        }
+        return Begun(pairing: try Pairing(hello: key.publicKey.octets + device.utf8), key: key, app: app)
+    }
+
+    /// What an old device has sent.
+    public struct Received: Sendable {
+        /// For the user to compare with those on the other screen, before anything is kept.
+        public let words: String
+        public let accessKey: AccessKey
+        /// The account's id.
+        public let user: String
+        /// Of an account of the server's: its name, and a login for this device; empty for a partner's user.
+        public let name: String
+        public let accessToken: String
+    }
+
+    // MARK: - The old device
+
+    /// What an old device hands over.
+    struct Payload {
+        let accessKey: AccessKey
+        let user: String
+        let name: String
+        let accessToken: String
+        /// The old device's name.
+        let device: String
+    }
+
+    /// Bytes: lp(user) ‖ lp(old device) ‖ HPKE base mode, suite 1, of a JSON object; its info binds app, user and both devices.
+    func seal(_ payload: Payload, app: String) throws(AccountError) -> [UInt8] {
+        var writer: SecretWriter = .init()
+        writer.add("access_key", bytes: payload.accessKey.secret)
+        writer.add("name", .string(payload.name))
+        writer.add("token", .string(payload.accessToken))
+        do throws(CryptoError) {
+            let head: Head = .init(user: payload.user, device: payload.device)
+            let key: X25519.PublicKey = try .init(Array(hello.prefix(X25519.octetsCount)))
+            return try head.octets
+                + HPKE.seal(writer.text, .aes256GCM, to: key, info: try info(app, head))
+        } catch { throw .pairingForged }
+    }
+
+    /// The four words of this exchange.
+    func words(_ answer: [UInt8]) throws(AccountError) -> String {
+        var bytes: LabelledBytes = .init("thicket/pair-words/1")
+        do throws(CryptoError) {
+            try bytes.add(hello)
+            try bytes.add(answer)
+        } catch { throw .pairingForged }
+        // 44 bits, as the first four words of a phrase.
+        guard let phrase: SecureBytes = try? RecoveryWords.words(SecureBytes(copying: Hash.sha256(bytes.octets))) else {
+            throw .pairingForged
+        }
+        let all: String = phrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        return all.split(separator: " ").prefix(Self.wordCount).joined(separator: " ")
+    }
+
+    fileprivate struct Head {
+        let user: String
+        let device: String
+
+        init(user: String, device: String) { (self.user, self.device) = (user, device) }
+
+        var octets: [UInt8] {
+            get throws(CryptoError) {
+                var bytes: [UInt8] = []
+                for field: String in [user, device] {
+                    guard field.utf8.count <= 512 else { throw .outOfBounds(.info) }
+                    bytes += [UInt8(field.utf8.count >> 8), UInt8(field.utf8.count & 0xFF)] + field.utf8
+                }
+                return bytes
+            }
+        }
+
+        /// - Returns: nil for what is none; else what stands behind it, too.
+        static func read(_ bytes: [UInt8]) -> (Head, rest: [UInt8])? {
+            var (place, fields): (Int, [String]) = (0, [])
+            for _ in 0..<2 {
+                guard bytes.count >= place + 2 else { return nil }
+                let end: Int = place + 2 + Int(bytes[place]) << 8 + Int(bytes[place + 1])
+                guard bytes.count >= end, let field: String = .init(validating: bytes[(place + 2)..<end], as: UTF8.self)
+                else { return nil }
+                fields.append(field)
+                place = end
+            }
+            return (Head(user: fields[0], device: fields[1]), Array(bytes[place...]))
+        }
+    }
+
+    fileprivate func info(_ app: String, _ head: Head) throws(CryptoError) -> [UInt8] {
+        var bytes: LabelledBytes = .init("thicket/pair/1")
+        for field: String in [app, head.user, device, head.device] { try bytes.add(field.utf8) }
+        return bytes.octets
+    }
+}
+
+extension Pairing.Begun {
+    /// Opens what came.
+    /// - Throws: `pairingForged`, whatever is wrong with it.
+    func open(_ answer: [UInt8]) throws(AccountError) -> Pairing.Received {
+        guard let (head, sealed): (Pairing.Head, [UInt8]) = Pairing.Head.read(answer),
+            let info: [UInt8] = try? pairing.info(app, head),
+            let text: SecureBytes = try? HPKE.open(sealed, .aes256GCM, with: key, info: info),
+            let object: SecretObject = SecretObject(text),
+            let secret: SecureBytes = object.bytes("access_key", count: AccessKey.bytesCount),
+            let key: AccessKey = try? AccessKey(secret), let name: String = object.value("name")?.stringValue,
+            let token: String = object.value("token")?.stringValue
+        else { throw .pairingForged }
+        return Pairing.Received(
+            words: try pairing.words(answer), accessKey: key, user: head.user, name: name, accessToken: token)
+    }
+}

@@ -1,0 +1,157 @@
+internal import ThicketCrypto
+
+/// The new device's half: shows its key, and looks for an answer until there is one or the time is over.
+package struct ReceiveFlow: AccountFlow {
+    /// nil: not yet.
+    package typealias Outcome = Pairing.Received?
+
+    private let begun: Pairing.Begun
+    /// The box is opened first; else it is looked into.
+    private let opens: Bool
+
+    package init(_ begun: Pairing.Begun, opens: Bool) { (self.begun, self.opens) = (begun, opens) }
+
+    package mutating func begin() throws(AccountError) -> AccountStep<Outcome> {
+        .ask(opens ? .openPairing(begun.pairing.hello) : .lookAtPairing(begun.pairing.name))
+    }
+
+    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Outcome> {
+        switch event {
+        case .answered(let reply):
+            if opens || reply.isNull("sealed") { return .done(nil) }
+            return .done(try begun.open(try reply.octets("sealed")))
+        case .refused(let error): throw error.number == 404 || error.number == 409 ? .pairingOver : .server(error)
+        case .stretched: throw outOfStep()
+        }
+    }
+}
+
+/// The old device's half: reads what the new one shows, holds it against the code that the user has typed, and seals the access
+/// key to it, with a login where the server makes those.
+package struct GiveFlow: AccountFlow {
+    /// The four words.
+    package typealias Outcome = String
+
+    private enum State {
+        case begun, reading
+        case adding(Pairing)
+        case answering(Pairing, [UInt8])
+    }
+
+    private let code: String
+    private let account: OpenAccount
+    private let token: String
+    private let isPartner: Bool
+    private let device: String
+    private var state: State = .begun
+
+    /// - Parameter typed: the code, as the user typed it.
+    package init(
+        _ typed: String, _ account: OpenAccount, token: String, isPartner: Bool, device: String
+    ) throws(AccountError) {
+        guard let code: String = PairingCode.read(typed) else { throw .unreadableCode(line: nil) }
+        (self.code, self.account, self.token) = (code, account, token)
+        (self.isPartner, self.device) = (isPartner, device)
+    }
+
+    package mutating func begin() throws(AccountError) -> AccountStep<String> {
+        state = .reading
+        return .ask(.lookAtPairing(code))
+    }
+
+    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<String> {
+        switch (state, event) {
+        case (.reading, .answered(let reply)):
+            let pairing: Pairing = try .init(hello: try reply.octets("hello"))
+            // Another key than the one whose code the user has read off the new device.
+            guard pairing.name.utf8.elementsEqual(code.utf8) else { throw .pairingForged }
+            guard reply.isNull("sealed") else { throw .pairingOver }
+            if isPartner { return try answer(pairing, token: "") }
+            state = .adding(pairing)
+            return .ask(.addToken(try account.accessKey.proof(), device: pairing.device, token: token))
+        case (.adding(let pairing), .answered(let reply)): return try answer(pairing, token: try reply.token())
+        case (.answering(let pairing, let sealed), .answered): return .done(try pairing.words(sealed))
+        case (_, .refused(let error)): throw error.number == 404 || error.number == 409 ? .pairingOver : .server(error)
+        default: throw outOfStep()
+        }
+    }
+
+    private mutating func answer(_ pairing: Pairing, token: String) throws(AccountError) -> AccountStep<String> {
+        let sealed: [UInt8] = try pairing.seal(
+            .init(
+                accessKey: account.accessKey, user: account.user, name: account.name, accessToken: token,
+                device: device), app: account.app)
+        state = .answering(pairing, sealed)
+        return .ask(.answerPairing(code, sealed))
+    }
+}
+
+extension Accounts {
+    /// Begins to get an account's keys from another device: shows a one-time key at the server, for two minutes.
+    /// - Returns: whose `pairing.code` the user carries to the other device.
+    public func beginPairing() async throws(AccountError) -> Pairing.Begun {
+        let begun: Pairing.Begun = try Pairing.begin(app: app, device: device, random: random)
+        _ = try await door.run(ReceiveFlow(begun, opens: true))
+        return begun
+    }
+
+    /// Looks whether the other device has answered; nil: not yet. Ask every two seconds or so.
+    ///
+    /// Show the user `words` before anything is kept: they are equal on both screens, or somebody else has answered.
+    /// - Throws: `pairingOver` after two minutes, or when somebody else took the answer; `pairingForged` for what does not open.
+    public func receive(_ begun: Pairing.Begun) async throws(AccountError) -> Pairing.Received? {
+        try await door.run(ReceiveFlow(begun, opens: false))
+    }
+
+    /// Gives this account's keys to the device that shows this code.
+    /// - Returns: four words that the other device shows as well.
+    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code.
+    public func give(
+        _ account: OpenAccount, accessToken: String, toDeviceWithCode code: String
+    ) async throws(AccountError) -> String {
+        var isPartner: Bool = false
+        if case .partner = asker(account, accessToken) { isPartner = true }
+        return try await door.run(
+            try GiveFlow(code, account, token: accessToken, isPartner: isPartner, device: device))
+    }
+
+    /// The account of a login that another device has made for this one.
+    /// - Throws: as `update`.
+    public func open(_ received: Pairing.Received) async throws(AccountError) -> SignedIn {
+        let bundle: OpenAccount = try await door.run(
+            OpenFlow(app: app, received, .user(token: received.accessToken)))
+        return SignedIn(account: bundle, accessToken: received.accessToken)
+    }
+}
+
+/// Reads the bundle for the first time with a key from elsewhere.
+private struct OpenFlow: AccountFlow {
+    typealias Outcome = OpenAccount
+
+    private let app: String
+    private let received: Pairing.Received
+    private let asker: AccountRequest.Asker
+
+    init(app: String, _ received: Pairing.Received, _ asker: AccountRequest.Asker) {
+        (self.app, self.received, self.asker) = (app, received, asker)
+    }
+
+    mutating func begin() throws(AccountError) -> AccountStep<OpenAccount> { .ask(.readBundle(asker)) }
+
+    mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<OpenAccount> {
+        switch event {
+        case .answered(let reply):
+            guard !reply.isNull("bundle") else { throw .bundleMissing }
+            let version: UInt64 = try reply.version()
+            let bundle: AccountBundle = try OpenAccount.open(
+                try reply.octets("bundle"), app: app, user: received.user, version: version, seen: 0,
+                with: received.accessKey)
+            return .done(
+                OpenAccount(
+                    app: app, user: received.user, name: received.name, accessKey: received.accessKey, bundle: bundle,
+                    version: version, pin: nil))
+        case .refused(let error): throw .server(error)
+        case .stretched: throw outOfStep()
+        }
+    }
+}

@@ -1,0 +1,179 @@
+internal import ThicketCrypto
+import ThicketProtocol
+
+/// JSON that holds secrets, written into memory that wipes itself: a tree of values with a `String` in it could not be wiped.
+struct SecretWriter {
+    private var parts: [SecureBytes] = []
+    private var isFirst: Bool = true
+
+    init() { parts = [SecureBytes(copying: Array("{".utf8))] }
+
+    /// A member whose value is no secret.
+    mutating func add(_ name: StaticString, _ value: JSONValue) {
+        add(name, SecureBytes(copying: value.serialized()))
+    }
+
+    /// A member whose value is the base64url of a secret.
+    mutating func add(_ name: StaticString, bytes secret: SecureBytes) {
+        let quote: SecureBytes = .init(copying: [UInt8(ascii: "\"")])
+        add(name, .joined([quote, secret.base64URL, quote]))
+    }
+
+    /// A member whose value is JSON already.
+    mutating func add(_ name: StaticString, _ value: SecureBytes) {
+        add(pair: .joined([.init(copying: Array("\"\(name)\":".utf8)), value]))
+    }
+
+    /// A member as `SecretObject` has read it: name, colon and value.
+    mutating func add(pair: SecureBytes) {
+        if !isFirst { parts.append(SecureBytes(copying: [UInt8(ascii: ",")])) }
+        isFirst = false
+        parts.append(pair)
+    }
+
+    var text: SecureBytes { .joined(parts + [SecureBytes(copying: [UInt8(ascii: "}")])]) }
+}
+
+/// The members of one JSON object that holds secrets, as places in its text: nothing of it is copied but what is asked for.
+struct SecretObject {
+    private struct Member {
+        let name: String
+        let pair: Range<Int>
+        let value: Range<Int>
+    }
+
+    /// Levels of arrays and objects inside of it.
+    private static let depthMax: Int = 32
+    private static let membersMax: Int = 256
+
+    private let text: SecureBytes
+    private let members: [Member]
+
+    /// - Returns: nil for what is no object, has a member twice, or more than 256 of them.
+    init?(_ text: SecureBytes) {
+        guard let members: [Member] = text.withUnsafeBytes({ Self.read($0) }) else { return nil }
+        (self.text, self.members) = (text, members)
+    }
+
+    /// The text of a value.
+    subscript(_ name: String) -> SecureBytes? {
+        members.first { $0.name.utf8.elementsEqual(name.utf8) }.map { text.part($0.value) }
+    }
+
+    /// A secret that is written as base64url; nil when it is not there, or has another length.
+    func bytes(_ name: String, count: Int) -> SecureBytes? {
+        guard let value: SecureBytes = self[name] else { return nil }
+        let secret: SecureBytes? = value.withUnsafeBytes { value in
+            guard value.count >= 2, value.first == UInt8(ascii: "\""), value.last == UInt8(ascii: "\"") else {
+                return nil
+            }
+            return SecureBytes(base64URL: UnsafeRawBufferPointer(rebasing: value[1..<value.count - 1]))
+        }
+        return secret?.count == count ? secret : nil
+    }
+
+    /// A value that is no secret.
+    func value(_ name: String) -> JSONValue? {
+        guard let text: SecureBytes = self[name] else { return nil }
+        return try? JSONValue(parsing: text.withUnsafeBytes { Array($0) })
+    }
+
+    /// The members of other names, to be written again as they are.
+    func others(than known: [String]) -> [SecureBytes] {
+        members.filter { member in !known.contains { $0.utf8.elementsEqual(member.name.utf8) } }
+            .map { text.part($0.pair) }
+    }
+
+    // MARK: Reading
+
+    private static func read(_ text: UnsafeRawBufferPointer) -> [Member]? {
+        var (place, members): (Int, [Member]) = (0, [])
+        skipSpace(text, &place)
+        guard take("{", text, &place) else { return nil }
+        skipSpace(text, &place)
+        if take("}", text, &place) { return end(text, place) ? [] : nil }
+        repeat {
+            skipSpace(text, &place)
+            let start: Int = place
+            guard members.count < membersMax, skipString(text, &place) else { return nil }
+            // A name is no secret. One with escapes is nobody's that we know.
+            let name: String = String(decoding: text[start + 1..<place - 1], as: UTF8.self)
+            skipSpace(text, &place)
+            guard take(":", text, &place) else { return nil }
+            skipSpace(text, &place)
+            let valueStart: Int = place
+            guard skipValue(text, &place, depth: 0),
+                !members.contains(where: { $0.name.utf8.elementsEqual(name.utf8) })
+            else { return nil }
+            members.append(Member(name: name, pair: start..<place, value: valueStart..<place))
+            skipSpace(text, &place)
+        } while take(",", text, &place)
+        return take("}", text, &place) && end(text, place) ? members : nil
+    }
+
+    private static func end(_ text: UnsafeRawBufferPointer, _ place: Int) -> Bool {
+        var place: Int = place
+        skipSpace(text, &place)
+        return place == text.count
+    }
+
+    private static func skipSpace(_ text: UnsafeRawBufferPointer, _ place: inout Int) {
+        while place < text.count, [0x20, 0x09, 0x0A, 0x0D].contains(text[place]) { place += 1 }
+    }
+
+    private static func take(_ letter: Unicode.Scalar, _ text: UnsafeRawBufferPointer, _ place: inout Int) -> Bool {
+        guard place < text.count, text[place] == UInt8(ascii: letter) else { return false }
+        place += 1
+        return true
+    }
+
+    private static func skipString(_ text: UnsafeRawBufferPointer, _ place: inout Int) -> Bool {
+        guard take("\"", text, &place) else { return false }
+        while place < text.count {
+            let byte: UInt8 = text[place]
+            place += byte == UInt8(ascii: "\\") ? 2 : 1
+            if byte == UInt8(ascii: "\"") { return true }
+        }
+        return false
+    }
+
+    private static func skipValue(_ text: UnsafeRawBufferPointer, _ place: inout Int, depth: Int) -> Bool {
+        guard place < text.count, depth < depthMax else { return false }
+        switch text[place] {
+        case UInt8(ascii: "\""): return skipString(text, &place)
+        case UInt8(ascii: "{"), UInt8(ascii: "["): return skipContainer(text, &place, depth: depth)
+        default:
+            let start: Int = place
+            while place < text.count, isWordByte(text[place]) { place += 1 }
+            return place > start
+        }
+    }
+
+    private static func skipContainer(_ text: UnsafeRawBufferPointer, _ place: inout Int, depth: Int) -> Bool {
+        let isObject: Bool = text[place] == UInt8(ascii: "{")
+        let close: Unicode.Scalar = isObject ? "}" : "]"
+        place += 1
+        skipSpace(text, &place)
+        if take(close, text, &place) { return true }
+        repeat {
+            skipSpace(text, &place)
+            if isObject {
+                guard skipString(text, &place) else { return false }
+                skipSpace(text, &place)
+                guard take(":", text, &place) else { return false }
+                skipSpace(text, &place)
+            }
+            guard skipValue(text, &place, depth: depth + 1) else { return false }
+            skipSpace(text, &place)
+        } while take(",", text, &place)
+        return take(close, text, &place)
+    }
+
+    /// Numbers, `true`, `false`, `null`.
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x61...0x7A, 0x41...0x5A, 0x2B, 0x2D, 0x2E: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicket audit`: what the server stores of the user beside what the user sees.
+enum AuditCommand {
+    /// Characters of one line.
+    private static let lineMax: Int = 400
+
+    static func run(_ call: Call) async throws(Failure) {
+        let bucket: String = call.argument("BUCKET")
+        if bucket.isEmpty { try await account(call) } else { try await objects(call, bucket) }
+    }
+
+    // MARK: - The account
+
+    private static func account(_ call: Call) async throws(Failure) {
+        let what: String = "cannot look"
+        let keys: KeyCall = try .init(call, what)
+        let token: String = keys.account.profile.token
+        let kept: OpenAccount = try keys.open()
+        let view: ServerView = try await keyed(what) { () throws(AccountError) in
+            try await keys.accounts.serverView(of: kept, accessToken: token)
+        }
+        let open: OpenAccount = try await keyed(what) { () throws(AccountError) in
+            try await keys.accounts.refresh(kept, accessToken: token)
+        }
+        try keys.keep(open)
+        row("user", server: "the id \(open.user)", you: Screen.safe(keys.account.profile.user ?? ""))
+        if keys.account.profile.kind == .keys {
+            row(
+                "password", server: "an HMAC of a key made of it, and how: \(stretch(view.pin))",
+                you: "in nobody's memory but yours")
+            row(
+                "access key", server: "sealed under the password; an HMAC of a proof that you have it",
+                you: "open here: 'thicket words' shows it")
+        } else {
+            let server: String =
+                view.access.map { "sealed under your content passphrase, \($0.count) bytes; \(stretch(view.pin))" }
+                ?? "nothing"
+            row("access key", server: server, you: "open here: 'thicket words' shows it")
+        }
+        row(
+            "bundle", server: "version \(view.version), \(view.bundle.count) sealed bytes: \(start(view.bundle))",
+            you: "a vault secret, a tree secret, a signing key, an exchange key, \(modes(open.bundle))")
+        row(
+            "backup", server: "not known: it stands in the bundle",
+            you: open.needsBackup ? "never confirmed" : "confirmed")
+        try await logins(call)
+        Terminal.write(
+            "Of each bucket the server also stores names of objects, versions, sizes and times; 'thicket audit BUCKET' shows "
+                + "its objects.\n")
+    }
+
+    private static func logins(_ call: Call) async throws(Failure) {
+        let devices: [SessionDevice] = try await AccountCall.run(call, "cannot list the logins") {
+            session throws(ClientError) in try await session.devices()
+        }
+        for device: SessionDevice in devices {
+            row(
+                "login", server: "\(Screen.safe(device.id)), since \(Days.text(device.firstSeen)); a hash of its token",
+                you: device.isThisOne ? "this machine" : "another one: 'thicket devices'")
+        }
+    }
+
+    private static func stretch(_ pin: PasswordPin?) -> String {
+        pin.map { "scrypt, N 2^\($0.log2N), r \($0.r), p \($0.p), salt \(hex($0.salt[...]))" } ?? "no password"
+    }
+
+    private static func modes(_ bundle: AccountBundle) -> String {
+        let names: [String] = bundle.buckets.sorted { $0.key < $1.key }.map {
+            "\(Screen.safe($0.key)) (\(Screen.safe($0.value.mode)))"
+        }
+        return names.isEmpty ? "no modes of buckets" : "modes of buckets: \(names.joined(separator: ", "))"
+    }
+
+    private static func start(_ bytes: [UInt8]) -> String { hex(bytes.prefix(16)) + "…" }
+
+    private static func hex(_ bytes: ArraySlice<UInt8>) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    // MARK: - Objects
+
+    private static func objects(_ call: Call, _ bucket: String) async throws(Failure) {
+        let account: Account = try Account(call)
+        let stored: [StoredObject] = try await AccountCall.run(call, "cannot read \(bucket) at the server") {
+            session throws(ClientError) in try await session.storedObjects(of: bucket)
+        }
+        let open: OpenBucket = try await OpenBucket.open(account, bucket: bucket, store: .profile)
+        do throws(Failure) {
+            try await open.ready()
+            for object: StoredObject in stored {
+                let own: JSONObject? = try await trying("cannot read \(bucket)/\(object.key)") {
+                    () throws(ClientError) in try await open.bucket.get(object.key)
+                }
+                let text: String? = own.map { JSONValue.object($0).serializedText }
+                let reads: String = text.map { same($0, object.text) } == true ? " — the server can read it" : ""
+                row(
+                    "\(bucket)/\(Screen.safe(object.key))",
+                    server: "version \(object.version): \(cut(object.text))\(reads)",
+                    you: text.map(cut) ?? "nothing under that name")
+            }
+        } catch {
+            await open.close()
+            throw error
+        }
+        await open.close()
+        if stored.count == ClientSession.storedObjectsMax {
+            Terminal.write("the first \(stored.count) objects are shown\n")
+        }
+        if stored.isEmpty { Terminal.write("the server stores no object in \(bucket)\n") }
+    }
+
+    private static func cut(_ text: String) -> String {
+        let safe: String = Screen.safe(text)
+        return safe.count > lineMax ? safe.prefix(lineMax) + "…" : safe
+    }
+
+    private static func row(_ name: String, server: String, you: String) {
+        Terminal.write("\(name)\n  server  \(server)\n  you     \(you)\n")
+    }
+}

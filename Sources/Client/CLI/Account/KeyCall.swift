@@ -1,0 +1,115 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketCrypto
+import ThicketProtocol
+
+/// A call of a command that works with an account's keys: the profile, what this machine keeps of the keys, and the calls.
+struct KeyCall {
+    let account: Account
+    let home: ProfileHome
+    let keys: DeviceKeys
+    let accounts: Accounts
+
+    /// - Parameter what: what is not done when something is missing, as the beginning of a sentence.
+    init(_ call: Call, _ what: String) throws(Failure) {
+        account = try Account(call)
+        guard account.profile.kind == .keys || account.profile.kind == .partner else {
+            throw Failure(
+                "\(what): this login has no keys of its own. 'thicket signup' makes an account whose password and keys stay "
+                    + "with you.", .usage)
+        }
+        guard let home: ProfileHome = account.home else {
+            throw Failure("\(what): settings of this call stand in the way of the profile that has the keys", .usage)
+        }
+        self.home = home
+        guard let keys: DeviceKeys = try home.readKeys(account.profileName) else {
+            let next: String =
+                account.profile.kind == .partner
+                ? "'thicket keys open' gets them, or makes them on the first machine"
+                : "'thicket login', 'thicket recover' or 'thicket pair' gets them"
+            throw Failure("\(what): this machine does not have the account's keys. \(next).", .notFound)
+        }
+        self.keys = keys
+        accounts = try KeyCall.accounts(account)
+    }
+
+    static func accounts(_ account: Account) throws(Failure) -> Accounts {
+        do throws(ClientError) { return try account.app(store: .memory, isOnline: false).accounts() } catch {
+            throw Failure("cannot start", error)
+        }
+    }
+
+    /// The account as this machine keeps it.
+    func open() throws(Failure) -> OpenAccount {
+        do throws(AccountError) { return try keys.open() } catch {
+            throw Failure("the keys kept here cannot be used", keys: error)
+        }
+    }
+
+    func keep(_ account: OpenAccount) throws(Failure) {
+        try KeyCall.keep(account, home, self.account.profileName)
+    }
+
+    static func keep(_ account: OpenAccount, _ home: ProfileHome, _ name: String) throws(Failure) {
+        let keys: DeviceKeys
+        do throws(AccountError) { keys = try DeviceKeys(account) } catch {
+            throw Failure("the keys cannot be kept", keys: error)
+        }
+        try home.writeKeys(keys, name)
+    }
+
+    /// Reminds the user as long as nothing but machines and a password lead to the keys.
+    static func remind(_ account: OpenAccount) {
+        guard account.needsBackup else { return }
+        Terminal.writeError(
+            "reminder: the recovery words of this account were never confirmed. Without them a forgotten password or a "
+                + "lost machine can cost everything. 'thicket words' shows them; 'thicket verify' confirms what you wrote "
+                + "down.\n")
+    }
+}
+
+extension Failure {
+    init(_ what: String, keys error: AccountError) {
+        self.init("\(what): \(error)\(Failure.next(error))", Failure.code(error))
+    }
+
+    private static func next(_ error: AccountError) -> String {
+        switch error {
+        case .server(let error) where error.code == .network: ". Is the server running, and the address right?"
+        case .nameTaken: ". If it is you: 'thicket login' with the same words."
+        case .wrongPassword(isChanged: true): ". Use the new one, or 'thicket recover' with the recovery words."
+        case .downgrade:
+            ". Ask who runs the server; do not type the password elsewhere to make it work."
+        case .doesNotOpen, .otherAccount, .rolledBack, .bundleMissing:
+            ". Ask who runs the server whether something was restored or changed there; a machine that has the keys still "
+                + "opens what is there."
+        case .newerFormat: ". Update thicket on this machine."
+        case .unknown: ". Try again: with the new password first, then with the old one."
+        case .busy, .pairingOver: ". Try again."
+        case .wrongWords: ". Is the name right, and are they the newest words?"
+        default: ""
+        }
+    }
+
+    static func code(_ error: AccountError) -> ExitCode {
+        switch error {
+        case .server(let error), .unknown(let error): code(error)
+        case .wrongPassword, .wrongWords, .wrongPasscode, .locked: .unauthorized
+        case .nameTaken, .busy: .refused
+        case .unreadableWords, .unreadableCode, .pieces, .unusable: .usage
+        default: .failure
+        }
+    }
+}
+
+/// Runs account calls whose errors are told in the words of what was being done.
+func keyed<Value: Sendable>(
+    _ what: @autoclosure () -> String, isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws(AccountError) -> Value
+) async throws(Failure) -> Value {
+    do {
+        return try await body()
+    } catch {
+        throw Failure(what(), keys: error)
+    }
+}

@@ -1,0 +1,216 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketCrypto
+import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// `thicket words`: the access key as something to keep outside of machines.
+enum WordsCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let keys: KeyCall = try .init(call, "there are no words")
+        let key: AccessKey = keys.keys.accessKey
+        switch try kind(call) {
+        case .words:
+            Terminal.writeError(
+                "These 24 words are the key to everything in this account. Write them down, in this order, where nobody else "
+                    + "looks;\nwhoever has them has your content. Then 'thicket verify' confirms what you wrote.\n\n")
+            write(grid(key.words))
+        case .code:
+            let passcode: SecureBytes = try await Secrets.secret(
+                call, "passcode", label: "Passcode for this code: ", isNew: true)
+            let code: SecureBytes = try await keyed("no code was made") { () throws(AccountError) in
+                try RecoveryCode.make(key, passcode: passcode)
+            }
+            Terminal.writeError(
+                "This code and the passcode together are the key to everything in this account. Keep them apart.\n"
+                    + "'thicket verify --code-file FILE' confirms what you kept.\n\n")
+            write(code)
+        case .pieces:
+            let count: Int = try call.number("pieces", in: 2...KeyPieces.piecesMax, default: 3)
+            let needed: Int = try call.number("needed", in: 2...KeyPieces.piecesMax, default: 2)
+            let pieces: [SecureBytes] = try await keyed("no pieces were made") { () throws(AccountError) in
+                try KeyPieces.split(key, needed: needed, count: count)
+            }
+            Terminal.writeError(
+                "Any \(needed) of these \(count) pieces are the key to everything in this account; fewer say nothing of it.\n"
+                    + "Give each to somebody else, or keep each elsewhere. 'thicket verify --pieces-file FILE' tries them.\n\n"
+            )
+            for piece: SecureBytes in pieces { write(.joined([piece, SecureBytes(copying: [0x0A])])) }
+        }
+    }
+
+    private static func kind(_ call: Call) throws(Failure) -> AccountBundle.BackupKind {
+        let isSplit: Bool = call.value("pieces") != nil || call.value("needed") != nil
+        guard !(isSplit && call.flag("code")) else {
+            throw Failure("either --code, or --pieces with --needed", .usage)
+        }
+        return isSplit ? .pieces : call.flag("code") ? .code : .words
+    }
+
+    /// Six rows of four, each word with its number.
+    private static func grid(_ words: SecureBytes) -> SecureBytes {
+        let starts: [Range<Int>] = words.withUnsafeBytes { bytes in
+            var (ranges, start): ([Range<Int>], Int) = ([], 0)
+            for place: Int in 0...bytes.count where place == bytes.count || bytes[place] == 0x20 {
+                ranges.append(start..<place)
+                start = place + 1
+            }
+            return ranges
+        }
+        var parts: [SecureBytes] = []
+        for (index, range): (Int, Range<Int>) in starts.enumerated() {
+            let number: String = index < 9 ? " \(index + 1). " : "\(index + 1). "
+            let isLast: Bool = index % 4 == 3
+            let space: String = isLast ? "\n" : String(repeating: " ", count: 10 - range.count)
+            parts += [
+                SecureBytes(copying: Array(number.utf8)), words.part(range), SecureBytes(copying: Array(space.utf8)),
+            ]
+        }
+        return .joined(parts)
+    }
+
+    /// To standard output, from where it lies.
+    private static func write(_ secret: SecureBytes) {
+        secret.withUnsafeBytes { bytes in
+            var sent: Int = 0
+            while sent < bytes.count {
+                let count: Int = put(STDOUT_FILENO, bytes.baseAddress.map { $0 + sent }, bytes.count - sent)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return }
+                sent += count
+            }
+        }
+    }
+}
+
+/// The system's call, which has the name of ours.
+private func put(_ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int { write(file, bytes, count) }
+
+/// `thicket verify`: whether what was kept is the key, so that nobody learns that it is not on the day it is needed.
+enum VerifyCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let keys: KeyCall = try .init(call, "nothing was verified")
+        let key: AccessKey = try await BackupInput.read(call)
+        guard key == keys.keys.accessKey else {
+            throw Failure(
+                "this is a good backup, but not of this account. Look for the words of "
+                    + "\(Screen.safe(keys.account.profile.user ?? "this account")), or write them down anew: 'thicket words'."
+            )
+        }
+        let kind: AccountBundle.BackupKind =
+            call.value("code-file") != nil ? .code : call.value("pieces-file") != nil ? .pieces : .words
+        let now: Int64 = Int64(time(nil))
+        let token: String = keys.account.profile.token
+        let known: OpenAccount = try keys.open()
+        let account: OpenAccount = try await keyed("the backup is right, and that was not noted") {
+            () throws(AccountError) in
+            try await keys.accounts.update(known, accessToken: token) { $0.backup = .confirmed(kind, at: now) }
+        }
+        try keys.keep(account)
+        Terminal.write("verified: what you kept is the key of this account\n")
+    }
+}
+
+/// `thicket passwd`, also `thicket password`: another password for the account, of whichever kind it is.
+enum PasswdCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        switch try Account(call).profile.kind {
+        case .keys: try await change(call)
+        case .partner: try await passphrase(call)
+        case .account, .token: try await PasswordCommand.run(call)
+        }
+    }
+
+    private static func change(_ call: Call) async throws(Failure) {
+        let what: String = "the password was not changed"
+        let keys: KeyCall = try .init(call, what)
+        let known: OpenAccount = try keys.open()
+        let old: SecureBytes = try await Secrets.secret(call, label: "Password now: ", isNew: false)
+        let new: SecureBytes = try await Secrets.secret(call, "new-password", label: "New password: ", isNew: true)
+        let token: String = keys.account.profile.token
+        let changed: SignedIn = try await keyed(what) { () throws(AccountError) in
+            try await keys.accounts.changePassword(of: known, accessToken: token, from: old, to: new)
+        }
+        var profile: Profile = keys.account.profile
+        profile.token = changed.accessToken
+        try keys.home.write(profile, keys.account.profileName)
+        try keys.keep(changed.account)
+        Terminal.write("the password is changed; other machines are signed out. What is sealed stays as it was.\n")
+        KeyCall.remind(changed.account)
+    }
+
+    /// Of a partner's user: what seals the access key beside the bundle.
+    private static func passphrase(_ call: Call) async throws(Failure) {
+        let what: String = "the passphrase was not changed"
+        let keys: KeyCall = try .init(call, what)
+        let known: OpenAccount = try keys.open()
+        let new: SecureBytes = try await Secrets.secret(call, "new-password", label: "New passphrase: ", isNew: true)
+        let token: String = keys.account.profile.token
+        let account: OpenAccount = try await keyed(what) { () throws(AccountError) in
+            try await keys.accounts.setPassphrase(new, of: known, accessToken: token)
+        }
+        try keys.keep(account)
+        Terminal.write("the content passphrase is set; the password at the partner is another thing and stays\n")
+    }
+}
+
+/// `thicket keys`: the keys of a user for whom a partner vouches, on this machine.
+enum KeysCommand {
+    static func run(_ call: Call) async throws(Failure) {
+        let what: String = "the keys were not opened"
+        let account: Account = try Account(call)
+        guard account.profile.kind == .partner, let home: ProfileHome = account.home,
+            let user: String = account.profile.login?.userId
+        else {
+            throw Failure(
+                "\(what): this is for users of partners. An account of the server gets its keys with 'thicket login'.",
+                .usage)
+        }
+        let known: DeviceKeys? = try home.readKeys(account.profileName)
+        let opener: KeyOpener = try await opener(call, known)
+        let accounts: Accounts = try KeyCall.accounts(account)
+        let token: String = account.profile.token
+        let result: PartnerKeys = try await keyed(what) { () throws(AccountError) in
+            try await accounts.openKeys(
+                ofPartnerUser: user, accessToken: token, opener, known: known, makes: call.flag("make"))
+        }
+        guard case .open(let opened, let isNew) = result else {
+            throw Failure(
+                "\(what): there are none at the server, or what was given does not belong to them. On the first machine say "
+                    + "--make; else --words-file, --code-file or --pieces-file.", .notFound)
+        }
+        try KeyCall.keep(opened, home, account.profileName)
+        Terminal.write(isNew ? "made the account's keys; they are sealed at the server\n" : "the keys are open here\n")
+        KeyCall.remind(opened)
+    }
+
+    private static func opener(_ call: Call, _ known: DeviceKeys?) async throws(Failure) -> KeyOpener {
+        if ["words-file", "code-file", "pieces-file"].contains(where: { call.value($0) != nil }) {
+            return .accessKey(try await BackupInput.read(call))
+        }
+        if known != nil || call.flag("no-passphrase") { return .none }
+        return .passphrase(
+            try await Secrets.secret(
+                call, "content-passphrase", label: "Content passphrase: ", isNew: call.flag("make")))
+    }
+}
+
+/// `thicket account delete`, for an account with keys.
+enum KeyedDelete {
+    static func run(_ call: Call) async throws(Failure) {
+        let keys: KeyCall = try .init(call, "nothing was deleted")
+        let known: OpenAccount = try keys.open()
+        let password: SecureBytes = try await Secrets.secret(
+            call, label: "Password, to delete \(Screen.safe(known.name)) and all its data: ", isNew: false)
+        let token: String = keys.account.profile.token
+        try await keyed("nothing was deleted") { () throws(AccountError) in
+            try await keys.accounts.delete(known, accessToken: token, password: password)
+        }
+        Terminal.write("the account is deleted. 'thicket logout' removes the copies on this machine.\n")
+    }
+}

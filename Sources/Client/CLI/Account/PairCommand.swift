@@ -1,0 +1,117 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketCrypto
+import ThicketProtocol
+
+/// `thicket pair`: keys from one machine to another, by a code that a person carries.
+enum PairCommand {
+    /// Between two looks for the other machine's answer.
+    private static let pause: Duration = .seconds(2)
+
+    static func run(_ call: Call) async throws(Failure) {
+        let code: String = call.argument("CODE")
+        if code.isEmpty { try await receive(call) } else { try await give(call, code) }
+    }
+
+    // MARK: - The machine that has the keys
+
+    private static func give(_ call: Call, _ code: String) async throws(Failure) {
+        let keys: KeyCall = try .init(call, "nothing was given away")
+        let account: OpenAccount = try keys.open()
+        let token: String = keys.account.profile.token
+        let words: String = try await keyed("nothing was given away") { () throws(AccountError) in
+            try await keys.accounts.give(account, accessToken: token, toDeviceWithCode: code)
+        }
+        Terminal.write(
+            "The keys of \(Screen.safe(keys.account.profile.user ?? "this account")) are on their way. The other machine "
+                + "shows these four words, or it talks to somebody else:\n\n    \(words)\n")
+    }
+
+    // MARK: - The new machine
+
+    private static func receive(_ call: Call) async throws(Failure) {
+        let place: LoginPlace = try LoginPlace(call)
+        let isPartner: Bool = place.old?.kind == .partner
+        if !isPartner { try await place.expectNothingUnsent() }
+        var profile: Profile = try place.profile(token: "")
+        if isPartner, let old: Profile = place.old { profile = old }
+        if !isPartner {
+            guard let apiKey: String = call.setting("api-key") ?? place.old?.login?.apiKey else {
+                throw PasswordLogin.missing(user: "", apiKey: nil)
+            }
+            profile.kind = .keys
+            profile.login = Profile.Login(apiKey: apiKey, userId: "", device: DeviceID.make())
+        }
+        let accounts: Accounts = try KeyCall.accounts(try Account(call, trying: profile))
+        let begun: Pairing.Begun = try await keyed("no pairing was begun") { () throws(AccountError) in
+            try await accounts.beginPairing()
+        }
+        Terminal.write(
+            "thicket pair \(begun.pairing.code)\n\nRun this on a machine that has the keys, within two minutes. Waiting…\n"
+        )
+        let received: Pairing.Received = try await answer(accounts, begun)
+        Terminal.write("Four words for you to compare:\n\n    \(received.words)\n\n")
+        try await confirm(call)
+        if isPartner {
+            try await keepPartner(accounts, received, profile, place)
+        } else {
+            try await keepAccount(accounts, received, profile, place)
+        }
+    }
+
+    private static func answer(_ accounts: Accounts, _ begun: Pairing.Begun) async throws(Failure) -> Pairing.Received {
+        // The server ends it after two minutes; a server that does not is not waited for much longer.
+        for _ in 0..<70 {
+            if let received: Pairing.Received = try await look(accounts, begun) { return received }
+            do { try await Task.sleep(for: pause) } catch { throw Failure("cancelled, nothing was received") }
+        }
+        throw Failure("nothing was received", keys: AccountError.pairingOver)
+    }
+
+    /// nil: there is nothing yet, or the line is bad for a moment.
+    private static func look(_ accounts: Accounts, _ begun: Pairing.Begun) async throws(Failure) -> Pairing.Received? {
+        do throws(AccountError) { return try await accounts.receive(begun) } catch {
+            if case .server(let reason) = error, reason.code == .network || reason.code == .unavailable { return nil }
+            throw Failure("nothing was received", keys: error)
+        }
+    }
+
+    private static func confirm(_ call: Call) async throws(Failure) {
+        if call.flag("yes") { return }
+        Terminal.write("Does the other machine show the same four? Type yes: ")
+        let line: String = await onOwnThread { readLine(strippingNewline: true) ?? "" }
+        guard same(line.lowercased(), "yes") else { throw Failure("cancelled, nothing was kept") }
+    }
+
+    private static func keepAccount(
+        _ accounts: Accounts, _ received: Pairing.Received, _ profile: Profile, _ place: LoginPlace
+    ) async throws(Failure) {
+        guard !received.accessToken.isEmpty else { throw Failure("the other machine is of another kind of account") }
+        let signedIn: SignedIn = try await keyed("nothing was kept") { () throws(AccountError) in
+            try await accounts.open(received)
+        }
+        var profile: Profile = profile
+        (profile.token, profile.user) = (signedIn.accessToken, signedIn.account.name)
+        profile.login?.userId = signedIn.account.user
+        try await place.keep(profile)
+        try KeyCall.keep(signedIn.account, place.home, place.name)
+        KeyCall.remind(signedIn.account)
+    }
+
+    private static func keepPartner(
+        _ accounts: Accounts, _ received: Pairing.Received, _ profile: Profile, _ place: LoginPlace
+    ) async throws(Failure) {
+        guard let entity: String = profile.login?.userId, same(entity, received.user) else {
+            throw Failure("the other machine is logged in as somebody else; nothing was kept")
+        }
+        let result: PartnerKeys = try await keyed("nothing was kept") { () throws(AccountError) in
+            try await accounts.openKeys(
+                ofPartnerUser: entity, accessToken: profile.token, .accessKey(received.accessKey), makes: false)
+        }
+        guard case .open(let account, _) = result else {
+            throw Failure("nothing was kept", keys: AccountError.bundleMissing)
+        }
+        try KeyCall.keep(account, place.home, place.name)
+        Terminal.write("the keys are open here\n")
+    }
+}

@@ -1,0 +1,55 @@
+import ThicketCommandLine
+import ThicketCrypto
+import ThicketOnions
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// A note from standard input: the first line is its title, the rest its text. An empty line between them is left out. Never
+/// from a file that an editor has made: nothing clear is to lie on a disk.
+enum NoteInput {
+    /// Bytes of the input at most: a note of the longest characters has fewer.
+    static let bytesMax: Int = 1 << 16
+
+    static func read(_ call: Call) throws(Failure) -> NoteText {
+        if Terminal.isTerminal(STDIN_FILENO) {
+            Terminal.writeError(
+                "The first line is the title, the rest the text; Ctrl-D on a line of its own ends it.\n")
+        }
+        switch Files.read(STDIN_FILENO, bytesMax: bytesMax) {
+        case .absent: throw Failure("there is no standard input", .usage)
+        case .failed(let reason): throw Failure("standard input cannot be read: \(reason)", .usage)
+        case .bytes(var bytes):
+            defer { wipe(&bytes) }
+            let text: NoteText = parts(bytes)
+            guard text.title.isUTF8, text.info.isUTF8 else { throw Failure("the note is not UTF-8 text", .usage) }
+            for field: NoteField in NoteField.allCases where text[field].utf16Count > field.unitsMax {
+                throw Failure(
+                    "nothing was saved: \(OnionError.tooLong(field, units: text[field].utf16Count))", .refused)
+            }
+            return text
+        }
+    }
+
+    static func parts(_ bytes: [UInt8]) -> NoteText {
+        let end: Int = bytes.firstIndex(of: 0x0A) ?? bytes.count
+        var title: ArraySlice<UInt8> = bytes[..<end]
+        if title.last == 0x0D { title.removeLast() }
+        var info: ArraySlice<UInt8> = bytes[min(end + 1, bytes.count)...]
+        if info.first == 0x0A { info.removeFirst() }
+        // What the terminal or an editor puts at the end is no part of it.
+        if info.last == 0x0A { info.removeLast() }
+        return NoteText(title: secret(title), info: secret(info))
+    }
+
+    private static func secret(_ bytes: ArraySlice<UInt8>) -> SecureBytes {
+        bytes.withUnsafeBytes { SecureBytes(copying: $0) }
+    }
+
+    private static func wipe(_ bytes: inout [UInt8]) {
+        for place: Int in bytes.indices { bytes[place] = 0 }
+    }
+}

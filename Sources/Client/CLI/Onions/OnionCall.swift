@@ -1,0 +1,156 @@
+internal import CThicketScreen
+import ThicketClient
+import ThicketCommandLine
+import ThicketCrypto
+import ThicketOnions
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// A call of one of the `thicket onions` commands: where the notes are, and who opens them.
+///
+/// Nothing is kept on this machine: each call logs in and out again. Of a profile the server, the app and its API key are
+/// taken where the call does not say them, never a login.
+struct OnionCall: Sendable {
+    let call: Call
+    let server: String
+    let account: OnionAccount
+
+    init(_ call: Call) throws(Failure) {
+        self.call = call
+        let kept: Profile? = try (try? ProfileHome(call.environment))?.read(try Account.profileName(call))
+        let (server, app): (String?, String?) = (
+            call.setting("server") ?? kept?.server, call.setting("app") ?? kept?.app
+        )
+        let isSame: Bool =
+            kept.map { same($0.server, server ?? "") && same($0.app, app ?? "") && $0.kind != .partner } ?? false
+        let apiKey: String? = call.setting("api-key") ?? (isSame ? kept?.login?.apiKey : nil)
+        guard let server, let app, let apiKey else {
+            throw LoginPlace.missing([
+                server == nil ? "--server URL, such as https://sync.example.com" : nil,
+                app == nil ? "--app APP, as it was named with 'thicketd app create'" : nil,
+                apiKey == nil ? "--api-key KEY, as printed by 'thicketd app create'; it is no secret" : nil,
+            ])
+        }
+        self.server = server
+        var options: SessionOptions = SessionOptions()
+        options.certificateFile = call.setting("ca") ?? (isSame ? kept?.certificates : nil)
+        options.pinnedKeys = call.setting("pin") ?? (isSame ? kept?.pins : nil)
+        options.proxy = call.setting("proxy") ?? (isSame ? kept?.proxy : nil)
+        options.userAgent = "thicket-cli/" + Thicket.version
+        let patience: Duration = try call.timeout()
+        account = try onions("cannot use the server '\(server)'") { () throws(OnionError) in
+            try OnionAccount(server: server, app: app, apiKey: apiKey, options: options, patience: patience)
+        }
+    }
+
+    /// User name and password, asked for where nothing else gives them.
+    struct Login: Sendable {
+        let username: SecureBytes
+        let password: SecureBytes
+    }
+
+    func login(isNew: Bool = false) async throws(Failure) -> Login {
+        let username: SecureBytes
+        if let name: String = call.setting("user") {
+            username = SecureBytes(copying: Array(name.utf8))
+        } else {
+            username = try await Secrets.asked(
+                "User name (not shown): ",
+                "whose notes? There is no terminal to ask at: --user NAME, or the variable THICKET_USER, says it")
+        }
+        guard username.count > 0, username.isUTF8 else {
+            throw Failure("the user name is empty or no text, nothing was done", .usage)
+        }
+        return Login(
+            username: username, password: try await Secrets.secret(call, "password", label: "Password: ", isNew: isNew))
+    }
+
+    /// Logs in and brings old notes up to date.
+    func open(_ login: Login? = nil) async throws(Failure) -> Vault {
+        let given: Login
+        if let login { given = login } else { given = try await self.login() }
+        let vault: Vault = try await OnionCall.trying("not logged in") { () throws(OnionError) in
+            try await account.signIn(username: given.username, password: given.password)
+        }
+        await migrate(vault)
+        return vault
+    }
+
+    private func migrate(_ vault: Vault) async {
+        do throws(OnionError) {
+            let outcome: OnionMigration = try await vault.migrate()
+            if outcome.migrated > 0 {
+                Terminal.writeError("\(Words.notes(outcome.migrated)) of the first format brought to the second\n")
+            }
+        } catch {
+            Terminal.writeError("warning: old notes were not brought up to date: \(error)\n")
+        }
+    }
+
+    /// Runs `body` on the notes and logs out again, whatever came of it.
+    func with<Value: Sendable>(
+        _ what: String, _ body: (Vault) async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let vault: Vault = try await open()
+        do throws(Failure) {
+            let value: Value = try await body(vault)
+            await end(vault)
+            return value
+        } catch {
+            await end(vault)
+            throw error
+        }
+    }
+
+    private func end(_ vault: Vault) async {
+        if await !vault.end() {
+            Terminal.writeError("warning: the server did not hear of the logout; the token stays good there\n")
+        }
+    }
+
+    /// Tells a person that another version is there.
+    func tellNewerVersion() async {
+        guard let newest: String = try? await account.newerVersion() else { return }
+        Terminal.writeError(
+            "note: the server says that version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)\n"
+        )
+    }
+
+    // MARK: - Errors
+
+    static func trying<Value: Sendable>(
+        _ what: String, _ body: () async throws(OnionError) -> Value
+    ) async throws(Failure) -> Value {
+        do throws(OnionError) { return try await body() } catch { throw failure(what, error) }
+    }
+
+    static func failure(_ what: String, _ error: OnionError) -> Failure {
+        switch error {
+        case .wrongLogin: Failure("\(what): \(error)", .unauthorized)
+        case .notFound: Failure("\(what): \(error)", .notFound)
+        case .full(let most):
+            Failure(
+                "\(what): there are \(most) notes, the most without Pro, which the server's operator gives", .refused)
+        case .refused, .tooLong, .changedMeanwhile, .unreadable: Failure("\(what): \(error)", .refused)
+        case .needsConsent(let rounds):
+            Failure(
+                "\(what): the note asks for \(rounds) rounds of key stretching. --slow opens it all the same.", .refused
+            )
+        case .client(let error): Failure(what, error)
+        case .ended, .noKey: Failure("\(what): \(error)")
+        }
+    }
+}
+
+private func onions<Value>(_ what: String, _ body: () throws(OnionError) -> Value) throws(Failure) -> Value {
+    do throws(OnionError) { return try body() } catch { throw OnionCall.failure(what, error) }
+}
+
+/// Counted things as a person says them.
+enum Words {
+    static func notes(_ count: Int) -> String { count == 1 ? "1 note" : "\(count) notes" }
+}

@@ -1,0 +1,193 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketCrypto
+import ThicketOnions
+import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// `thicket onions …`: encrypted notes, one command at a time.
+enum OnionCommands {
+    // MARK: - Reading
+
+    static func list(_ call: Call) async throws(Failure) {
+        let onions: OnionCall = try OnionCall(call)
+        try await onions.with("cannot list the notes") { vault throws(Failure) in
+            await onions.tellNewerVersion()
+            let titles: [OnionTitle] = try await titles(of: vault)
+            for (number, title): (Int, OnionTitle) in zip(1..., titles) {
+                guard Terminal.write(call.flag("json") ? json(title) : row(number, title)) else { break }
+            }
+            let standing: OnionStanding = vault.standing
+            guard !call.flag("json"), Terminal.isTerminal(Terminal.standardError) else { return }
+            let most: String = standing.notesMax.map { " of \($0)" } ?? ""
+            Terminal.writeError(
+                "\(titles.count)\(most) notes\(standing.isPro ? ", Pro" : ""); your id here is \(vault.user)\n")
+        }
+    }
+
+    /// All of them, in the order of the list.
+    private static func titles(of vault: Vault) async throws(Failure) -> [OnionTitle] {
+        let stream: AsyncStream<OnionTitle> = try await OnionCall.trying("cannot list the notes") {
+            () throws(OnionError) in try await vault.titles()
+        }
+        var found: [OnionTitle] = []
+        for await title: OnionTitle in stream { found.append(title) }
+        return found.sorted { ($0.onion.createdAt, $0.onion.id) < ($1.onion.createdAt, $1.onion.id) }
+    }
+
+    private static func row(_ number: Int, _ title: OnionTitle) -> String {
+        "\(number)\t\(title.onion.id.prefix(8))\t\(Screen.line(shown(title), columns: 200))\n"
+    }
+
+    static func shown(_ title: OnionTitle) -> String {
+        switch title.title {
+        case .success(let text): text.count == 0 ? "(no title)" : text.shownText
+        case .failure(.needsConsent(let rounds)): "(asks for \(rounds) rounds; open it with --slow)"
+        case .failure(.unreadable): "(does not open with this password)"
+        case .failure(let error): "(\(error))"
+        }
+    }
+
+    private static func json(_ title: OnionTitle) -> String {
+        var object: JSONObject = ["id": .string(title.onion.id), "created": .number(JSONNumber(title.onion.createdAt))]
+        switch title.title {
+        case .success(let text): object["title"] = .string(text.shownText)
+        case .failure(let error): object["error"] = .string(error.description)
+        }
+        return JSONValue.object(object).serializedText + "\n"
+    }
+
+    static func show(_ call: Call) async throws(Failure) {
+        try await OnionCall(call).with("cannot show the note") { vault throws(Failure) in
+            let id: String = try await find(call.argument("NOTE"), in: vault)
+            let text: NoteText = try await read(id, in: vault, call, "cannot show the note")
+            if call.flag("json") {
+                let object: JSONObject = [
+                    "id": .string(id), "title": .string(text.title.shownText), "info": .string(text.info.shownText),
+                ]
+                Terminal.write(JSONValue.object(object).serializedText + "\n")
+            } else {
+                let isScreen: Bool = Terminal.isTerminal(Terminal.standardOutput)
+                let (title, info): (String, String) = (text.title.shownText, text.info.shownText)
+                let whole: String = "\(title)\n\n\(info)" + (info.utf8.last == 0x0A ? "" : "\n")
+                Terminal.write(isScreen ? Screen.safe(whole) : whole)
+            }
+        }
+    }
+
+    static func read(_ id: String, in vault: Vault, _ call: Call, _ what: String) async throws(Failure) -> NoteText {
+        try await OnionCall.trying(what) { () throws(OnionError) in
+            try await vault.read(id, consents: call.flag("slow"))
+        }
+    }
+
+    /// The note that a person means: its number in the list, its id, or at least four letters of its beginning.
+    static func find(_ name: String, in vault: Vault) async throws(Failure) -> String {
+        let onions: [Onion] = try await OnionCall.trying("cannot look for the note") { () throws(OnionError) in
+            try await vault.list()
+        }
+        if name.utf8.count < 4, let number: Int = Int(name) {
+            guard onions.indices.contains(number - 1) else {
+                throw Failure("there is no note \(number): there are \(onions.count)", .notFound)
+            }
+            return onions[number - 1].id
+        }
+        let found: [Onion] = onions.filter { $0.id.utf8.starts(with: name.utf8) }
+        guard name.utf8.count >= 4, let first: Onion = found.first else {
+            throw Failure(
+                "there is no note '\(name)': name it by its number or id, as 'thicket onions list' does", .notFound)
+        }
+        guard found.count == 1 else { throw Failure("'\(name)' is the beginning of \(found.count) ids", .usage) }
+        return first.id
+    }
+
+    // MARK: - Writing
+
+    static func new(_ call: Call) async throws(Failure) {
+        let onions: OnionCall = try OnionCall(call)
+        let login: OnionCall.Login = try await onions.login()
+        let text: NoteText = try NoteInput.read(call)
+        let vault: Vault = try await onions.open(login)
+        let result: Result<String, OnionError> = await make(text, in: vault)
+        await vault.end()
+        let id: String = try await OnionCall.trying("no note was made") { () throws(OnionError) in try result.get() }
+        Terminal.write("made the note \(id.prefix(8))\n")
+    }
+
+    private static func make(_ text: NoteText, in vault: Vault) async -> Result<String, OnionError> {
+        do throws(OnionError) { return .success(try await vault.create(text)) } catch { return .failure(error) }
+    }
+
+    static func edit(_ call: Call) async throws(Failure) {
+        let onions: OnionCall = try OnionCall(call)
+        let login: OnionCall.Login = try await onions.login()
+        let text: NoteText = try NoteInput.read(call)
+        let vault: Vault = try await onions.open(login)
+        let outcome: Result<Void, Failure>
+        do throws(Failure) {
+            let id: String = try await find(call.argument("NOTE"), in: vault)
+            let before: NoteText = try await read(id, in: vault, call, "the note was not changed")
+            try await OnionCall.trying("the note was not changed") { () throws(OnionError) in
+                try await vault.save(text, in: id, over: before, consents: call.flag("slow"))
+            }
+            outcome = .success(())
+        } catch {
+            outcome = .failure(error)
+        }
+        await vault.end()
+        try outcome.get()
+        Terminal.write("changed the note\n")
+    }
+
+    static func remove(_ call: Call) async throws(Failure) {
+        try await OnionCall(call).with("cannot remove notes") { vault throws(Failure) in
+            // All are looked up before the first one goes: numbers change with each.
+            var ids: [String] = []
+            for name: String in call.arguments("NOTE") { ids.append(try await find(name, in: vault)) }
+            for id: String in ids {
+                try await OnionCall.trying("cannot remove the note \(id.prefix(8))") { () throws(OnionError) in
+                    try await vault.remove(id)
+                }
+                Terminal.write("removed the note \(id.prefix(8))\n")
+            }
+        }
+    }
+
+    // MARK: - Accounts
+
+    static func signUp(_ call: Call) async throws(Failure) {
+        let onions: OnionCall = try OnionCall(call)
+        let login: OnionCall.Login = try await onions.login(isNew: true)
+        let vault: Vault = try await OnionCall.trying("no account was made") { () throws(OnionError) in
+            try await onions.account.signUp(username: login.username, password: login.password)
+        }
+        let user: String = vault.user
+        await vault.end()
+        Terminal.write("made a notes account; its id is \(user)\n")
+    }
+
+    static func delete(_ call: Call) async throws(Failure) {
+        let onions: OnionCall = try OnionCall(call)
+        let login: OnionCall.Login = try await onions.login()
+        let vault: Vault = try await OnionCall.trying("nothing was deleted") { () throws(OnionError) in
+            try await onions.account.signIn(username: login.username, password: login.password)
+        }
+        do throws(OnionError) {
+            try await onions.account.delete(vault, username: login.username, password: login.password)
+        } catch {
+            await vault.end()
+            throw OnionCall.failure("the account was not deleted; notes may have been", error)
+        }
+        Terminal.write("the notes and the account are deleted\n")
+    }
+}
+
+extension SecureBytes {
+    /// For showing: it is text then, as any other, and nobody overwrites it.
+    var shownText: String { withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+}

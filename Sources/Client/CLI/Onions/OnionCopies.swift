@@ -1,0 +1,136 @@
+import ThicketCommandLine
+import ThicketCrypto
+import ThicketOnions
+import ThicketProtocol
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// `thicket onions export` and `thicket onions import`.
+enum OnionCopies {
+    /// Bytes of a file that is taken.
+    static let bytesMax: Int = 64 << 20
+
+    // MARK: - Export
+
+    static func export(_ call: Call) async throws(Failure) {
+        let path: String = call.argument("FILE")
+        try await OnionCall(call).with("cannot export the notes") { vault throws(Failure) in
+            let onions: [Onion] = try await OnionCall.trying("cannot export the notes") { () throws(OnionError) in
+                try await vault.list()
+            }
+            var (lines, left): ([UInt8], Int) = ([], 0)
+            for onion: Onion in onions {
+                switch await copy(of: onion, in: vault, call) {
+                case .success(let object): lines += JSONValue.object(object).serialized() + [0x0A]
+                case .failure(let error):
+                    left += 1
+                    Terminal.writeError("left out \(onion.id.prefix(8)): \(error)\n")
+                }
+            }
+            if same(path, "-") {
+                Terminal.write(lines, to: Terminal.standardOutput)
+            } else {
+                try Files.replace(path, lines, mode: 0o600)
+                let how: String = call.flag("sealed") ? "sealed" : "in clear: whoever reads the file reads them"
+                Terminal.write("wrote \(Words.notes(onions.count - left)) to \(path), \(how)\n")
+            }
+            if left > 0 { throw Failure("\(Words.notes(left)) left out") }
+        }
+    }
+
+    private static func copy(of onion: Onion, in vault: Vault, _ call: Call) async -> Result<JSONObject, OnionError> {
+        do throws(OnionError) {
+            if call.flag("sealed") {
+                var object: JSONObject = try await vault.sealedCopy(of: onion.id, consents: call.flag("slow"))
+                object["id"] = .string(onion.id)
+                return .success(object)
+            }
+            let text: NoteText = try await vault.read(onion.id, consents: call.flag("slow"))
+            return .success([
+                "title": .string(text.title.shownText), "info": .string(text.info.shownText),
+                "createdAt": .number(JSONNumber(onion.createdAt)),
+            ])
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    // MARK: - Import
+
+    static func importing(_ call: Call) async throws(Failure) {
+        let onions: OnionCall = try OnionCall(call)
+        let login: OnionCall.Login = try await onions.login()
+        let copies: [JSONObject] = try read(call.argument("FILE"))
+        let vault: Vault = try await onions.open(login)
+        var (taken, there, failed): (Int, Int, Int) = (0, 0, 0)
+        for (number, copy): (Int, JSONObject) in zip(1..., copies) {
+            do throws(OnionError) {
+                if try await take(copy, into: vault, call) { taken += 1 } else { there += 1 }
+            } catch {
+                failed += 1
+                Terminal.writeError("note \(number) was not taken: \(error)\n")
+                if case .full = error { break }
+                if case .client = error { break }
+            }
+        }
+        await vault.end()
+        Terminal.write("took \(Words.notes(taken))\(there > 0 ? ", \(there) were there already" : "")\n")
+        let rest: Int = copies.count - taken - there
+        if rest > 0 { throw Failure("\(Words.notes(rest)) not taken") }
+    }
+
+    /// - Returns: false for a note that is there already.
+    private static func take(_ copy: JSONObject, into vault: Vault, _ call: Call) async throws(OnionError) -> Bool {
+        let text: NoteText
+        if copy["onionTitle"] != nil || copy["onionInfo"] != nil {
+            text = try await vault.open(copy, consents: call.flag("slow"))
+        } else {
+            guard let title: String = copy["title"]?.stringValue, let info: String = copy["info"]?.stringValue else {
+                throw .unreadable
+            }
+            text = NoteText(
+                title: SecureBytes(copying: Array(title.utf8)), info: SecureBytes(copying: Array(info.utf8)))
+        }
+        let created: Int64? = copy["createdAt"].flatMap(NoteTime.milliseconds)
+        for onion: Onion in try await vault.list() where onion.createdAt == created {
+            if try await vault.read(onion.id, consents: call.flag("slow")) == text { return false }
+        }
+        _ = try await vault.create(text, createdAt: created)
+        return true
+    }
+
+    private static func read(_ path: String) throws(Failure) -> [JSONObject] {
+        let contents: Files.Contents =
+            same(path, "-") ? Files.read(STDIN_FILENO, bytesMax: bytesMax) : Files.read(path, bytesMax: bytesMax)
+        switch contents {
+        case .absent: throw Failure("there is no file \(path)", .notFound)
+        case .failed(let reason): throw Failure("\(path) cannot be read: \(reason)", .usage)
+        case .bytes(let bytes):
+            guard let copies: [JSONObject] = objects(bytes) else {
+                throw Failure("\(path) holds neither lines of JSON objects nor a list of them", .usage)
+            }
+            return copies
+        }
+    }
+
+    /// The objects of a file: a list, the list below `results`, or lines.
+    static func objects(_ bytes: [UInt8]) -> [JSONObject]? {
+        if let whole: JSONValue = try? JSONValue(parsing: bytes) {
+            if let list: [JSONValue] = whole.arrayValue ?? whole["results"]?.arrayValue { return all(list) }
+            return whole.objectValue.map { [$0] }
+        }
+        return all(
+            bytes.split(separator: 0x0A).map(Array.init).filter { $0.contains { $0 > 0x20 } }.map { line in
+                (try? JSONValue(parsing: line)) ?? .null
+            })
+    }
+
+    private static func all(_ values: [JSONValue]) -> [JSONObject]? {
+        let objects: [JSONObject] = values.compactMap(\.objectValue)
+        return objects.count == values.count ? objects : nil
+    }
+}

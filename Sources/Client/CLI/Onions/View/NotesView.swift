@@ -1,0 +1,224 @@
+import Synchronization
+import ThicketClient
+import ThicketCommandLine
+import ThicketCrypto
+import ThicketOnions
+
+/// `thicket onions view`: `NotesScreen` between a terminal and a vault.
+///
+/// The screen has a thread of its own; what it asks for is done elsewhere, and the answers wait in a box until it looks.
+final class NotesView: Sendable {
+    /// How often answers are looked for while nobody presses a key, milliseconds.
+    private static let lookMilliseconds: Int32 = 50
+
+    private let onions: OnionCall
+    private let username: SecureBytes?
+    private let lockAfter: Int64
+    /// Answers are as many as were asked for, and one of each list; the screen empties it 20 times a second.
+    private let answers: Mutex<[NotesScreen.Event]> = Mutex([])
+    private let vault: Mutex<Vault?> = Mutex(nil)
+    /// Actions are done one after the other.
+    private let work: AsyncStream<NotesScreen.Action>.Continuation
+    private let actions: AsyncStream<NotesScreen.Action>
+
+    private init(_ onions: OnionCall, username: SecureBytes?, lockAfter: Int64) {
+        (self.onions, self.username, self.lockAfter) = (onions, username, lockAfter)
+        (actions, work) = AsyncStream.makeStream(of: NotesScreen.Action.self)
+    }
+
+    static func run(_ call: Call) async throws(Failure) {
+        let onions: OnionCall = try OnionCall(call)
+        let minutes: Duration = try lockTime(call)
+        let username: SecureBytes? = call.setting("user").map { SecureBytes(copying: Array($0.utf8)) }
+        let view: NotesView = NotesView(
+            onions, username: username, lockAfter: minutes.components.seconds * 1_000)
+        let worker: Task<Void, Never> = Task { await view.doWhatIsAsked() }
+        let wasShown: Bool = await onOwnThread { view.show() }
+        view.work.finish()
+        await worker.value
+        await view.end()
+        guard wasShown else {
+            throw Failure(
+                "there is no terminal to draw on; 'thicket onions list' and 'thicket onions show' print lines", .usage)
+        }
+    }
+
+    private static func lockTime(_ call: Call) throws(Failure) -> Duration {
+        guard let text: String = call.value("lock-after") else { return .seconds(300) }
+        guard let time: Duration = Duration(written: text), time >= .seconds(5), time <= .seconds(86_400) else {
+            throw Failure("--lock-after is a time from 5s to 24h, such as 5m, not '\(text)'", .usage)
+        }
+        return time
+    }
+
+    // MARK: - The screen's thread
+
+    /// - Returns: false when there is no terminal.
+    private func show() -> Bool {
+        guard let terminal: NotesTerminal = NotesTerminal() else { return false }
+        let size: (rows: Int, columns: Int) = terminal.size
+        var screen: NotesScreen = NotesScreen(
+            rows: size.rows, columns: size.columns, asksName: username == nil, lockAfter: lockAfter, now: Self.now(),
+            width: NotesTerminal.width, standing: { [weak self] in self?.standing ?? "" })
+        while true {
+            terminal.show(screen.frame())
+            var actions: [NotesScreen.Action] = []
+            switch terminal.input(milliseconds: Self.lookMilliseconds) {
+            case .key(let key): actions += screen.handle(.key(key), now: Self.now())
+            case .resized:
+                let size: (rows: Int, columns: Int) = terminal.size
+                actions += screen.handle(.size(rows: size.rows, columns: size.columns), now: Self.now())
+            case .lost: return true
+            case .nothing: actions += screen.handle(.tick, now: Self.now())
+            }
+            for answer: NotesScreen.Event in takeAnswers() { actions += screen.handle(answer, now: Self.now()) }
+            for action: NotesScreen.Action in actions {
+                switch action {
+                case .quit:
+                    terminal.wipe()
+                    return true
+                case .suspend: terminal.suspend()
+                default:
+                    if Self.locks(action) { terminal.wipe() }
+                    work.yield(action)
+                }
+            }
+        }
+    }
+
+    private static func locks(_ action: NotesScreen.Action) -> Bool {
+        switch action {
+        case .lock, .save(_, _, _, thenLocks: true): true
+        default: false
+        }
+    }
+
+    private static func now() -> Int64 {
+        let (seconds, attoseconds): (Int64, Int64) = ProgressBar.steadyTime().components
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    }
+
+    private func takeAnswers() -> [NotesScreen.Event] {
+        answers.withLock { answers in
+            defer { answers = [] }
+            return answers
+        }
+    }
+
+    private func tell(_ event: NotesScreen.Event) { answers.withLock { $0.append(event) } }
+
+    private var standing: String {
+        guard let vault: Vault = vault.withLock({ $0 }) else { return "" }
+        return vault.standing.isPro ? "Pro" : vault.standing.notesMax.map { "\($0) notes at most" } ?? ""
+    }
+
+    // MARK: - What is asked for
+
+    private func doWhatIsAsked() async {
+        for await action: NotesScreen.Action in actions {
+            do throws(OnionError) { try await perform(action) } catch {
+                switch error {
+                case .ended: tell(.ended("the session has ended"))
+                default: tell(.failed(error.description))
+                }
+            }
+        }
+    }
+
+    private func perform(_ action: NotesScreen.Action) async throws(OnionError) {
+        switch action {
+        case .login(let name, let password): try await logIn(name, password)
+        case .open(let id, let consents):
+            do throws(OnionError) {
+                tell(.opened(id: id, try await open().read(id, consents: consents)))
+            } catch {
+                guard case .needsConsent(let rounds) = error else { throw error }
+                tell(.costly(id: id, rounds: rounds))
+            }
+        case .save(let id, let text, let before, let thenLocks):
+            var saved: Result<Void, OnionError> = await save(id, text, before)
+            // Nobody is there to decide, and the text is about to be dropped: it becomes a note of its own.
+            if thenLocks, id != nil, case .failure = saved { saved = await save(nil, text, nil) }
+            if thenLocks { await end() }
+            try saved.get()
+            if !thenLocks {
+                tell(.saved)
+                try await list()
+            }
+        case .remove(let id):
+            try await open().remove(id)
+            tell(.removed)
+            try await list()
+        case .lock: await end()
+        case .suspend, .quit: break
+        }
+    }
+
+    private func save(_ id: String?, _ text: NoteText, _ before: NoteText?) async -> Result<Void, OnionError> {
+        do throws(OnionError) {
+            if let id, let before {
+                try await open().save(text, in: id, over: before, consents: true)
+            } else {
+                _ = try await open().create(text)
+            }
+            return .success(())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func open() throws(OnionError) -> Vault {
+        guard let vault: Vault = vault.withLock({ $0 }) else { throw .ended }
+        return vault
+    }
+
+    private func logIn(_ name: SecureBytes?, _ password: SecureBytes) async throws(OnionError) {
+        guard let name: SecureBytes = name ?? username else { throw .wrongLogin }
+        let vault: Vault = try await onions.account.signIn(username: name, password: password)
+        self.vault.withLock { $0 = vault }
+        tell(.loggedIn)
+        if let newest: String = try? await onions.account.newerVersion() {
+            tell(.failed("version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)"))
+        }
+        let migration: OnionMigration = try await vault.migrate()
+        try await list()
+        if migration.failed > 0 {
+            tell(.failed("notes of the app's first format that could not be saved in the second: \(migration.failed)"))
+        }
+        follow(vault)
+    }
+
+    /// Tells the screen all titles, as they open.
+    private func list() async throws(OnionError) {
+        var found: [OnionTitle] = []
+        for await title: OnionTitle in try await open().titles() {
+            found.append(title)
+        }
+        found.sort { ($0.onion.createdAt, $0.onion.id) < ($1.onion.createdAt, $1.onion.id) }
+        tell(
+            .rows(
+                found.map { title in
+                    let isReadable: Bool = if case .success = title.title { true } else { false }
+                    return NotesScreen.Row(
+                        id: title.onion.id, title: OnionCommands.shown(title), isReadable: isReadable)
+                }))
+    }
+
+    /// What happens on other devices shows here.
+    private func follow(_ vault: Vault) {
+        Task { [weak self] in
+            for await _: Void in await vault.changes() {
+                guard let self, await !vault.isEnded else { return }
+                do throws(OnionError) { try await list() } catch { return }
+            }
+        }
+    }
+
+    private func end() async {
+        let ending: Vault? = vault.withLock { vault in
+            defer { vault = nil }
+            return vault
+        }
+        await ending?.end()
+    }
+}

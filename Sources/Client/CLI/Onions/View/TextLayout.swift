@@ -1,0 +1,104 @@
+/// A text in rows of a screen: broken at its line ends, and where a row is full. Places are UTF-16 code units, as `TypedText` has
+/// them; columns are cells, of which some characters take two.
+struct TextLayout: Sendable {
+    /// Cells that a scalar takes on the terminal: 0, 1 or 2; less than 0: none that may be shown.
+    typealias Width = @Sendable (Unicode.Scalar) -> Int
+
+    struct Row: Sendable, Equatable {
+        /// What is shown of it.
+        let shown: String
+        /// Where it begins and ends in the text; a line end belongs to no row.
+        let range: Range<Int>
+    }
+
+    /// At least one.
+    let rows: [Row]
+    private let text: String
+    private let width: Width
+
+    /// - Parameter columns: at least 2, since characters of two cells must have room.
+    init(_ text: String, columns: Int, width: @escaping Width) {
+        (self.text, self.width) = (text, width)
+        let columns: Int = max(2, columns)
+        var rows: [Row] = []
+        var (shown, cells, start, place): (String, Int, Int, Int) = ("", 0, 0, 0)
+        for character: Character in text {
+            let units: Int = character.utf16.count
+            if character.isNewline {
+                rows.append(Row(shown: shown, range: start..<place))
+                place += units
+                (shown, cells, start) = ("", 0, place)
+                continue
+            }
+            let piece: (text: String, cells: Int) = Self.shown(character, width)
+            if cells + piece.cells > columns {
+                rows.append(Row(shown: shown, range: start..<place))
+                (shown, cells, start) = ("", 0, place)
+            }
+            shown += piece.text
+            cells += piece.cells
+            place += units
+        }
+        rows.append(Row(shown: shown, range: start..<place))
+        self.rows = rows
+    }
+
+    /// A character as it is shown: what would drive the terminal, or turn the direction of what is behind it, is a dot.
+    static func shown(_ character: Character, _ width: Width) -> (text: String, cells: Int) {
+        if character == "\t" { return (" ", 1) }
+        var cells: Int = 0
+        for scalar: Unicode.Scalar in character.unicodeScalars {
+            let own: Int = width(scalar)
+            switch scalar.value {
+            case 0x00..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: return ("·", 1)
+            default: if own < 0 { return ("·", 1) }
+            }
+            cells += own
+        }
+        // A mark without anything to stand on takes a cell of its own.
+        return cells == 0 ? ("·", 1) : (String(character), cells)
+    }
+
+    /// Cells of a text in one row.
+    static func cells(_ text: some StringProtocol, _ width: Width) -> Int {
+        text.reduce(0) { $0 + shown($1, width).cells }
+    }
+
+    /// As much of a text as so many cells hold, shown as rows are.
+    static func fitted(_ text: String, columns: Int, _ width: Width) -> String {
+        var (result, cells): (String, Int) = ("", 0)
+        for character: Character in text {
+            let piece: (text: String, cells: Int) = character.isNewline ? (" ", 1) : shown(character, width)
+            guard cells + piece.cells <= columns else { break }
+            result += piece.text
+            cells += piece.cells
+        }
+        return result
+    }
+
+    /// The row and the column of a place.
+    func position(of place: Int) -> (row: Int, column: Int) {
+        // A place at the end of a full row is the beginning of the next one.
+        let row: Int = rows.lastIndex { $0.range.lowerBound <= place } ?? 0
+        let start: Int = rows[row].range.lowerBound
+        return (row, Self.cells(part(start..<max(start, place)), width))
+    }
+
+    /// The place in a row that is at a column, or before it.
+    func place(row: Int, column: Int) -> Int {
+        let row: Row = rows[min(max(0, row), rows.count - 1)]
+        var (place, cells): (Int, Int) = (row.range.lowerBound, 0)
+        for character: Character in part(row.range) {
+            let own: Int = Self.shown(character, width).cells
+            if cells + own > column { break }
+            cells += own
+            place += character.utf16.count
+        }
+        return place
+    }
+
+    private func part(_ range: Range<Int>) -> Substring {
+        let start: String.Index = text.utf16.index(text.startIndex, offsetBy: range.lowerBound)
+        return text[start..<text.utf16.index(start, offsetBy: range.count)]
+    }
+}

@@ -1,0 +1,122 @@
+import ThicketCommandLine
+
+/// The commands about encrypted notes.
+extension ThicketProgram {
+    static let onions: [Command] = [
+        onionsList, onionsShow, onionsNew, onionsEdit, onionsRemove, onionsView, onionsExport, onionsImport,
+        onionsSignup, onionsDelete,
+    ]
+
+    private static let onionOptions: [Option] =
+        [
+            .value(
+                "user", "NAME", "the user name, which never leaves this machine; else it is asked for (THICKET_USER)"),
+            .value("api-key", "KEY", "names the app; printed by 'thicketd app create', no secret (THICKET_API_KEY)"),
+            .value(
+                "password-file", "FILE",
+                "the password, from this file or '-' for standard input; else it is asked for "
+                    + "(THICKET_PASSWORD_FILE, THICKET_PASSWORD)", completion: .file),
+            .refused(
+                "password",
+                "\(seen) Leave it out and type the password when asked, or use --password-file FILE ('-' for standard "
+                    + "input), or the variable THICKET_PASSWORD."),
+        ] + accountOptions.filter { $0.name != "token-file" && $0.name != "token" }
+
+    private static let slowOption: Option = .flag(
+        "slow", "open a note that asks for more than 1,000,000 rounds of key stretching")
+    private static let noteArgument: Argument = .one("NOTE", "its number or id, as 'onions list' prints them")
+
+    private static let nothingKept: String =
+        "Logs in and out again: neither notes nor password nor keys are ever written to this machine's disk."
+
+    static let onionsList: Command = .init(
+        "onions list", summary: "list your encrypted notes, the oldest first",
+        details: """
+            One line for each: number, beginning of the id, title. Notes of the first format are brought to the second on
+            the way; one that does not open stays as it is. \(nothingKept)
+            """,
+        options: [jsonOption] + onionOptions,
+        examples: [
+            Example(
+                "thicket onions list --server https://sync.example.com --app onions --api-key 0123…",
+                "asks for user name and password"),
+            Example("thicket onions list --json | jq -r .title", "for a script; the rest is in THICKET_… variables"),
+        ])
+
+    static let onionsShow: Command = .init(
+        "onions show", summary: "print an encrypted note",
+        details: nothingKept, arguments: [noteArgument], options: [jsonOption, slowOption] + onionOptions,
+        examples: [Example("thicket onions show 3", "the third of the list")])
+
+    static let onionsNew: Command = .init(
+        "onions new", summary: "make an encrypted note of what standard input has",
+        details: """
+            The first line is the title (at most 30 characters), the rest the text (at most 2,500), as UTF-16 counts
+            them; more is refused. \(nothingKept)
+            """,
+        options: onionOptions,
+        examples: [
+            Example(#"printf 'Router\nadmin, blue sticker' | thicket onions new"#, "title and text"),
+            Example("thicket onions new", "typed in, ended by Ctrl-D"),
+        ])
+
+    static let onionsEdit: Command = .init(
+        "onions edit", summary: "put what standard input has into an encrypted note",
+        details: "Title and text as for 'onions new'. A note that does not open is never written over. \(nothingKept)",
+        arguments: [noteArgument], options: [slowOption] + onionOptions,
+        examples: [Example("thicket onions show 3 | sed 's/blue/red/' | thicket onions edit 3", "change a word")])
+
+    static let onionsRemove: Command = .init(
+        "onions rm", summary: "remove encrypted notes",
+        details: nothingKept,
+        arguments: [.atLeastOne("NOTE", "their numbers or ids, as 'onions list' prints them")], options: onionOptions,
+        examples: [Example("thicket onions rm 3 5", "two of them")])
+
+    static let onionsView: Command = .init(
+        "onions view", summary: "read and write encrypted notes on the whole screen",
+        details: """
+            A list, a note, a note being written; the last row says which keys do what. Logs out, drops all notes and
+            overwrites the screen after a while without a key, with Ctrl-L, and with Ctrl-Z, which also stops the program;
+            a note that is being written is saved first. The terminal itself may remember what it has shown.
+            """,
+        options: [.value("lock-after", "TIME", "time without a key until it locks", defaultText: "5m")] + onionOptions,
+        examples: [Example("thicket onions view --lock-after 1m", "asks for the password")])
+
+    static let onionsExport: Command = .init(
+        "onions export", summary: "write all encrypted notes to a file, in clear or sealed",
+        details: """
+            A line of JSON for each, the oldest first: {"title","info","createdAt"}. In clear: whoever reads the file reads
+            the notes. With --sealed as the old notes app has them, {"onionTitle","onionInfo","iterations",…}, which open with the
+            password. A note that does not open is named and left out of a clear file; sealed ones are written as they are.
+            """,
+        arguments: [.one("FILE", "where to, readable by you alone; '-' for standard output", .file)],
+        options: [.flag("sealed", "under the password, not in clear"), slowOption] + onionOptions,
+        examples: [Example("thicket onions export --sealed notes.jsonl", "a copy to keep")])
+
+    static let onionsImport: Command = .init(
+        "onions import", summary: "take encrypted notes from a file that 'onions export' or the old app's server wrote",
+        details: """
+            Lines of JSON, a list, or {"results": […]}: notes in clear (title, info), or sealed under the password of this
+            account (onionTitle, onionInfo). Each becomes a note of its own; one that is there already, made at the same
+            moment with the same texts, is left out. What cannot be taken is named, the others are taken.
+            """,
+        arguments: [.one("FILE", "the file, '-' for standard input", .file)], options: [slowOption] + onionOptions,
+        examples: [Example("thicket onions import notes.jsonl", "all of them")])
+
+    static let onionsSignup: Command = .init(
+        "onions signup", summary: "make an account of the old notes app",
+        details: """
+            Of the kind that the first encrypted notes app makes: user name and password are stretched here without a
+            salt and never sent. Whoever gets hold of the server can try passwords cheaply, so take a long one. The
+            password cannot be reset by anybody.
+            """,
+        options: onionOptions,
+        examples: [
+            Example("thicket onions signup --server https://sync.example.com --app onions --api-key 0123…", "begin")
+        ])
+
+    static let onionsDelete: Command = .init(
+        "onions delete", summary: "delete all your encrypted notes, then your account",
+        details: "If the notes are not all gone the account stays. There is no way back.", options: onionOptions,
+        examples: [Example("thicket onions delete", "asks for user name and password")])
+}

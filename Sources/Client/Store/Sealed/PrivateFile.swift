@@ -1,0 +1,90 @@
+internal import ThicketCrypto
+
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
+
+/// Small files with a secret, for their owner only, read into memory that is wiped. They appear whole or not at all.
+enum PrivateFile {
+    /// Bytes of a file that is read.
+    static let bytesMax: Int = 4_096
+
+    /// - Returns: nil when there is none.
+    /// - Throws: `store` when it cannot be read, or others may read it.
+    static func read(_ path: String) throws(ClientError) -> SecureBytes? {
+        let file: Int32 = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw failure(path, "cannot be read: \(reason(errno))")
+        }
+        defer { close(file) }
+        var status: stat = .init()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw failure(path, "is no regular file")
+        }
+        guard status.st_uid == geteuid() else { throw failure(path, "belongs to another user of this machine") }
+        guard status.st_mode & 0o077 == 0 else {
+            throw failure(
+                path,
+                "may be read by other users of this machine (mode \(String(status.st_mode & 0o777, radix: 8))); "
+                    + "'chmod 600' ends that")
+        }
+        guard status.st_size <= bytesMax else { throw failure(path, "is larger than \(bytesMax) bytes") }
+        let size: Int = .init(status.st_size)
+        return try SecureBytes(count: size) { room throws(ClientError) in
+            guard System.read(file, room) == size else { throw failure(path, "cannot be read: \(reason(errno))") }
+        }
+    }
+
+    /// Makes the file, or replaces it, and returns when it is on the disk.
+    ///
+    /// - Parameter isNew: a file that is there stays as it is.
+    static func write(_ bytes: SecureBytes, to path: String, isNew: Bool) throws(ClientError) {
+        let draft: String = "\(path).\(RandomBytes.hex(4))"
+        let file: Int32 = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw failure(path, "cannot be made: \(reason(errno))") }
+        defer { unlink(draft) }
+        let isWritten: Bool = bytes.withUnsafeBytes { System.write(file, $0) } == bytes.count && fsync(file) == 0
+        let problem: Int32 = errno
+        close(file)
+        guard isWritten else { throw failure(path, "cannot be written: \(reason(problem))") }
+        let isThere: Bool =
+            isNew ? link(draft, path) == 0 || errno == EEXIST : System.rename(draft, path) == 0
+        guard isThere else { throw failure(path, "cannot be made: \(reason(errno))") }
+        syncFolder(of: path)
+    }
+
+    /// A name that was made or changed is on the disk. Best effort: some file systems do not let a folder be synced.
+    static func syncFolder(of path: String) {
+        let folder: Substring = path.lastIndex(of: "/").map { path[..<$0] } ?? "."
+        let file: Int32 = open(folder.isEmpty ? "/" : String(folder), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+        guard file >= 0 else { return }
+        _ = fsync(file)
+        close(file)
+    }
+
+    static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }
+
+    static func failure(_ path: String, _ what: String) -> ClientError { ClientError(.store, "\(path) \(what)") }
+}
+
+/// The system's calls, which have the names of ours.
+private enum System {
+    static func read(_ file: Int32, _ room: UnsafeMutableRawBufferPointer) -> Int {
+        systemRead(file, room.baseAddress, room.count)
+    }
+    static func write(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        systemWrite(file, bytes.baseAddress, bytes.count)
+    }
+    static func rename(_ from: String, _ to: String) -> Int32 { systemRename(from, to) }
+}
+
+private func systemRead(_ file: Int32, _ room: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+    room.map { read(file, $0, count) } ?? 0
+}
+private func systemWrite(_ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
+    bytes.map { write(file, $0, count) } ?? 0
+}
+private func systemRename(_ from: String, _ to: String) -> Int32 { rename(from, to) }

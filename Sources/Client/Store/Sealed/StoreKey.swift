@@ -1,0 +1,151 @@
+package import ThicketCrypto
+internal import ThicketSQLite
+
+/// The key under which local stores are sealed: 32 random bytes that stay on this machine. One key may serve many stores;
+/// each file has its own key, made of this one and the file's salt.
+///
+/// `StoreKeyFile` keeps one.
+public final class StoreKey: Sendable {
+    /// Bytes of it.
+    package static let bytesCount: Int = 32
+
+    package let secret: SecureBytes
+
+    /// - Throws: `store` for another length.
+    package init(_ secret: SecureBytes) throws(ClientError) {
+        guard secret.count == Self.bytesCount else { throw ClientError(.store, "the key of a local store is damaged") }
+        self.secret = secret
+    }
+
+    private init(random: Void) { secret = .random(Self.bytesCount) }
+
+    /// A new one.
+    package static func random() -> StoreKey { StoreKey(random: ()) }
+
+    /// A key for one use, of this one: HKDF-SHA-256 (RFC 5869).
+    package func derived(_ label: StaticString, salt: [UInt8] = [], count: Int = 32) -> SecureBytes {
+        let info: [UInt8] = label.withUTF8Buffer { Array($0) }
+        guard let key: SecureBytes = try? HKDF.derive(.sha256, secret: secret, salt: salt, info: info, count: count)
+        else { preconditionFailure("HKDF takes every salt and a short info") }
+        return key
+    }
+
+    /// Seals what a program keeps beside its stores, such as a login.
+    /// - Parameter label: what it is; opens under no other.
+    /// - Returns: a `SealedMessage`.
+    package func seal(_ clear: [UInt8], as label: StaticString) -> [UInt8] {
+        let data: [UInt8] = LabelledBytes(label).octets
+        guard let sealed: [UInt8] = try? SealedMessage.seal(clear, key: derived(label), data: data) else {
+            preconditionFailure("a derived key has 32 bytes")
+        }
+        return sealed
+    }
+
+    /// Seals a secret.
+    package func seal(_ clear: SecureBytes, as label: StaticString) -> [UInt8] {
+        let data: [UInt8] = LabelledBytes(label).octets
+        guard let sealed: [UInt8] = try? SealedMessage.seal(clear, key: derived(label), data: data) else {
+            preconditionFailure("a derived key has 32 bytes")
+        }
+        return sealed
+    }
+
+    /// Opens a sealed secret.
+    /// - Throws: `store` when anything is wrong with it, or it was sealed under another key.
+    package func openSecret(_ sealed: [UInt8], as label: StaticString) throws(ClientError) -> SecureBytes {
+        do {
+            return try SealedMessage.openSecret(sealed, key: derived(label), data: LabelledBytes(label).octets)
+        } catch {
+            throw ClientError(.store, "it is damaged, or sealed under another key than this machine's")
+        }
+    }
+
+    /// Opens what `seal` made.
+    /// - Throws: `store` when anything is wrong with it, or it was sealed under another key.
+    package func open(_ sealed: [UInt8], as label: StaticString) throws(ClientError) -> [UInt8] {
+        do {
+            return try SealedMessage.open(sealed, key: derived(label), data: LabelledBytes(label).octets)
+        } catch {
+            throw ClientError(.store, "it is damaged, or sealed under another key than this machine's")
+        }
+    }
+}
+
+extension StoreKey: Hashable {
+    public static func == (left: StoreKey, right: StoreKey) -> Bool { left.secret == right.secret }
+    /// Of the object: two objects with one key are equal and rarely meet.
+    public func hash(into hasher: inout Hasher) {}
+}
+
+extension StoreKey: CustomStringConvertible, CustomReflectable {
+    /// Says nothing of it.
+    public var description: String { "(key of local stores)" }
+    /// Shows nothing of it.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .class) }
+}
+
+/// Seals the files of a store.
+struct StoreCipher: PageCipher {
+    let key: StoreKey
+
+    func makeSalt() -> [UInt8] { RandomBytes.make(SealedFileSystem.saltBytes) }
+    func sealer(salt: [UInt8]) -> any PageSealer { StoreSealer(key, salt) }
+}
+
+/// Pages under AES-256-GCM with random nonces: ciphertext ‖ tag ‖ nonce ‖ suite ‖ zeros.
+///
+/// A key seals at most 2^32 pages (SP 800-38D, 8.3): 16 TiB written to one file.
+private final class StoreSealer: PageSealer {
+    private let pages: AEAD
+    private let blocks: AESBlock
+
+    private static let suite: AEADSuite = .aes256GCM
+    /// What belongs to the seal, behind the clear bytes.
+    private static let tag: Range<Int> = 0..<16
+    private static let nonce: Range<Int> = 16..<28
+    private static let suitePlace: Int = 28
+
+    init(_ key: StoreKey, _ salt: [UInt8]) {
+        guard let pages: AEAD = try? AEAD(Self.suite, key: key.derived("thicket/store-page/1", salt: salt)) else {
+            preconditionFailure("a derived key has 32 bytes")
+        }
+        self.pages = pages
+        blocks = key.derived("thicket/store-frame/1", salt: salt, count: 16).withUnsafeBytes {
+            AESBlock(key: Array($0))
+        }
+    }
+
+    func seal(_ clear: UnsafeRawBufferPointer, at place: PagePlace, into room: UnsafeMutableRawBufferPointer) {
+        let nonce: AEADNonce = .random()
+        let extra: UnsafeMutableRawBufferPointer = .init(rebasing: room[clear.count...])
+        Self.withData(place) { data in
+            pages.seal(
+                clear, nonce: nonce, data: data, into: .init(rebasing: room[..<(clear.count + Self.tag.count)]))
+        }
+        nonce.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: extra[Self.nonce]).copyMemory(from: $0) }
+        for place: Int in Self.nonce.upperBound..<extra.count { extra[place] = 0 }
+        extra[Self.suitePlace] = Self.suite.rawValue
+    }
+
+    func open(_ sealed: UnsafeMutableRawBufferPointer, at place: PagePlace) -> Bool {
+        let count: Int = sealed.count - SealedFileSystem.extraBytes
+        let extra: UnsafeMutableRawBufferPointer = .init(rebasing: sealed[count...])
+        guard extra[Self.suitePlace] == Self.suite.rawValue,
+            let nonce: AEADNonce = try? AEADNonce(extra[Self.nonce])
+        else { return false }
+        return Self.withData(place) { data in
+            let text: UnsafeRawBufferPointer = .init(rebasing: sealed[..<(count + Self.tag.count)])
+            let room: UnsafeMutableRawBufferPointer = .init(rebasing: sealed[..<count])
+            return (try? pages.open(text, nonce: nonce, data: data, into: room)) != nil
+        }
+    }
+
+    func hide(_ block: UnsafeMutableRawBufferPointer) { block.copyBytes(from: blocks.encrypt(Array(block))) }
+    func show(_ block: UnsafeMutableRawBufferPointer) { block.copyBytes(from: blocks.decrypt(Array(block))) }
+
+    /// Kind of file ‖ offset (8 bytes).
+    private static func withData<Result>(_ place: PagePlace, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        var data: (UInt64, UInt64) = (place.isLog ? 1 : 0, UInt64(bitPattern: place.offset).bigEndian)
+        return withUnsafeBytes(of: &data) { body($0) }
+    }
+}

@@ -1,0 +1,212 @@
+package import ThicketCrypto
+
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
+
+/// The file in which a machine keeps the key of its local stores: readable by its owner alone, and, when it is locked,
+/// useless without the passphrase.
+///
+/// ```
+/// "thicket/keyfile" ‖ format 1 ‖ parts: kind (1) ‖ length (2) ‖ bytes
+/// kind 1   the key, while it is not locked
+/// kind 2   derivation (1) ‖ log2 N ‖ r ‖ p ‖ salt (16) ‖ the key sealed under what scrypt makes of the passphrase
+/// ```
+/// The second part stays when the key is unlocked, so locking it again needs no passphrase.
+public struct StoreKeyFile: Sendable {
+    /// The file.
+    public let path: String
+    /// A folder that lives in memory and ends with the login (`XDG_RUNTIME_DIR`): an unlocked key lies there and not on the
+    /// disk. nil: in the file itself.
+    private let runtimeFolder: String?
+
+    private static let beginning: [UInt8] = Array("thicket/keyfile".utf8) + [1]
+    private static let label: LabelledBytes = .init("thicket/store-key/1")
+
+    private struct Contents {
+        var key: StoreKey?
+        var wrap: Wrap?
+    }
+
+    private struct Wrap {
+        let cost: [UInt8]
+        let salt: [UInt8]
+        let sealed: [UInt8]
+
+        var octets: [UInt8] { cost + salt + sealed }
+    }
+
+    /// Nothing is read or made yet.
+    public init(path: String, runtimeFolder: String? = nil) {
+        (self.path, self.runtimeFolder) = (path, runtimeFolder)
+    }
+
+    // MARK: - Using it
+
+    /// Whether there is a file.
+    public var isThere: Bool { access(path, F_OK) == 0 }
+
+    /// The key.
+    ///
+    /// - Parameter makesNew: make file and key when there is no file.
+    /// - Throws: `locked`; `store` when the file cannot be read or made, is damaged, or is not there.
+    public func key(makesNew: Bool = true) throws(ClientError) -> StoreKey {
+        var kept: Contents? = try contents()
+        if kept == nil, makesNew {
+            try write(Contents(key: .random()), isNew: true)
+            // Perhaps another program was faster: then its one counts.
+            kept = try contents()
+        }
+        guard let kept else {
+            throw PrivateFile.failure(path, "is not there: what is sealed under its key stays closed")
+        }
+        if let key: StoreKey = kept.key { return key }
+        if let key: StoreKey = try runtimeKey() { return key }
+        throw ClientError(.locked, "the local copies are locked: 'thicket unlock' opens them")
+    }
+
+    /// Whether the key needs the passphrase now.
+    public var isLocked: Bool {
+        get throws(ClientError) {
+            guard let kept: Contents = try contents(), kept.key == nil else { return false }
+            return try runtimeKey() == nil
+        }
+    }
+
+    /// Whether an unlocked key lies in memory and not on the disk.
+    public var keepsKeyInMemory: Bool { runtimePath != nil }
+
+    /// Whether a passphrase was ever set: then `lock()` needs none.
+    public var hasPassphrase: Bool { get throws(ClientError) { try contents()?.wrap != nil } }
+
+    /// Forgets the key until the passphrase is given.
+    ///
+    /// - Throws: `invalidOptions` when no passphrase was ever set; `store`.
+    public func lock() throws(ClientError) {
+        guard let kept: Contents = try contents(), let wrap: Wrap = kept.wrap else {
+            throw ClientError(.invalidOptions, "no passphrase was set for \(path)")
+        }
+        try removeRuntimeKey()
+        if kept.key != nil { try write(Contents(wrap: wrap), isNew: false) }
+    }
+
+    /// Sets the passphrase, the first one or another in its place, and forgets the key until it is given. Takes about a
+    /// second.
+    ///
+    /// - Throws: `locked` when the key is not at hand; `invalidOptions` for what cannot be a passphrase; `store`.
+    package func lock(passphrase: SecureBytes, cost: PasswordCost = .standard) throws(ClientError) {
+        let key: StoreKey = try key()
+        let salt: [UInt8] = RandomBytes.make(PasswordKeys.saltBytes)
+        let sealed: [UInt8]
+        do {
+            let keys: PasswordKeys = try PasswordKeys(password: passphrase, salt: salt, cost: cost)
+            sealed = try SealedMessage.seal(key.secret, key: keys.vaultKey, data: Self.label.octets)
+        } catch {
+            throw ClientError(.invalidOptions, "this cannot be a passphrase: it is no UTF-8 text, or too long")
+        }
+        let numbers: [UInt8] = [UInt8(PasswordRules.scryptNumber), UInt8(cost.log2N), UInt8(cost.r), UInt8(cost.p)]
+        try write(Contents(wrap: Wrap(cost: numbers, salt: salt, sealed: sealed)), isNew: false)
+        try removeRuntimeKey()
+    }
+
+    /// Gives the key back to whoever has the passphrase, until it is locked again. Takes about a second.
+    ///
+    /// - Throws: `unauthorized` for a wrong passphrase, or a file that somebody has changed; `invalidOptions` when none was
+    ///   ever set; `store`.
+    package func unlock(passphrase: SecureBytes, rules: PasswordRules = .product) throws(ClientError) {
+        guard let kept: Contents = try contents(), let wrap: Wrap = kept.wrap else {
+            throw ClientError(.invalidOptions, "no passphrase was set for \(path)")
+        }
+        let secret: SecureBytes
+        do throws(CryptoError) {
+            let cost: PasswordCost = try rules.cost(
+                kdf: Int(wrap.cost[0]), log2N: Int(wrap.cost[1]), r: Int(wrap.cost[2]), p: Int(wrap.cost[3]))
+            let keys: PasswordKeys = try PasswordKeys(password: passphrase, salt: wrap.salt, cost: cost)
+            secret = try SealedMessage.openSecret(wrap.sealed, key: keys.vaultKey, data: Self.label.octets)
+        } catch {
+            throw ClientError(.unauthorized, "this is not the passphrase")
+        }
+        let key: StoreKey = try StoreKey(secret)
+        guard let runtime: String = runtimePath else {
+            return try write(Contents(key: key, wrap: wrap), isNew: false)
+        }
+        try PrivateFile.write(Self.octets(Contents(key: key)), to: runtime, isNew: false)
+    }
+
+    // MARK: - In memory
+
+    /// nil: there is no folder in memory that is ours alone.
+    private var runtimePath: String? {
+        guard let runtimeFolder, !runtimeFolder.isEmpty else { return nil }
+        var status: stat = .init()
+        guard stat(runtimeFolder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
+            status.st_mode & 0o077 == 0
+        else { return nil }
+        return "\(runtimeFolder)/thicket-\(Hex.encode(Array(Digest256.of(Array(path.utf8)).bytes.prefix(16)))).key"
+    }
+
+    private func runtimeKey() throws(ClientError) -> StoreKey? {
+        guard let runtime: String = runtimePath, let bytes: SecureBytes = try PrivateFile.read(runtime) else {
+            return nil
+        }
+        return try Self.contents(bytes, runtime).key
+    }
+
+    private func removeRuntimeKey() throws(ClientError) {
+        guard let runtime: String = runtimePath, unlink(runtime) != 0, errno != ENOENT else { return }
+        throw PrivateFile.failure(runtime, "cannot be removed: \(PrivateFile.reason(errno))")
+    }
+
+    // MARK: - The file
+
+    private func contents() throws(ClientError) -> Contents? {
+        guard let bytes: SecureBytes = try PrivateFile.read(path) else { return nil }
+        return try Self.contents(bytes, path)
+    }
+
+    private func write(_ contents: Contents, isNew: Bool) throws(ClientError) {
+        try PrivateFile.write(Self.octets(contents), to: path, isNew: isNew)
+    }
+
+    private static func octets(_ contents: Contents) -> SecureBytes {
+        var parts: [SecureBytes] = [.init(copying: beginning)]
+        if let key: StoreKey = contents.key {
+            parts += [.init(copying: [1, 0, UInt8(StoreKey.bytesCount)]), key.secret]
+        }
+        if let wrap: [UInt8] = contents.wrap?.octets {
+            parts.append(.init(copying: [2, UInt8(wrap.count >> 8), UInt8(wrap.count & 0xFF)] + wrap))
+        }
+        return .joined(parts)
+    }
+
+    private static func contents(_ bytes: SecureBytes, _ path: String) throws(ClientError) -> Contents {
+        let damaged: ClientError = PrivateFile.failure(
+            path, "is damaged: what is sealed under its key opens only with a copy of it")
+        let first: [UInt8] = bytes.withUnsafeBytes { Array($0.prefix(beginning.count)) }
+        guard first.elementsEqual(beginning) else { throw damaged }
+        var found: Contents = .init()
+        var place: Int = beginning.count
+        while place < bytes.count {
+            guard place + 3 <= bytes.count else { throw damaged }
+            let head: [UInt8] = bytes.withUnsafeBytes { Array($0[place..<place + 3]) }
+            let range: Range<Int> = place + 3..<place + 3 + Int(head[1]) << 8 + Int(head[2])
+            guard range.upperBound <= bytes.count else { throw damaged }
+            switch head[0] {
+            case 1: found.key = try StoreKey(bytes.part(range))
+            case 2: found.wrap = try wrap(bytes.part(range).withUnsafeBytes { Array($0) }, damaged)
+            default: throw PrivateFile.failure(path, "was written by a newer version")
+            }
+            place = range.upperBound
+        }
+        guard found.key != nil || found.wrap != nil else { throw damaged }
+        return found
+    }
+
+    private static func wrap(_ bytes: [UInt8], _ damaged: ClientError) throws(ClientError) -> Wrap {
+        let head: Int = 4 + PasswordKeys.saltBytes
+        guard bytes.count == head + SealedMessage.extraBytes + StoreKey.bytesCount else { throw damaged }
+        return Wrap(cost: Array(bytes[..<4]), salt: Array(bytes[4..<head]), sealed: Array(bytes[head...]))
+    }
+}

@@ -1,0 +1,95 @@
+import ThicketProtocol
+import ThicketSealed
+
+/// What a channel of a sealed bucket has besides: its keys, and what is to be done for all of its objects.
+struct Sealing {
+    let keys: SealedBucketKeys
+    /// This device, as it signs its operations.
+    let author: AuthorID
+    /// Objects to compact: when.
+    var compactions: [EntityKey: Int64] = [:]
+    /// Compactions on their way: their ccids.
+    var compacting: [EntityKey: String] = [:]
+    /// Objects that went on since this device last wrote into the object `heads`.
+    var changed: Set<EntityKey> = []
+    /// When `heads` may be written next; nil: nothing has changed.
+    var headsDue: Int64?
+    /// The content of `heads` that was looked at last.
+    var headsSeen: JSONObject?
+    /// The server said that the bucket is open, and the app was told.
+    var isModeTold: Bool = false
+    /// What earlier programs had to leave was looked at.
+    var hasReadOn: Bool = false
+    /// Objects that the last index does not list, and that nobody is known to have deleted: the changes that led there may
+    /// still tell.
+    var missing: Set<EntityKey> = []
+    private var sealers: [EntityKey: ObjectSealer] = [:]
+
+    /// Milliseconds that a device waits at most before it compacts in the place of others.
+    static let compactionWaitMilliseconds: Int64 = 30_000
+    /// Objects whose keys are held; forgotten all at once when there are more.
+    private static let sealersMax: Int = 1_024
+    /// Changed objects that are remembered for `heads`.
+    static let changedMax: Int = 10_000
+
+    init(keys: SealedBucketKeys, author: AuthorID) {
+        self.keys = keys
+        self.author = author
+    }
+
+    /// When something is due by itself; nil: nothing is.
+    var due: Int64? {
+        let compaction: Int64? = compactions.values.min()
+        guard let headsDue else { return compaction }
+        return min(headsDue, compaction ?? headsDue)
+    }
+
+    func place(_ key: EntityKey) -> SealedPlace { keys.place(serverKey: key.text) }
+
+    /// The key under which the server knows `heads`.
+    var headsKey: EntityKey? { try? EntityKey(keys.serverKey(of: SealedHeads.appKey)) }
+
+    func sealer(_ key: EntityKey) throws(ClientError) -> ObjectSealer {
+        if let known: ObjectSealer = sealers[key] { return known }
+        do { return try keys.sealer(serverKey: key.text) } catch {
+            throw ClientError(.sealed, "an object's key could not be made: \(error)")
+        }
+    }
+
+    mutating func keep(_ sealer: ObjectSealer, _ key: EntityKey) {
+        if sealers.count >= Self.sealersMax { sealers.removeAll(keepingCapacity: true) }
+        sealers[key] = sealer
+    }
+
+    /// What was on its way is not heard of again on this connection.
+    mutating func disconnected() {
+        compacting.removeAll()
+        missing = []
+    }
+
+    mutating func noteChanged(_ key: EntityKey) {
+        if changed.count < Self.changedMax { changed.insert(key) }
+    }
+}
+
+/// What a change of a sealed bucket says, read back from the bytes that were kept of it.
+struct SealedChange {
+    /// The sealed operation of an insertion.
+    let operation: [UInt8]?
+    /// The sealed snapshot of a creation, as text.
+    let snapshot: String?
+
+    init(_ bytes: [UInt8]) {
+        let diff: JSONValue? = (try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling))?["v"]
+        operation = diff?["d"]?["v"]?["0"]?["v"]?.stringValue.map { SealedObject.bytes(of: $0) }
+        snapshot = diff?["s"]?["v"]?["0"]?.stringValue
+    }
+
+    /// The sealed operation, if the diff is one insertion at index 0 and nothing else.
+    static func insertion(_ diff: ObjectDiff) -> [UInt8]? {
+        guard diff.operations.count == 1, case .list(let list)? = diff["d"], list.operations.count == 1,
+            list.operations[0].index == 0, case .insert(.string(let text)) = list.operations[0].operation
+        else { return nil }
+        return SealedObject.bytes(of: text)
+    }
+}

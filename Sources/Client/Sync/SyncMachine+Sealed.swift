@@ -1,0 +1,206 @@
+package import ThicketProtocol
+import ThicketSealed
+
+/// Sealed buckets: the server holds `{z,s,d}` and orders; this side reads and merges (docs/decisions/0044).
+///
+/// The ghost is what the server holds, as far as this device has read it and found it good; the log of the object follows from
+/// it. In the record stand besides: the bytes of the change in flight, and `EditState.sealed`.
+extension SyncMachine {
+    // MARK: - Opening
+
+    mutating func makeSealing(_ keys: SealedBucketKeys) throws(ClientError) -> Sealing {
+        if let kept: String = try store.note("author") {
+            guard let author: UInt64 = .init(kept, radix: 16) else {
+                throw ClientError(.store, "this device's id in the local store is damaged")
+            }
+            return Sealing(keys: keys, author: AuthorID(rawValue: author))
+        }
+        let author: UInt64 = random.next()
+        try store.setNote("author", to: hexText(author))
+        return Sealing(keys: keys, author: AuthorID(rawValue: author))
+    }
+
+    /// A bucket of the store that the app opens again.
+    mutating func reopen(
+        _ number: Int, _ keys: SealedBucketKeys?, now: Int64
+    ) throws(ClientError) -> [SyncAction] {
+        guard channels[number].record.isSealed == (keys != nil) else {
+            throw ClientError(
+                .sealed,
+                keys == nil
+                    ? "the bucket is sealed in this store: open it with its secret"
+                    : "the bucket is an open one in this store: a sealed one needs another name")
+        }
+        guard let keys, channels[number].isLocked else { return [] }
+        let sealing: Sealing = try makeSealing(keys)
+        return try turn(now) { machine throws(ClientError) in
+            machine.channels[number].sealing = sealing
+            if machine.link == .open { try machine.openChannel(number) }
+        }
+    }
+
+    /// What the server says the bucket is. It is not believed: what the app opened it as stands in the store. But that the two
+    /// differ is told, and nothing clear is sent into a sealed bucket.
+    mutating func heardMode(_ mode: String?, on number: Int) {
+        guard let mode else { return }
+        let (name, isSealed): (BucketName, Bool) = (
+            channels[number].record.name, mode.utf8.elementsEqual("sealed".utf8)
+        )
+        guard isSealed != channels[number].record.isSealed else {
+            channels[number].sealing?.isModeTold = false
+            return
+        }
+        if let sealing: Sealing = channels[number].sealing {
+            guard !sealing.isModeTold else { return }
+            channels[number].sealing?.isModeTold = true
+            let detail: String = "the server no longer holds the bucket for a sealed one; this device goes on sealing"
+            actions.append(.event(name, .integrity(IntegrityReport(modeChanged: detail))))
+        } else if isSealed {
+            let error: ClientError = ClientError(
+                .sealed, "the bucket is sealed: open it with its secret; nothing is sent into it in clear")
+            channels[number].unavailable = error
+            actions.append(.event(name, .unavailable(error)))
+        }
+    }
+
+    /// The key by which the server knows the app's object.
+    package func wireKey(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> EntityKey {
+        try wireKey(try number(bucket), key)
+    }
+
+    func wireKey(_ number: Int, _ key: EntityKey) throws(ClientError) -> EntityKey {
+        guard channels[number].record.isSealed else { return key }
+        guard let sealing: Sealing = channels[number].sealing else {
+            throw ClientError(.sealed, "the bucket is sealed: open it with its secret")
+        }
+        guard let made: EntityKey = try? EntityKey(sealing.keys.serverKey(of: key.text)) else {
+            throw ClientError(.sealed, "an object's name could not be made")
+        }
+        return made
+    }
+
+    // MARK: - Records
+
+    /// The object that a record gives.
+    func sealedEntity(
+        _ record: EntityRecord, _ key: EntityKey, _ sealing: Sealing
+    ) throws(ClientError) -> Entity {
+        let sealer: ObjectSealer = try sealing.sealer(key)
+        let kept: SealedKept = record.edits.sealed
+        let change: SealedChange? = record.edits.pending.map { SealedChange($0.bytes) }
+        var log: SealedLog = SealedObject.absent(
+            author: sealing.author, place: sealing.place(key), appKey: record.name ?? ""
+        ).log
+        if !kept.isReplacing, let entity: SealedEntity = try Self.keptEntity(record, change) {
+            guard
+                let opened = try? SealedObject.open(
+                    entity, author: sealing.author, place: sealing.place(key), with: sealer)
+            else { throw ClientError(.store, "a sealed object in the local store does not open") }
+            log = opened.object.log
+        }
+        guard
+            let sealed: SealedObject = .restored(
+                author: sealing.author, log: log, pending: change?.operation, kept: kept, with: sealer)
+        else { throw ClientError(.store, "the edits kept for a sealed object do not fit it") }
+        return Entity(record: record, base: nil, local: shownObject(sealed), sealed: sealed)
+    }
+
+    /// What the server holds of the object, or will hold once the creation in flight has arrived.
+    private static func keptEntity(
+        _ record: EntityRecord, _ change: SealedChange?
+    ) throws(ClientError) -> SealedEntity? {
+        guard let ghost: JSONObject = record.ghost.object else {
+            return change?.snapshot.map { SealedEntity(snapshots: [0: $0]) }
+        }
+        do { return try SealedEntity(ghost) } catch {
+            throw ClientError(.store, "a sealed object in the local store is damaged: \(error)")
+        }
+    }
+
+    /// What the app sees: nothing of the object that devices keep for themselves.
+    func shownObject(_ sealed: SealedObject) -> JSONObject? {
+        sealed.log.appKey.utf8.elementsEqual(SealedHeads.appKey.utf8) ? nil : sealed.object
+    }
+
+    /// The sealer of an object, kept for the next time.
+    mutating func sealer(_ number: Int, _ key: EntityKey) throws(ClientError) -> ObjectSealer {
+        guard let sealing: Sealing = channels[number].sealing else {
+            throw ClientError(.sealed, "the bucket is sealed: open it with its secret")
+        }
+        let sealer: ObjectSealer = try sealing.sealer(key)
+        channels[number].sealing?.keep(sealer, key)
+        return sealer
+    }
+
+    /// Takes the object's new state into the turn.
+    ///
+    /// - Parameter isGhostNew: the ghost is another one; `step` is then all that happened to it, if that is known.
+    mutating func putSealed(
+        _ number: Int, _ key: EntityKey, _ changed: Entity, isGhostNew: Bool = false, step: GhostStep? = nil
+    ) {
+        var entity: Entity = changed
+        let known: EntityRecord? = cache[address(number, key)]?.record
+        if let sealed: SealedObject = entity.sealed {
+            entity.record.edits.sealed = sealed.kept
+            entity.local = shownObject(sealed)
+            if !sealed.log.appKey.isEmpty { entity.record.name = sealed.log.appKey }
+        }
+        var parts: EntityParts = isGhostNew ? .ghost : []
+        if known?.edits != entity.record.edits { parts.insert(.edits) }
+        if known?.name != entity.record.name || known?.walk != entity.record.walk { parts.insert(.marks) }
+        if parts.isEmpty, known?.isLive == (entity.local != nil) {
+            cache[address(number, key)] = entity
+            return
+        }
+        put(number, key, entity, parts, ghostStep: step)
+    }
+
+    // MARK: - Telling
+
+    /// Tells the app what became of an object, in the order of the events.
+    mutating func tellSealed(
+        _ number: Int, _ key: EntityKey, before: JSONObject?, _ events: [SealedEvent],
+        _ origin: ChangeOrigin = .remote
+    ) throws(ClientError) {
+        let bucket: BucketName = channels[number].record.name
+        let after: JSONObject? = try entity(number, key).local
+        if before != after, let change: Edit = told(events, before, after) {
+            tell(number, key, before: before, after: after, by: change, origin)
+        }
+        guard isHeard(bucket) else { return }
+        let name: String = shownKey(number, key)
+        for event: SealedEvent in events {
+            switch event {
+            case .conflict(let conflict): actions.append(.event(bucket, .conflict(ConflictReport(key: name, conflict))))
+            case .integrity(let integrity):
+                actions.append(.event(bucket, .integrity(IntegrityReport(key: name, integrity))))
+            case .stopped(let after):
+                actions.append(.event(bucket, .integrity(IntegrityReport(key: name, stoppedAfter: after))))
+            case .changed, .acknowledged, .rebased, .recreated: break
+            }
+        }
+    }
+
+    /// The one edit that was told, where it leads exactly from `before` to `after`; else their difference.
+    private func told(_ events: [SealedEvent], _ before: JSONObject?, _ after: JSONObject?) -> Edit? {
+        var edits: [ThicketSealed.Edit?] = []
+        for event: SealedEvent in events { if case .changed(let edit) = event { edits.append(edit) } }
+        if edits.count == 1, case .object(let diff)? = edits[0]?.operation, before != nil, after != nil,
+            (try? Edits.apply(.modify(diff), to: before)) == .some(after)
+        {
+            return .modify(diff)
+        }
+        return Edits.between(before, after)
+    }
+
+    /// An old version as the app knows objects; nil when it does not open.
+    mutating func clearVersion(
+        of value: JSONObject?, _ key: EntityKey, on number: Int
+    ) throws(ClientError) -> JSONObject? {
+        guard let sealing: Sealing = channels[number].sealing, let value else { return value }
+        guard let entity: SealedEntity = try? SealedEntity(value) else { return nil }
+        let opened = try? SealedObject.open(
+            entity, author: sealing.author, place: sealing.place(key), with: try sealer(number, key))
+        return opened?.object.log.object
+    }
+}

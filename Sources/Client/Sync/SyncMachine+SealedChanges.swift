@@ -1,0 +1,315 @@
+import ThicketProtocol
+import ThicketSealed
+
+/// Changes and states of a sealed bucket, as the server tells them.
+extension SyncMachine {
+    mutating func appliedSealed(_ change: RemoteChange, on number: Int) throws(ClientError) {
+        var entity: Entity = try entity(number, change.key)
+        let pending: PendingChange? = entity.record.edits.pending
+        let isOwn: Bool = pending.map { has(change.changeIDs, $0.changeID.text) } ?? false
+        if isOwn {
+            landed(number, change.key)
+            channels[number].retry.reset()
+            if isSettled { backoff.reset() }
+        }
+        if let sent: String = channels[number].sealing?.compacting[change.key], has(change.changeIDs, sent) {
+            channels[number].sealing?.compacting[change.key] = nil
+        }
+        let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
+        guard change.end > newest.version else {
+            return isOwn ? try settleSealed(number, change.key) : ()
+        }
+        guard case .modify(let diff) = change.effect else {
+            return try vanish(number, change.key, at: change.end, before: change.end - 1)
+        }
+        guard entity.record.edits.wanted == nil, let diff, let next: Ghost = Self.state(diff, change, of: newest) else {
+            return try want(number, change.key, change.end)
+        }
+        let isCreation: Bool = (change.source ?? 0) == 0
+        if isOwn, isCreation {
+            // Made from what we sent: what the server shows must be that.
+            entity.record.edits.held = nil
+            putSealed(number, change.key, entity)
+            return try show(number, change.key, next, operation: nil)
+        }
+        guard entity.record.edits.held == nil, entity.record.ghost.object != nil, !isCreation else {
+            return try jumpSealed(number, change.key, to: next)
+        }
+        try show(
+            number, change.key, next, operation: SealedChange.insertion(diff),
+            step: GhostStep(version: change.end, diff: diff))
+    }
+
+    private func has(_ ids: [String], _ id: String) -> Bool { ids.contains { $0.utf8.elementsEqual(id.utf8) } }
+
+    private static func state(_ diff: ObjectDiff, _ change: RemoteChange, of newest: Ghost) -> Ghost? {
+        let isNew: Bool = (change.source ?? 0) == 0
+        guard isNew || (change.source == newest.version && newest.object != nil) else { return nil }
+        let base: JSONObject = isNew ? JSONObject() : newest.object ?? JSONObject()
+        guard let object: JSONObject = try? JSONDiff.apply(diff, to: base) else { return nil }
+        return Ghost(version: change.end, object: object)
+    }
+
+    /// The object as the server has it now, without the changes that lead there.
+    mutating func jumpSealed(_ number: Int, _ key: EntityKey, to next: Ghost) throws(ClientError) {
+        guard next.object != nil else { return try vanish(number, key, at: next.version) }
+        var entity: Entity = try entity(number, key)
+        if entity.record.ghost.object != nil {
+            let later: Ghost? = entity.record.edits.held
+            try show(number, key, next, operation: nil)
+            guard let later, later.object == nil, later.version > next.version else { return }
+            return try vanish(number, key, at: later.version)
+        }
+        guard let pending: PendingChange = entity.record.edits.pending else { return try meet(number, key, next) }
+        if pending.isConfirmed { return try show(number, key, next, operation: nil) }
+        // Ours, or somebody else's of the same name: the answer to ours decides.
+        entity.record.edits.held = next
+        putSealed(number, key, entity)
+    }
+
+    /// The server shows the object at `next`.
+    ///
+    /// - Parameters:
+    ///   - operation: the sealed operation that is all that happened since the ghost; nil: the whole is compared.
+    ///   - step: the same as a change of the ghost.
+    mutating func show(
+        _ number: Int, _ key: EntityKey, _ next: Ghost, operation: [UInt8]?, step: GhostStep? = nil
+    ) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed, let object: JSONObject = next.object else { return }
+        guard sealed.problem == nil, !sealed.isStopped else { return hold(number, key, next) }
+        let before: JSONObject? = entity.local
+        if sealed.isReplacing {
+            entity.record.ghost = next
+            return putSealed(number, key, entity, isGhostNew: true)
+        }
+        let start: (HeadChain, [UInt8]) = (sealed.log.chain, sealed.log.incarnation)
+        let sealer: ObjectSealer = try sealer(number, key)
+        let shown: SealedEntity
+        do throws(SealedShapeError) { shown = try SealedEntity(object) } catch {
+            entity.sealed = nil
+            let events: [SealedEvent] = sealed.serverShowedClear()
+            entity.sealed = sealed
+            entity.record.edits.held = next
+            putSealed(number, key, entity)
+            return try tellSealed(number, key, before: before, events)
+        }
+        let events: [SealedEvent] =
+            operation.map { sealed.receive($0, with: sealer) } ?? sealed.adopt(shown, with: sealer)
+        let isSame: Bool = sealed.log.chain == start.0 && sealed.log.incarnation == start.1
+        try finish(number, key, &entity, sealed, Shown(next: next, entity: shown, isSame: isSame, step: step), events)
+        try tellSealed(number, key, before: before, events)
+    }
+
+    /// An object that was not here: somebody else has made it.
+    private mutating func meet(_ number: Int, _ key: EntityKey, _ next: Ghost) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed, let object: JSONObject = next.object else { return }
+        // What did not open before may now.
+        guard !sealed.isReplacing else {
+            entity.record.ghost = next
+            return putSealed(number, key, entity, isGhostNew: true)
+        }
+        let before: JSONObject? = entity.local
+        var events: [SealedEvent]
+        do {
+            let shown: SealedEntity = try SealedEntity(object)
+            var theirs: SealedObject
+            (theirs, events) = try SealedObject.open(
+                shown, author: sealed.author, place: sealed.log.place, with: try sealer(number, key))
+            if sealed.pastIncarnations.contains(theirs.log.incarnation) {
+                events += theirs.report(.rolledBack(to: theirs.log.position))
+            }
+            events += sealed.yield(to: theirs)
+            let state: Shown = Shown(next: next, entity: shown, isSame: false, step: nil)
+            try finish(number, key, &entity, sealed, state, events)
+        } catch {
+            if let failed: ClientError = error as? ClientError { throw failed }
+            let wrong: SealedIntegrity = (error as? SealedOpenError)?.integrity ?? .clear
+            events = sealed.problem == wrong ? [] : sealed.report(wrong)
+            entity.sealed = sealed
+            entity.record.edits.held = next
+            putSealed(number, key, entity)
+        }
+        try tellSealed(number, key, before: before, events)
+    }
+
+    /// What the server showed, and how it was taken.
+    private struct Shown {
+        let next: Ghost
+        let entity: SealedEntity
+        /// The log stands where it stood.
+        let isSame: Bool
+        let step: GhostStep?
+    }
+
+    /// Moves the ghost as far as the log went, so that the one always follows from the other.
+    private mutating func finish(
+        _ number: Int, _ key: EntityKey, _ entity: inout Entity, _ sealed: SealedObject, _ shown: Shown,
+        _ events: [SealedEvent]
+    ) throws(ClientError) {
+        let isOperation: Bool = entity.sealed?.pending != nil
+        let isCreation: Bool = entity.record.ghost.object == nil && entity.record.edits.pending != nil
+        entity.sealed = sealed
+        var isGhostNew: Bool = true
+        if sealed.problem == nil, !sealed.isStopped {
+            entity.record.ghost = shown.next
+            entity.record.edits.held = nil
+        } else {
+            entity.record.edits.held = shown.next
+            let taken: Int = sealed.log.position - (shown.entity.newest?.position ?? 0)
+            let tail: [String] = shown.entity.tail
+            if shown.isSame || !(0...tail.count).contains(taken) {
+                isGhostNew = false
+            } else {
+                let read: SealedEntity = SealedEntity(
+                    snapshots: shown.entity.snapshots, tail: Array(tail.suffix(taken)))
+                entity.record.ghost = Ghost(version: entity.record.ghost.version, object: read.object)
+            }
+        }
+        if (isOperation && sealed.pending == nil) || (isCreation && entity.record.ghost.object != nil) {
+            entity.record.edits.pending = nil
+            entity.record.edits.attempts = 0
+            entity.record.edits.refusal = nil
+        }
+        if let wanted: Version = entity.record.edits.wanted, wanted <= shown.next.version {
+            entity.record.edits.wanted = nil
+        }
+        let isStep: Bool = entity.record.ghost == shown.next
+        putSealed(number, key, entity, isGhostNew: isGhostNew, step: isStep ? shown.step : nil)
+        queueSealed(number, key)
+        let isOwn: Bool = events.contains { if case .acknowledged = $0 { true } else { false } }
+        if !shown.isSame { try wentOn(number, key, sealed, isOwn: isOwn, tail: shown.entity.tail.count) }
+    }
+
+    /// While an object is read-only, what the server shows is only remembered.
+    private mutating func hold(_ number: Int, _ key: EntityKey, _ next: Ghost) {
+        guard var entity: Entity = cache[address(number, key)] else { return }
+        entity.record.edits.held = next
+        putSealed(number, key, entity)
+    }
+
+    /// The server says that the object is gone.
+    ///
+    /// - Parameter last: the version that was removed, if that is known: the tombstone, if all is well. It is asked for
+    ///   where we do not have it.
+    private mutating func vanish(
+        _ number: Int, _ key: EntityKey, at version: Version, before last: Version? = nil
+    ) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed else { return }
+        let before: JSONObject? = entity.local
+        let gone: Ghost = Ghost(version: version, object: nil)
+        entity.record.edits.wanted = nil
+        let isRemoval: Bool = entity.record.edits.pending?.edit == .remove
+        if let last, last > entity.record.ghost.version, entity.record.ghost.object != nil, sealed.log.object != nil,
+            sealed.problem == nil, !sealed.isReplacing
+        {
+            entity.record.edits.held = gone
+            putSealed(number, key, entity)
+            return try want(number, key, last)
+        }
+        if entity.record.ghost.object == nil {
+            entity.record.ghost = gone
+            entity.record.edits.held = nil
+            return putSealed(number, key, entity, isGhostNew: true)
+        }
+        if sealed.isReplacing {
+            sealed.hasReplaced()
+        } else if sealed.problem != nil || sealed.isStopped {
+            return hold(number, key, gone)
+        } else if sealed.log.object == nil {
+            sealed.removedAfterTombstone()
+        } else {
+            let events: [SealedEvent] = sealed.serverRemoved()
+            entity.sealed = sealed
+            entity.record.edits.held = gone
+            putSealed(number, key, entity)
+            return try tellSealed(number, key, before: before, events)
+        }
+        entity.sealed = sealed
+        entity.record.ghost = gone
+        entity.record.edits.held = nil
+        if isRemoval || entity.record.edits.pending != nil { landed(number, key) }
+        entity.record.edits.pending = nil
+        entity.record.edits.attempts = 0
+        putSealed(number, key, entity, isGhostNew: true)
+        channels[number].sealing?.noteChanged(key)
+        queueSealed(number, key)
+        try tellSealed(number, key, before: before, [.changed(nil)])
+    }
+
+    /// The server has the pending change (409, or an acknowledgement of something that was read already), and everything
+    /// it has is here: what is still pending counts for nothing.
+    mutating func settleSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed, let pending: PendingChange = entity.record.edits.pending else {
+            return
+        }
+        if entity.record.ghost.object == nil, let held: Ghost = entity.record.edits.held {
+            entity.record.edits.pending?.isConfirmed = true
+            putSealed(number, key, entity)
+            return try jumpSealed(number, key, to: held)
+        }
+        let before: JSONObject? = entity.local
+        var events: [SealedEvent] = []
+        entity.record.edits.pending = nil
+        if entity.record.ghost.object == nil, pending.edit != .remove {
+            // Made, and removed again by somebody, while nobody told us: it is a draft once more.
+            sealed.keepMine()
+            sealed.hasReplaced()
+        } else if sealed.pending != nil {
+            events = sealed.refuse()
+        }
+        entity.sealed = sealed
+        putSealed(number, key, entity)
+        queueSealed(number, key)
+        try tellSealed(number, key, before: before, events)
+    }
+
+    // MARK: - Objects that an index does not list
+
+    /// An honest removal has a tombstone, and this is in the changes since the last visit, which an index does not show. So
+    /// those are asked for too before anything is said about the objects.
+    ///
+    /// - Returns: whether they are asked for; the objects are then taken out of `gone`.
+    mutating func setAside(_ gone: inout Set<EntityKey>, _ number: Int) throws(ClientError) -> Bool {
+        guard channels[number].sealing != nil, channels[number].record.changeVersion != nil else { return false }
+        var missing: Set<EntityKey> = []
+        for key: EntityKey in gone {
+            guard let sealed: SealedObject = try entity(number, key).sealed, sealed.problem == nil,
+                sealed.log.object != nil, !sealed.isReplacing
+            else { continue }
+            missing.insert(key)
+        }
+        guard !missing.isEmpty else { return false }
+        gone.subtract(missing)
+        channels[number].sealing?.missing = missing
+        return true
+    }
+
+    /// The server no longer has those changes: what is missing stays so.
+    ///
+    /// - Returns: whether anything was; the changes since the index are asked for now.
+    mutating func missedForGood(_ number: Int) throws(ClientError) -> Bool {
+        guard let walked: IndexWalk = channels[number].walked, channels[number].sealing?.missing.isEmpty == false else {
+            return false
+        }
+        try tellMissing(number)
+        channels[number].record.changeVersion = walked.current
+        touchChannel(number)
+        askSince(number)
+        return true
+    }
+
+    mutating func tellMissing(_ number: Int) throws(ClientError) {
+        guard let missing: Set<EntityKey> = channels[number].sealing?.missing, !missing.isEmpty else { return }
+        channels[number].sealing?.missing = []
+        for key: EntityKey in missing.sorted() {
+            let record: EntityRecord = try entity(number, key).record
+            // Made anew since.
+            guard record.ghost.object != nil, record.walk != channels[number].walked?.id else { continue }
+            try vanish(number, key, at: record.ghost.version)
+        }
+    }
+}

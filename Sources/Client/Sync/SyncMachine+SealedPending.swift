@@ -1,0 +1,183 @@
+internal import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+
+/// Edits of a sealed bucket on their way to the server, and what it answers.
+extension SyncMachine {
+    /// There is something to send for the object.
+    mutating func queueSealed(_ number: Int, _ key: EntityKey) {
+        guard let entity: Entity = cache[address(number, key)], let sealed: SealedObject = entity.sealed,
+            entity.record.edits.pending == nil, entity.record.edits.refusal == nil, sealed.problem == nil
+        else { return }
+        if sealed.hasEdits || mustRemove(entity, sealed) { channels[number].ready.append(key) }
+    }
+
+    /// The server's object is to be removed: behind a tombstone of ours, or because another is to be made in its place.
+    private func mustRemove(_ entity: Entity, _ sealed: SealedObject) -> Bool {
+        guard entity.record.ghost.object != nil else { return false }
+        if sealed.isReplacing { return true }
+        guard sealed.log.object == nil, sealed.pending == nil else { return false }
+        return sealed.needsRecreation || sealed.wasDeletedHere
+    }
+
+    private mutating func randomBytes(_ count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            var word: UInt64 = random.next()
+            for _ in 0..<8 {
+                bytes.append(UInt8(truncatingIfNeeded: word))
+                word >>= 8
+            }
+        }
+        return Array(bytes.prefix(count))
+    }
+
+    /// Makes the next change of an object, keeps it, sends it.
+    mutating func sendSealed(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard entity.record.edits.pending == nil, entity.record.edits.wanted == nil, entity.record.edits.refusal == nil,
+            var sealed: SealedObject = entity.sealed, sealed.problem == nil, !sealed.isStopped
+        else { return }
+        let changeID: [UInt8] = randomBytes(SealedValue.idBytes)
+        guard let name: ChangeID = try? ChangeID(Hex.encode(changeID)) else { return }
+        let diff: ObjectDiff?
+        if mustRemove(entity, sealed) {
+            diff = nil
+        } else if entity.record.ghost.object == nil {
+            guard let made: SealedObject = sealed.created(incarnation: randomBytes(SealedLog.incarnationBytes)) else {
+                return
+            }
+            sealed = made
+            let id: [UInt8] = randomBytes(SealedValue.idBytes)
+            let nonce: [UInt8] = randomBytes(AEADSuite.nonceBytes)
+            let snapshot: [UInt8] = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(number, key))
+            diff = SealedEntity.creation(Base64.encodeURL(snapshot))
+        } else {
+            let nonce: [UInt8] = randomBytes(AEADSuite.nonceBytes)
+            let sealer: ObjectSealer = try sealer(number, key)
+            guard let made: SealedObject.Pending = sealed.seal(changeID: changeID, nonce: nonce, with: sealer) else {
+                // Nothing was left to do.
+                entity.sealed = sealed
+                return putSealed(number, key, entity)
+            }
+            diff = SealedEntity.insertion(Base64.encodeURL(made.sealed))
+        }
+        let edit: Edit = diff.map { .modify($0) } ?? .remove
+        // A removal names its version, so that an edit in between wins; one that makes room for mine goes without after a
+        // refusal.
+        let namesVersion: Bool = !(sealed.isReplacing && entity.record.edits.attempts > 0)
+        let source: Version? = entity.record.ghost.object != nil && namesVersion ? entity.record.ghost.version : nil
+        let bytes: [UInt8] = Messages.change(key: key, changeID: name, edit: edit, source: source, whole: nil)
+        entity.sealed = sealed
+        entity.record.edits.pending = PendingChange(
+            changeID: name, edit: diff == nil ? .remove : nil, source: source, bytes: bytes)
+        putSealed(number, key, entity)
+        sendsNewChange = true
+        launch(number, key, bytes)
+    }
+
+    /// The pending change once more: the same sealed bytes under the same ccid, with the version that is known now.
+    mutating func resendSealed(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard let sealed: SealedObject = entity.sealed, sealed.problem == nil else { return }
+        guard let operation: [UInt8] = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
+            entity.record.ghost.object != nil
+        else { return launch(number, key, pending.bytes) }
+        let source: Version = entity.record.ghost.version
+        let diff: ObjectDiff = SealedEntity.insertion(Base64.encodeURL(operation))
+        let bytes: [UInt8] = Messages.change(
+            key: key, changeID: pending.changeID, edit: .modify(diff), source: source, whole: nil)
+        entity.record.edits.pending = PendingChange(
+            changeID: pending.changeID, edit: pending.edit, source: source, bytes: bytes,
+            isConfirmed: pending.isConfirmed)
+        putSealed(number, key, entity)
+        sendsNewChange = true
+        launch(number, key, bytes)
+    }
+
+    /// The server did not apply the object's change: 400 to 440.
+    mutating func refusedSealed(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard let pending: PendingChange = entity.record.edits.pending, let sealed: SealedObject = entity.sealed else {
+            return
+        }
+        let isRemoval: Bool = pending.edit == .remove
+        let isCreation: Bool = !isRemoval && entity.record.ghost.object == nil
+        switch ErrorCode(rawValue: code) {
+        case .duplicateChange, .emptyChange:
+            if isRemoval, code == ErrorCode.emptyChange.rawValue { return try isGone(number, key) }
+            if isCreation, entity.record.edits.held != nil { return try settleSealed(number, key) }
+            entity.record.edits.pending?.isConfirmed = true
+            putSealed(number, key, entity)
+            channels[number].needsWalk = true
+        case .notFound where isRemoval: try isGone(number, key)
+        case .badVersion where isCreation: try madeByOthers(number, key)
+        case .notFound, .badVersion, .invalidDiff:
+            entity.record.edits.attempts += 1
+            guard entity.record.edits.attempts <= SyncLimits.attemptsMax else {
+                return try giveUpSealed(number, key, code: code)
+            }
+            if isRemoval { entity.record.edits.pending = nil }
+            putSealed(number, key, entity)
+            // Nothing newer is known here: the index tells.
+            if entity.record.ghost.version == pending.source || pending.source == nil {
+                channels[number].needsWalk = true
+            }
+            if isRemoval { queueSealed(number, key) } else { channels[number].resend.append(key) }
+        case .tooLarge where sealed.pending != nil && isTailFull(entity):
+            // There is room once somebody has compacted.
+            channels[number].sealing?.compactions[key] = now
+            channels[number].resend.append(key)
+            channels[number].sendAt = max(
+                channels[number].sendAt ?? 0, now + channels[number].retry.next(random.next()))
+        default: try giveUpSealed(number, key, code: code)
+        }
+    }
+
+    private func isTailFull(_ entity: Entity) -> Bool {
+        guard let tail: [JSONValue] = entity.record.ghost.object?["d"]?.arrayValue else { return false }
+        let bytes: Int = tail.reduce(0) { $0 + ($1.stringValue?.utf8.count ?? 0) }
+        return tail.count > SealedLimits.windowPositions
+            && (tail.count >= SealedLimits.tailOperationsMax || bytes * 2 >= SealedLimits.tailBytesMax)
+    }
+
+    /// The object whose removal was sent is gone: its message is on its way, or came before.
+    private mutating func isGone(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        let version: Version = try entity(number, key).record.ghost.version
+        try jumpSealed(number, key, to: Ghost(version: version, object: nil))
+    }
+
+    /// 405 for a creation: there is one. What was to be made goes on top of it.
+    private mutating func madeByOthers(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard let held: Ghost = entity.record.edits.held else {
+            channels[number].needsWalk = true
+            channels[number].resend.append(key)
+            return
+        }
+        entity.sealed?.keepMine()
+        entity.sealed?.hasReplaced()
+        entity.record.edits.pending = nil
+        entity.record.edits.held = nil
+        putSealed(number, key, entity)
+        try jumpSealed(number, key, to: held)
+    }
+
+    /// Nothing sent again as it is will be taken: kept here and told; the next edit of the object tries again.
+    private mutating func giveUpSealed(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed else { return }
+        if sealed.pending != nil {
+            _ = sealed.refuse()
+        } else if entity.record.ghost.object == nil {
+            sealed.keepMine()
+            sealed.hasReplaced()
+        }
+        entity.record.edits.pending = nil
+        let held: Ghost? = entity.record.edits.held
+        entity.sealed = sealed
+        putSealed(number, key, entity)
+        if let held, sealed.problem == nil { try jumpSealed(number, key, to: held) }
+        try stall(number, key, code: code)
+    }
+}

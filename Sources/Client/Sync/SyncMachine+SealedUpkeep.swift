@@ -1,0 +1,169 @@
+internal import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+
+/// What devices of a sealed bucket do for each other: snapshots, and the object `heads`.
+extension SyncMachine {
+    /// The log of an object went on.
+    mutating func wentOn(
+        _ number: Int, _ key: EntityKey, _ sealed: SealedObject, isOwn: Bool, tail: Int
+    ) throws(ClientError) {
+        guard sealed.problem == nil, !sealed.isStopped, sealed.log.object != nil else { return }
+        switch SealedObject.compaction(ownPosition: isOwn ? sealed.log.position : nil, tail: tail) {
+        case .none:
+            if tail < SealedLimits.windowPositions { channels[number].sealing?.compactions[key] = nil }
+        case .now: channels[number].sealing?.compactions[key] = now
+        case .afterRandomWait:
+            guard channels[number].sealing?.compactions[key] == nil else { break }
+            let wait: Int64 = Int64(random.next() % UInt64(Sealing.compactionWaitMilliseconds))
+            channels[number].sealing?.compactions[key] = now + 1 + wait
+        }
+        guard key != channels[number].sealing?.headsKey else { return try lookAtHeads(number, sealed) }
+        channels[number].sealing?.noteChanged(key)
+        if channels[number].sealing?.headsDue == nil {
+            let interval: Int64 = SealedHeads.intervalSeconds * 1_000
+            // The first within the hour, at no moment that devices share.
+            channels[number].sealing?.headsDue = now + interval / 4 + Int64(random.next() % UInt64(interval / 2))
+        }
+    }
+
+    /// Does what is due, on a channel that is live.
+    mutating func pumpSealed(_ number: Int) throws(ClientError) {
+        guard let sealing: Sealing = channels[number].sealing, let due: Int64 = sealing.due, due <= now else { return }
+        for (key, time): (EntityKey, Int64) in sealing.compactions.sorted(by: { $0.key < $1.key }) where time <= now {
+            channels[number].sealing?.compactions[key] = nil
+            try compact(number, key)
+        }
+        if let time: Int64 = sealing.headsDue, time <= now { try publishHeads(number) }
+    }
+
+    /// Sends a snapshot of what this device has read. It is not kept: where it is lost, another device sends one.
+    private mutating func compact(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        let entity: Entity = try entity(number, key)
+        guard channels[number].sealing?.compacting[key] == nil, let sealed: SealedObject = entity.sealed,
+            sealed.problem == nil, !sealed.isStopped, entity.record.edits.held == nil,
+            let ghost: JSONObject = entity.record.ghost.object, let known: SealedEntity = try? SealedEntity(ghost)
+        else { return }
+        let id: [UInt8] = hexBytes()
+        let nonce: [UInt8] = Array(hexBytes().prefix(AEADSuite.nonceBytes))
+        let snapshot: [UInt8] = sealed.sealedSnapshot(id: id, nonce: nonce, with: try sealer(number, key))
+        guard let diff: ObjectDiff = known.compaction(Base64.encodeURL(snapshot), at: sealed.log.position),
+            let changeID: ChangeID = try? ChangeID(Hex.encode(hexBytes()))
+        else { return }
+        let bytes: [UInt8] = Messages.change(
+            key: key, changeID: changeID, edit: .modify(diff), source: entity.record.ghost.version, whole: nil)
+        channels[number].sealing?.compacting[key] = changeID.text
+        send(Messages.onChannel(number, "c:", bytes))
+    }
+
+    private mutating func hexBytes() -> [UInt8] {
+        let (high, low): (UInt64, UInt64) = (random.next(), random.next())
+        return (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64($0 % 8 * 8)) }
+    }
+
+    /// A compaction was not taken: somebody was faster, or it is tried again later.
+    ///
+    /// - Returns: whether the answer was about one.
+    mutating func compactionRefused(_ number: Int, _ key: EntityKey, code: Int, changeIDs: [String]) -> Bool {
+        guard let sent: String = channels[number].sealing?.compacting[key],
+            changeIDs.contains(where: { $0.utf8.elementsEqual(sent.utf8) })
+        else { return false }
+        channels[number].sealing?.compacting[key] = nil
+        if code >= 500 {
+            channels[number].sealing?.compactions[key] = now + Sealing.compactionWaitMilliseconds
+        }
+        return true
+    }
+
+    // MARK: - Heads
+
+    /// Writes what this device has seen into the object `heads`.
+    private mutating func publishHeads(_ number: Int) throws(ClientError) {
+        channels[number].sealing?.headsDue = nil
+        guard let key: EntityKey = channels[number].sealing?.headsKey,
+            let changed: Set<EntityKey> = channels[number].sealing?.changed, !changed.isEmpty
+        else { return }
+        channels[number].sealing?.changed = []
+        channels[number].sealing?.headsDue = now + SealedHeads.intervalSeconds * 1_000
+        let heads: Entity = try entity(number, key)
+        guard heads.sealed?.problem == nil else { return }
+        let content: JSONObject = heads.sealed?.object ?? JSONObject()
+        var logs: [SealedLog] = []
+        var removed: [(key: String, operation: Operation)] = []
+        for key: EntityKey in changed.sorted() {
+            guard let sealed: SealedObject = try entity(number, key).sealed, sealed.problem == nil else { continue }
+            if sealed.log.object != nil {
+                logs.append(sealed.log)
+            } else if content.contains(key.text) {
+                removed.append((key: key.text, operation: .remove))
+            }
+        }
+        let told: ObjectDiff = SealedHeads.edit(of: content, for: logs)
+        let diff: ObjectDiff = ObjectDiff(told.operations + removed)
+        guard !diff.isEmpty else { return }
+        try addSealed(.modify(diff), to: number, key, name: SealedHeads.appKey)
+    }
+
+    /// Everything the server has to say was read: is it all that others have seen?
+    mutating func sealedCaughtUp(_ number: Int) throws(ClientError) {
+        guard let key: EntityKey = channels[number].sealing?.headsKey else { return }
+        try readOn(number)
+        if let sealed: SealedObject = try entity(number, key).sealed { try lookAtHeads(number, sealed) }
+    }
+
+    /// Objects that had to stop at operations of newer rules are read on, once a program: it may be the newer one.
+    private mutating func readOn(_ number: Int) throws(ClientError) {
+        guard channels[number].sealing?.hasReadOn == false else { return }
+        channels[number].sealing?.hasReadOn = true
+        for edited: EditedKey in try store.edited(channels[number].record.name) {
+            let entity: Entity = try entity(number, edited.key)
+            guard let held: Ghost = entity.record.edits.held, held.object != nil, entity.record.ghost.object != nil,
+                entity.record.edits.wanted == nil, entity.sealed?.problem == nil
+            else { continue }
+            try show(number, edited.key, held, operation: nil)
+        }
+    }
+
+    /// Compares what others have seen with what is here.
+    private mutating func lookAtHeads(_ number: Int, _ heads: SealedObject) throws(ClientError) {
+        guard channels[number].phase == .live, let content: JSONObject = heads.log.object else { return }
+        let seen: JSONObject? = channels[number].sealing?.headsSeen
+        var fresh: JSONObject = [:]
+        for (key, value) in content.pairs where seen?[key] != value { fresh[key] = value }
+        var logs: [String: SealedLog] = [:]
+        var isSilent: Set<String> = []
+        for key: String in fresh.keys {
+            // What is no key names no object of anybody.
+            guard let wire: EntityKey = try? EntityKey(key) else { continue }
+            let entity: Entity = try entity(number, wire)
+            guard let sealed: SealedObject = entity.sealed else { continue }
+            if entity.record.ghost.object != nil, entity.record.edits.wanted == nil, sealed.problem == nil,
+                !sealed.isStopped
+            {
+                logs[key] = sealed.log
+            } else if entity.record.ghost != Ghost() || seen == nil || !entity.record.edits.isEmpty {
+                // Deleted, on its way, told already; or before our time, when it may have been deleted.
+                isSilent.insert(key)
+            }
+        }
+        let found: [SealedHeads.Finding] = SealedHeads.findings(
+            in: fresh, log: { logs[$0] }, isDeleted: { isSilent.contains($0) })
+        for finding: SealedHeads.Finding in found { try report(finding, number) }
+        // Not before: what could not be compared is compared again.
+        channels[number].sealing?.headsSeen = content
+    }
+
+    private mutating func report(_ finding: SealedHeads.Finding, _ number: Int) throws(ClientError) {
+        guard let key: EntityKey = try? EntityKey(finding.serverKey) else { return }
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed else { return }
+        let before: JSONObject? = entity.local
+        let events: [SealedEvent] = sealed.report(finding.integrity)
+        // What was never here cannot be chosen.
+        if entity.record.ghost.object != nil {
+            entity.sealed = sealed
+            putSealed(number, key, entity)
+        }
+        try tellSealed(number, key, before: before, events)
+    }
+}

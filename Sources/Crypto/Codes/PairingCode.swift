@@ -1,0 +1,29 @@
+/// The name of a pairing: 16 bytes of SHA-256 over `thicket/pair/1` ‖ 0x00 ‖ what the new device shows, in base32: 26 letters that
+/// a person carries from one screen to the other. Nobody finds another key that has the same.
+public enum PairingCode {
+    /// Letters of one.
+    public static let letters: Int = 26
+
+    public static func text(of hello: [UInt8]) -> String {
+        Base32.encode(Array(Hash.sha256(LabelledBytes("thicket/pair/1").octets + hello).prefix(16)))
+    }
+
+    /// As a person types it: capitals, spaces and hyphens do not count, and digits that the alphabet lacks are the letters they
+    /// look like.
+    /// - Returns: nil for what is none.
+    public static func read(_ typed: String) -> String? {
+        var text: [UInt8] = []
+        for byte: UInt8 in typed.utf8 {
+            switch byte {
+            case 0x20, 0x2D, 0x09, 0x0A, 0x0D: continue
+            case 0x30: text.append(UInt8(ascii: "o"))
+            case 0x31: text.append(UInt8(ascii: "l"))
+            case 0x38: text.append(UInt8(ascii: "b"))
+            case 0x41...0x5A: text.append(byte | 0x20)
+            default: text.append(byte)
+            }
+        }
+        guard text.count == letters, Base32.decode(text)?.count == 16 else { return nil }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

@@ -1,0 +1,131 @@
+/// Bytes as something that people write down and type again: base32 letters (RFC 4648, 6) in groups of four, eight groups a line,
+/// and at the end of each line two letters that are made of the line and its number. So a slip is found, and the line that it
+/// is in.
+///
+/// Lines need not be kept apart when they are typed. Capitals, spaces, hyphens and line ends do not count; the digits 0, 1 and
+/// 8, which the alphabet lacks, are read as the letters that they look like.
+public enum WrittenCode {
+    /// Bytes of a line.
+    public static let lineBytes: Int = 20
+    /// Bytes at most.
+    public static let bytesMax: Int = 2_000
+    /// Bytes of text that is read.
+    public static let textBytesMax: Int = 16_384
+    private static let groupLetters: Int = 4
+    private static let checkLetters: Int = 2
+
+    /// Why a code cannot be read.
+    public enum Failure: Error, Sendable, Hashable {
+        /// A character that no code has, or a length that none has.
+        case unreadable
+        /// The line, counted from 1, has a slip, or one before it lacks a letter.
+        case line(Int)
+    }
+
+    /// - Parameter bytes: 1...2,000.
+    /// - Returns: lines, each with a line feed; a secret like the bytes. nil for none or too many bytes.
+    public static func text(of bytes: SecureBytes) -> SecureBytes? {
+        guard (1...bytesMax).contains(bytes.count) else { return nil }
+        var lines: [SecureBytes] = []
+        for start: Int in stride(from: 0, to: bytes.count, by: lineBytes) {
+            let part: SecureBytes = bytes.part(start..<min(start + lineBytes, bytes.count))
+            lines.append(line(part, number: lines.count + 1))
+        }
+        return .joined(lines)
+    }
+
+    /// Reads a code as it was typed.
+    /// - Throws: `unreadable`, or the first line that does not fit its check.
+    public static func bytes(of text: SecureBytes) throws(Failure) -> SecureBytes {
+        guard text.count <= textBytesMax else { throw .unreadable }
+        let letters: SecureBytes = try bare(text)
+        guard letters.count > checkLetters else { throw .unreadable }
+        let whole: Int = letterCount(lineBytes) + checkLetters
+        var parts: [SecureBytes] = []
+        for start: Int in stride(from: 0, to: letters.count, by: whole) {
+            let number: Int = parts.count + 1
+            let end: Int = min(start + whole, letters.count)
+            guard end - start > checkLetters else { throw .line(number) }
+            let content: SecureBytes = letters.part(start..<end - checkLetters)
+            guard let part: SecureBytes = decoded(content),
+                check(part, number) == letters.part(end - checkLetters..<end)
+            else { throw .line(number) }
+            parts.append(part)
+        }
+        return .joined(parts)
+    }
+
+    // MARK: Lines
+
+    private static func letterCount(_ bytes: Int) -> Int { (bytes * 8 + 4) / 5 }
+
+    private static func line(_ part: SecureBytes, number: Int) -> SecureBytes {
+        let letters: SecureBytes = encoded(part)
+        var groups: [SecureBytes] = []
+        for start: Int in stride(from: 0, to: letters.count, by: groupLetters) {
+            groups.append(letters.part(start..<min(start + groupLetters, letters.count)))
+            groups.append(SecureBytes(copying: [0x20]))
+        }
+        return .joined(groups + [check(part, number), SecureBytes(copying: [0x0A])])
+    }
+
+    private static func encoded(_ part: SecureBytes) -> SecureBytes {
+        SecureBytes(count: letterCount(part.count)) { room in
+            part.withUnsafeBytes { Sextets.write($0, width: 5, to: room, letter: letter) }
+        }
+    }
+
+    private static func decoded(_ letters: SecureBytes) -> SecureBytes? {
+        // Lengths that bytes do not have: 1, 3 or 6 letters more than whole groups of eight.
+        guard ![1, 3, 6].contains(letters.count % 8) else { return nil }
+        var isRead: Bool = false
+        let bytes: SecureBytes = .init(count: letters.count * 5 / 8) { room in
+            isRead = letters.withUnsafeBytes { Sextets.read($0, width: 5, to: room, value: value) }
+        }
+        return isRead ? bytes : nil
+    }
+
+    /// Ten bits of SHA-256(0x0C ‖ number ‖ the line's bytes).
+    private static func check(_ part: SecureBytes, _ number: Int) -> SecureBytes {
+        let head: SecureBytes = .init(copying: [0x0C, UInt8(truncatingIfNeeded: number)])
+        let digest: SecureBytes = Hash.digest(.sha256, .joined([head, part]))
+        return encoded(digest.part(0..<2)).part(0..<checkLetters)
+    }
+
+    /// Letters alone, in lower case.
+    private static func bare(_ text: SecureBytes) throws(Failure) -> SecureBytes {
+        var count: Int = 0
+        let room: SecureBytes = try SecureBytes(count: text.count) { room throws(Failure) in
+            try text.withUnsafeBytes { text throws(Failure) in
+                for byte: UInt8 in text {
+                    switch byte {
+                    case 0x20, 0x09, 0x0A, 0x0D, 0x2D: continue
+                    default: break
+                    }
+                    let value: UInt8 = value(byte)
+                    guard value & 0x80 == 0 else { throw .unreadable }
+                    room[count] = letter(UInt32(value))
+                    count += 1
+                }
+            }
+        }
+        return room.part(0..<count)
+    }
+
+    private static func letter(_ value: UInt32) -> UInt8 {
+        let v: Int32 = .init(value)
+        return UInt8(truncatingIfNeeded: 97 + v - (Sextets.past(v, 25) & 73))
+    }
+
+    private static func value(_ letter: UInt8) -> UInt8 {
+        let c: Int32 = .init(letter)
+        var value: Int32 = 0x80
+        value += Sextets.within(c, 97, 122) & (c - 97 - 0x80)
+        value += Sextets.within(c, 65, 90) & (c - 65 - 0x80)
+        value += Sextets.within(c, 50, 55) & (c - 50 + 26 - 0x80)
+        value += Sextets.within(c, 48, 48) & (14 - 0x80)
+        value += Sextets.within(c, 49, 49) & (11 - 0x80)
+        value += Sextets.within(c, 56, 56) & (1 - 0x80)
+        return UInt8(truncatingIfNeeded: value)
+    }
+}

@@ -1,0 +1,125 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// The texts of a note, in memory that is overwritten when nobody holds them any more. UTF-8.
+public struct NoteText: Sendable, Equatable {
+    public let title: SecureBytes
+    public let info: SecureBytes
+
+    public init(title: SecureBytes, info: SecureBytes) { (self.title, self.info) = (title, info) }
+
+    public subscript(field: NoteField) -> SecureBytes { field == .title ? title : info }
+}
+
+/// What opens and seals the notes of one account.
+public struct NoteKeys: Sendable {
+    /// The account's id: notes of the newest format are bound to it.
+    let user: String
+    /// UTF-8; nil where notes of the old formats cannot be opened.
+    let password: SecureBytes?
+    /// 32 bytes; nil where there are none of the newest format.
+    let vaultSecret: SecureBytes?
+
+    public init(user: String, password: SecureBytes?, vaultSecret: SecureBytes? = nil) {
+        (self.user, self.password, self.vaultSecret) = (user, password, vaultSecret)
+    }
+
+    /// The format of notes that are made with these keys.
+    var format: NoteFormat { vaultSecret == nil ? .second : .sealed }
+
+    // MARK: - Opening
+
+    /// Opens one text of a note.
+    /// - Parameter consents: the user has said that many rounds are fine.
+    /// - Throws: `unreadable`, whatever is wrong; `needsConsent` before any of more than `NoteRounds.unaskedMax` rounds.
+    func open(_ field: NoteField, of note: StoredNote, consents: Bool) throws(OnionError) -> SecureBytes {
+        guard let sealed: [UInt8] = note.sealed(field) else { throw .unreadable }
+        switch note.format {
+        case .unknown: throw .unreadable
+        case .sealed:
+            return try readable { () throws(CryptoError) in try seal(field, note.id).open(sealed) }
+        case .first, .second:
+            guard let rounds: Int = note.rounds, let password else { throw .unreadable }
+            guard rounds <= NoteRounds.unaskedMax || consents else { throw .needsConsent(rounds: rounds) }
+            let message: [UInt8] = try Self.message(sealed)
+            // The old header, with its cut passwords, was never written by who writes version 2.
+            guard note.format == .first || message.first == RNCryptor.version else { throw .unreadable }
+            let function: HashFunction = note.format == .first ? .sha512 : .sha1
+            return try readable { () throws(CryptoError) in
+                try RNCryptor.open(message, password: password, .init(function, rounds: rounds))
+            }
+        }
+    }
+
+    /// A message in base64 with whatever stands between its letters.
+    private static func message(_ text: [UInt8]) throws(OnionError) -> [UInt8] {
+        let letters: [UInt8] = text.filter { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): true
+            default: false
+            }
+        }
+        guard let message: [UInt8] = Base64.decode(letters[...]) else { throw .unreadable }
+        return message
+    }
+
+    private func readable(_ body: () throws(CryptoError) -> SecureBytes) throws(OnionError) -> SecureBytes {
+        let text: SecureBytes
+        do throws(CryptoError) { text = try body() } catch { throw .unreadable }
+        // A wrong text would be shown as another, and saved as that.
+        guard text.isUTF8 else { throw .unreadable }
+        return text
+    }
+
+    // MARK: - Sealing
+
+    /// What a note of these texts is written as: all of it in the place of what was there, so that no two writers' parts mix.
+    /// - Parameter rounds: of the old formats.
+    /// - Throws: `noKey`, `tooLong`.
+    func seal(_ text: NoteText, id: String, _ format: NoteFormat, rounds: Int) throws(OnionError) -> JSONObject {
+        var members: JSONObject = [:]
+        for field: NoteField in NoteField.allCases {
+            let units: Int = text[field].utf16Count
+            guard units <= field.unitsMax else { throw .tooLong(field, units: units) }
+            members[field.member] = .string(try seal(text[field], field, id, format, rounds))
+        }
+        members[StoredNote.Member.rounds] = .number(JSONNumber(Int64(rounds)))
+        members[StoredNote.Member.version] = format.version
+        return members
+    }
+
+    private func seal(
+        _ text: SecureBytes, _ field: NoteField, _ id: String, _ format: NoteFormat, _ rounds: Int
+    ) throws(OnionError) -> String {
+        guard format == .sealed ? vaultSecret != nil : format != .unknown && password != nil else { throw .noKey }
+        do throws(CryptoError) {
+            if format == .sealed { return try seal(field, id).seal(text) }
+            guard let password else { throw .openingFailed }
+            let function: HashFunction = format == .first ? .sha512 : .sha1
+            let message: [UInt8] = try RNCryptor.seal(text, password: password, .init(function, rounds: rounds))
+            return Self.lines(Base64.encode(message))
+        } catch {
+            // What can be out of bounds is the keys: rounds and lengths have been looked at.
+            throw .noKey
+        }
+    }
+
+    private func seal(_ field: NoteField, _ id: String) throws(CryptoError) -> NoteSeal {
+        guard let vaultSecret else { throw .openingFailed }
+        return try NoteSeal(
+            vaultSecret: vaultSecret, userID: Array(user.utf8), noteID: Array(id.utf8), field: Array(field.member.utf8))
+    }
+
+    /// Lines of 64 letters with CR LF between, as the first notes app writes them.
+    private static func lines(_ letters: String) -> String {
+        let bytes: [UInt8] = Array(letters.utf8)
+        var lines: [UInt8] = []
+        lines.reserveCapacity(bytes.count + bytes.count / 32 + 2)
+        for (place, byte): (Int, UInt8) in bytes.enumerated() {
+            if place > 0, place % 64 == 0 { lines += [0x0D, 0x0A] }
+            lines.append(byte)
+        }
+        return String(decoding: lines, as: UTF8.self)
+    }
+}

@@ -1,0 +1,31 @@
+import ThicketProtocol
+
+/// When a note was made: milliseconds since 1970, or as the old app's server writes it, `2013-11-17T08:15:30.250Z` (ISO 8601, UTC).
+public enum NoteTime {
+    /// Milliseconds since 1970; nil for anything else.
+    public static func milliseconds(_ value: JSONValue) -> Int64? {
+        value.intValue ?? value.stringValue.flatMap(milliseconds)
+    }
+
+    private static func milliseconds(_ text: String) -> Int64? {
+        let bytes: [UInt8] = Array(text.utf8)
+        guard bytes.count == 24, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
+            bytes[10] == UInt8(ascii: "T"), bytes[13] == UInt8(ascii: ":"), bytes[16] == UInt8(ascii: ":"),
+            bytes[19] == UInt8(ascii: "."), bytes[23] == UInt8(ascii: "Z")
+        else { return nil }
+        func number(_ range: Range<Int>) -> Int64? {
+            bytes[range].allSatisfy { (0x30...0x39).contains($0) }
+                ? bytes[range].reduce(0) { $0 * 10 + Int64($1 - 0x30) } : nil
+        }
+        guard let year: Int64 = number(0..<4), let month: Int64 = number(5..<7), let day: Int64 = number(8..<10),
+            let hour: Int64 = number(11..<13), let minute: Int64 = number(14..<16), let second: Int64 = number(17..<19),
+            let fraction: Int64 = number(20..<23), (1...12).contains(month), (1...31).contains(day), hour < 24,
+            minute < 60, second <= 60
+        else { return nil }
+        // Days since 1970-03-01 of a year that begins in March, so that the leap day is its last.
+        let shifted: Int64 = month <= 2 ? year - 1 : year
+        let dayOfYear: Int64 = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        let days: Int64 = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
+        return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + fraction
+    }
+}

@@ -1,0 +1,98 @@
+import Synchronization
+import ThicketCrypto
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Threads that stretch keys: as many as the machine has cores, and no more than a few. On the pool that all tasks share, which
+/// has no more threads than that, a list of old notes would stall everything else for seconds.
+///
+/// Work that waits belongs to callers that wait for it, so there is never more of it than there are callers; `Vault` has
+/// `workersMax` at once.
+final class NoteWorkers: Sendable {
+    /// Threads at most.
+    static let workersMax: Int = 4
+
+    private struct State {
+        var waiting: [@Sendable () -> Void] = []
+        var running: Int = 0
+        /// Those who wait until nothing runs.
+        var idle: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state: Mutex<State> = Mutex(State())
+    /// Threads of these.
+    let count: Int
+
+    init(count: Int = max(1, min(workersMax, sysconf(Int32(_SC_NPROCESSORS_ONLN))))) { self.count = count }
+
+    /// Runs `body` on one of the threads.
+    func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Value, Never>) in
+            add { continuation.resume(returning: body()) }
+        }
+    }
+
+    /// Returns when nothing runs: whatever the work held is gone then.
+    func settle() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isIdle: Bool = state.withLock { state in
+                if state.running > 0 { state.idle.append(continuation) }
+                return state.running == 0
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
+
+    private func add(_ work: @escaping @Sendable () -> Void) {
+        let isNew: Bool = state.withLock { state in
+            state.waiting.append(work)
+            guard state.running < count else { return false }
+            state.running += 1
+            return true
+        }
+        guard isNew else { return }
+        let held: UnsafeMutableRawPointer = Unmanaged.passRetained(self).toOpaque()
+        var thread: pthread_t = .init()
+        guard pthread_create(&thread, nil, workerMain, held) == 0 else {
+            // No more threads: better here than not at all.
+            Unmanaged<NoteWorkers>.fromOpaque(held).release()
+            drain()
+            return
+        }
+        pthread_detach(thread)
+    }
+
+    /// Works until nothing waits.
+    fileprivate func drain() {
+        while let work: @Sendable () -> Void = next() { work() }
+        CryptoThread.release()
+        for continuation: CheckedContinuation<Void, Never> in finished() { continuation.resume() }
+    }
+
+    private func next() -> (@Sendable () -> Void)? {
+        state.withLock { state in
+            if !state.waiting.isEmpty { return state.waiting.removeFirst() }
+            state.running -= 1
+            return nil
+        }
+    }
+
+    private func finished() -> [CheckedContinuation<Void, Never>] {
+        state.withLock { state in
+            guard state.running == 0 else { return [] }
+            defer { state.idle = [] }
+            return state.idle
+        }
+    }
+}
+
+/// A named function, not a closure: a closure would inherit the isolation of wherever it was written.
+private func workerMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context else { return nil }
+    Unmanaged<NoteWorkers>.fromOpaque(context).takeRetainedValue().drain()
+    return nil
+}

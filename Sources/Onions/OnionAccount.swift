@@ -1,0 +1,128 @@
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+/// The way to the accounts of the old notes app: user name and password are stretched here and never sent.
+///
+/// ```swift
+/// let account = try OnionAccount(server: "https://sync.example.com", app: "onions", apiKey: apiKey)
+/// let vault = try await account.signIn(username: name, password: password)
+/// ```
+public struct OnionAccount: Sendable {
+    private let app: ThicketApp
+    private let name: String
+    private let patience: Duration
+
+    /// - Parameters:
+    ///   - server: `https://host[:port][/path]`, or `http://` where the network is trusted.
+    ///   - app: an app that takes logins of the old notes app (`thicketd app passwords APP notes`).
+    ///   - apiKey: names the app and is no secret.
+    ///   - patience: longest wait for the server.
+    /// - Throws: `client` for what cannot be used.
+    public init(
+        server: String, app name: String, apiKey: String, options: SessionOptions = SessionOptions(),
+        patience: Duration = Vault.patience
+    ) throws(OnionError) {
+        do throws(ClientError) {
+            // Nothing is kept: the copy is in memory, and so is the device's name.
+            app = try ThicketApp(server: server, app: name, apiKey: apiKey, store: .memory, options: options)
+        } catch {
+            throw .client(error)
+        }
+        (self.name, self.patience) = (name, patience)
+    }
+
+    /// Makes an account and logs in.
+    /// - Throws: `refused` when somebody has the name or the app takes no such accounts, `client`.
+    public func signUp(username: SecureBytes, password: SecureBytes) async throws(OnionError) -> Vault {
+        try await open("create/", username, password)
+    }
+
+    /// Logs in.
+    /// - Throws: `wrongLogin`, `refused` when the app takes no such logins, `client`.
+    public func signIn(username: SecureBytes, password: SecureBytes) async throws(OnionError) -> Vault {
+        try await open("authorize/", username, password)
+    }
+
+    private func open(_ path: String, _ username: SecureBytes, _ password: SecureBytes) async throws(OnionError)
+        -> Vault
+    {
+        let answer: JSONObject = try await ask(path, username, password)
+        let (session, user): (ClientSession, String)
+        do throws(ClientError) {
+            let token: String = try ServerCalls.text("access_token", in: answer)
+            user = try ServerCalls.text("userid", in: answer)
+            // The stretched name is a secret: nobody needs it any more.
+            session = try await app.resumeSession(accessToken: token, username: "", userId: user)
+        } catch {
+            throw .client(error)
+        }
+        return try await Vault(session, keys: NoteKeys(user: user, password: password), patience: patience)
+    }
+
+    /// Deletes all notes, then the account, then ends the session; if the notes are not all gone nothing else happens.
+    /// - Throws: `wrongLogin` before anything is deleted when this is not the account of the vault; as `Vault.remove`.
+    public func delete(_ vault: Vault, username: SecureBytes, password: SecureBytes) async throws(OnionError) {
+        // Of the right account, before anything is gone.
+        let answer: JSONObject = try await ask("authorize/", username, password)
+        guard answer["userid"]?.stringValue.map({ $0.utf8.elementsEqual(vault.user.utf8) }) ?? false else {
+            throw .wrongLogin
+        }
+        for onion: Onion in try await vault.list() { try await vault.remove(onion.id) }
+        guard try await vault.list().isEmpty else { throw .changedMeanwhile }
+        _ = try await ask("delete/", username, password)
+        await vault.end()
+    }
+
+    /// POSTs name and password, both stretched.
+    private func ask(
+        _ path: String, _ username: SecureBytes, _ password: SecureBytes
+    ) async throws(OnionError) -> JSONObject {
+        guard username.count > 0, password.count > 0 else { throw .wrongLogin }
+        let body: SecureBytes? = await NoteWorkers(count: 1).run { Self.body(username, password) }
+        guard let body else { throw .wrongLogin }
+        do throws(ClientError) {
+            return try await app.calls.ask("/1/\(name)/\(path)", secret: body)
+        } catch {
+            throw Self.meaning(of: error)
+        }
+    }
+
+    private static func body(_ username: SecureBytes, _ password: SecureBytes) -> SecureBytes? {
+        guard let stretched: StretchedCredentials = try? .init(username: username, password: password) else {
+            return nil
+        }
+        // Letters of base64 stand in JSON as they are.
+        func plain(_ text: StaticString) -> SecureBytes {
+            SecureBytes(copying: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        }
+        return .joined([
+            plain(#"{"username":""#), stretched.username, plain(#"","password":""#), stretched.password, plain(#""}"#),
+        ])
+    }
+
+    private static func meaning(of error: ClientError) -> OnionError {
+        switch error.number {
+        case 401 where !error.detail.contains("API key"): .wrongLogin
+        case 409: .refused("somebody has that user name already")
+        case 403: .refused(error.detail)
+        default: .client(error)
+        }
+    }
+
+    // MARK: - New versions
+
+    /// The version that the server's operator says is the newest for a platform, if it is another than this one.
+    /// - Throws: `client`.
+    public func newerVersion(platform: String = "linux", than own: String = Thicket.version) async throws(OnionError)
+        -> String?
+    {
+        do throws(ClientError) {
+            let newest: String? = try await app.calls.look("/version")[platform]?.stringValue
+            guard let newest, !newest.utf8.elementsEqual(own.utf8) else { return nil }
+            return newest
+        } catch {
+            throw .client(error)
+        }
+    }
+}

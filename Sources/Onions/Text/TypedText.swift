@@ -1,0 +1,128 @@
+/// A text with a limit while somebody types it: a cursor, perhaps a selection, and what fits.
+///
+/// Positions and lengths are UTF-16 code units. What is typed or pasted goes to the cursor, in the place of what is selected,
+/// which is counted as gone; of what does not fit the beginning is kept, never a part of a character as people see it
+/// (Unicode's grapheme clusters). Deleting is always allowed, in a text too that is over the limit already.
+public struct TypedText: Sendable, Equatable {
+    /// UTF-16 code units at most.
+    public let unitsMax: Int
+    public private(set) var text: String
+    /// Where the next text goes.
+    public private(set) var cursor: Int
+    /// The other end of the selection; nil without one.
+    public private(set) var anchor: Int?
+
+    /// - Parameter text: taken as it is, even if it is over the limit. The cursor stands at its end.
+    public init(_ text: String = "", unitsMax: Int) {
+        (self.text, self.unitsMax) = (text, max(0, unitsMax))
+        cursor = text.utf16.count
+    }
+
+    /// UTF-16 code units of the text.
+    public var units: Int { text.utf16.count }
+
+    /// What is selected; empty without a selection.
+    public var selection: Range<Int> {
+        guard let anchor else { return cursor..<cursor }
+        return min(anchor, cursor)..<max(anchor, cursor)
+    }
+
+    /// Puts a text in the place of the selection.
+    /// - Returns: units of it that did not fit and were dropped.
+    @discardableResult
+    public mutating func insert(_ typed: String) -> Int {
+        let (head, tail): (Substring, Substring) = (part(0..<selection.lowerBound), part(selection.upperBound..<units))
+        var room: Int = unitsMax - head.utf16.count - tail.utf16.count
+        var kept: String = ""
+        for character: Character in typed {
+            guard character.utf16.count <= room else { break }
+            room -= character.utf16.count
+            kept.append(character)
+        }
+        let dropped: Int = typed.utf16.count - kept.utf16.count
+        let place: Int = head.utf16.count + kept.utf16.count
+        text = String(head) + kept + tail
+        // What is typed may join with what stands beside it.
+        cursor = boundary(atOrAfter: place)
+        anchor = nil
+        return dropped
+    }
+
+    /// Removes what is selected, else the character before the cursor.
+    public mutating func deleteBackward() {
+        remove(selection.isEmpty ? boundary(before: cursor)..<cursor : selection)
+    }
+
+    /// Removes what is selected, else the character behind the cursor.
+    public mutating func deleteForward() {
+        remove(selection.isEmpty ? cursor..<boundary(after: cursor) : selection)
+    }
+
+    // MARK: - Moving
+
+    /// Moves the cursor by a character.
+    /// - Parameter selects: what it passes becomes selected.
+    public mutating func moveLeft(selects: Bool = false) { move(to: boundary(before: cursor), selects: selects) }
+
+    /// The same to the other side.
+    public mutating func moveRight(selects: Bool = false) { move(to: boundary(after: cursor), selects: selects) }
+
+    /// Moves the cursor to a place, or to the next one behind it where a character begins.
+    public mutating func move(to place: Int, selects: Bool = false) {
+        anchor = selects ? anchor ?? cursor : nil
+        cursor = boundary(atOrAfter: min(max(0, place), units))
+        if anchor == cursor { anchor = nil }
+    }
+
+    /// Selects everything.
+    public mutating func selectAll() {
+        (anchor, cursor) = (units == 0 ? nil : 0, units)
+    }
+
+    /// The part of the text between two places where characters begin.
+    public func part(_ range: Range<Int>) -> Substring { text[index(range.lowerBound)..<index(range.upperBound)] }
+
+    // MARK: - Places
+
+    private mutating func remove(_ range: Range<Int>) {
+        text = String(part(0..<range.lowerBound)) + part(range.upperBound..<units)
+        // Its neighbours may join.
+        cursor = boundary(atOrAfter: range.lowerBound)
+        anchor = nil
+    }
+
+    private func index(_ place: Int) -> String.Index {
+        text.utf16.index(text.startIndex, offsetBy: min(max(0, place), units))
+    }
+
+    private func boundary(before place: Int) -> Int {
+        var sum: Int = 0
+        for character: Character in text {
+            let next: Int = sum + character.utf16.count
+            if next >= place { break }
+            sum = next
+        }
+        return sum
+    }
+
+    private func boundary(after place: Int) -> Int {
+        guard place < units else { return units }
+        return boundary(atOrAfter: place + 1)
+    }
+
+    private func boundary(atOrAfter place: Int) -> Int {
+        guard place > 0, place < units else { return min(max(0, place), units) }
+        var sum: Int = 0
+        for character: Character in text {
+            if sum >= place { return sum }
+            sum += character.utf16.count
+        }
+        return sum
+    }
+
+    /// Byte by byte: strings that look alike are not the same text.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.text.utf8.elementsEqual(right.text.utf8) && left.unitsMax == right.unitsMax && left.cursor == right.cursor
+            && left.anchor == right.anchor
+    }
+}

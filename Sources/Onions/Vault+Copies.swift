@@ -1,0 +1,46 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// Notes that leave the vault and come in, sealed as the old notes app has them.
+extension Vault {
+    /// A note as an object that the old notes app reads, under the password of this session: as it is stored, or of version 2 where
+    /// it is of ours.
+    /// - Throws: as `read`; `noKey` for a note of version 3 where there is no password.
+    public func sealedCopy(of id: String, consents: Bool = false) async throws(OnionError) -> JSONObject {
+        let note: StoredNote = try await note(id)
+        guard note.format == .sealed else {
+            guard note.format != .unknown else { throw .unreadable }
+            return note.object
+        }
+        let (keys, text): (NoteKeys, NoteText) = (try theKeys(), try await read(id, consents: consents))
+        let result: Result<JSONObject, OnionError> = await workers.run {
+            do throws(OnionError) {
+                return .success(try keys.seal(text, id: id, .second, rounds: NoteRounds.usual))
+            } catch {
+                return .failure(error)
+            }
+        }
+        var copy: JSONObject = try result.get()
+        for name: String in [StoredNote.Member.owner, StoredNote.Member.created] { copy[name] = note.object[name] }
+        return copy
+    }
+
+    /// Opens a note that is not in the vault: one that the old notes app has written, under this session's password.
+    /// - Throws: `unreadable`, `needsConsent`, `ended`.
+    public func open(_ copy: JSONObject, consents: Bool = false) async throws(OnionError) -> NoteText {
+        let (keys, note): (NoteKeys, StoredNote) = (try theKeys(), StoredNote(id: "", object: copy))
+        // Ours are bound to their place: nobody can have moved one.
+        guard note.format == .first || note.format == .second else { throw .unreadable }
+        let result: Result<NoteText, OnionError> = await workers.run {
+            do throws(OnionError) {
+                return .success(
+                    NoteText(
+                        title: try keys.open(.title, of: note, consents: consents),
+                        info: try keys.open(.info, of: note, consents: consents)))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}

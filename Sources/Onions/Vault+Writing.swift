@@ -1,0 +1,126 @@
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+/// Making, changing and removing notes. Each returns when the server has it.
+extension Vault {
+    /// Makes a note.
+    /// - Parameter createdAt: milliseconds since 1970, for one that was made before; nil: now.
+    /// - Returns: its id.
+    /// - Throws: `full`, `tooLong`, `refused`, `ended`, `client`: it is not known then whether the server has it.
+    public func create(_ text: NoteText, createdAt: Int64? = nil) async throws(OnionError) -> String {
+        let keys: NoteKeys = try theKeys()
+        if let most: Int = standing.notesMax, try await list().count >= most { throw .full(notesMax: most) }
+        let id: String = RandomBytes.hex(16)
+        var members: JSONObject = try await seal(text, id, keys.format, rounds: NoteRounds.usual)
+        members[StoredNote.Member.owner] = .string(keys.user)
+        members[StoredNote.Member.created] = .number(JSONNumber(createdAt ?? now))
+        _ = try await write(members, to: id, over: nil)
+        return id
+    }
+
+    /// Puts other texts into a note.
+    /// - Parameter before: the texts that the user saw: if the note has others by now, nothing is written.
+    /// - Throws: `unreadable` for a note that does not open, which is never written over; `changedMeanwhile`, `tooLong`,
+    ///   `notFound`, `needsConsent`, `refused`, `ended`, `client`.
+    public func save(
+        _ text: NoteText, in id: String, over before: NoteText, consents: Bool = false
+    ) async throws(OnionError) {
+        let note: StoredNote = try await note(id)
+        // What does not open is not known, so it must not be lost.
+        let current: NoteText = try await read(id, consents: consents)
+        guard current == before else { throw .changedMeanwhile }
+        try await save(text, in: note)
+    }
+
+    private func save(_ text: NoteText, in note: StoredNote) async throws(OnionError) {
+        // The first format ends with the first save.
+        let format: NoteFormat = note.format == .first ? .second : note.format
+        let rounds: Int = NoteRounds.toWrite(after: note.rounds ?? NoteRounds.usual)
+        let members: JSONObject = try await seal(text, note.id, format, rounds: rounds)
+        guard try await write(members, to: note.id, over: note) else { throw .changedMeanwhile }
+    }
+
+    /// Removes a note, one that does not open too.
+    /// - Throws: `notFound`, `ended`, `client`.
+    public func remove(_ id: String) async throws(OnionError) {
+        _ = try await note(id)
+        try await asking { () throws(ClientError) in
+            try await notes.remove(id)
+            try await notes.waitUntilSynced(timeout: timeout)
+        }
+        forget(id)
+    }
+
+    /// Brings notes of the first format to the second. One that does not open stays as it is, and so does one that was
+    /// changed while it was sealed anew.
+    public func migrate() async throws(OnionError) -> OnionMigration {
+        var outcome: OnionMigration = .init()
+        for note: StoredNote in try await stored() where note.format == .first {
+            do throws(OnionError) {
+                try await save(try await read(note.id), in: note)
+                outcome.migrated += 1
+            } catch {
+                switch error {
+                case .unreadable, .tooLong, .noKey: outcome.unreadable += 1
+                case .needsConsent: outcome.awaitingConsent += 1
+                case .ended: throw error
+                default: outcome.failed += 1
+                }
+            }
+        }
+        return outcome
+    }
+
+    private func seal(
+        _ text: NoteText, _ id: String, _ format: NoteFormat, rounds: Int
+    ) async throws(OnionError) -> JSONObject {
+        let keys: NoteKeys = try theKeys()
+        let result: Result<JSONObject, OnionError> = await workers.run {
+            do throws(OnionError) { return .success(try keys.seal(text, id: id, format, rounds: rounds)) } catch {
+                return .failure(error)
+            }
+        }
+        _ = try theKeys()
+        return try result.get()
+    }
+
+    /// Writes a whole note: each member replaces what was there. Differences of sealed texts would be merged with those of
+    /// others, letter by letter, into what nobody can open.
+    ///
+    /// - Parameter base: as it was; nil for a new one.
+    /// - Returns: false, and nothing was written, when the note is another by now.
+    private func write(_ members: JSONObject, to id: String, over base: StoredNote?) async throws(OnionError) -> Bool {
+        let diff: ObjectDiff = .init(members.pairs.map { (key: $0.key, operation: .replace($0.value)) })
+        let isWritten: Bool = try await asking { () throws(ClientError) in
+            try await notes.edit(id) { object, _ in
+                switch (object, base) {
+                case (nil, nil): diff
+                case (let object?, let base?): StoredNote(id: id, object: object).isSame(as: base) ? diff : nil
+                default: nil
+                }
+            }
+        }
+        forget(id)
+        if isWritten { try await confirm(id) }
+        return isWritten
+    }
+
+    /// Waits for the server; what it refuses is undone here.
+    private func confirm(_ id: String) async throws(OnionError) {
+        do throws(ClientError) {
+            try await notes.waitUntilSynced(timeout: timeout)
+        } catch {
+            guard error.code == .refused || error.code == .unauthorized else { throw .client(error) }
+            let isUndone: Bool = try await asking { () throws(ClientError) in try await notes.discardRefused(id) }
+            guard isUndone else {
+                // Others were refused: this one is not among them.
+                if error.code == .refused { return }
+                throw .client(error)
+            }
+            throw error.number == 413
+                ? .refused("the server takes no more notes from this account, or none this long")
+                : .refused("the server did not take the note")
+        }
+    }
+}

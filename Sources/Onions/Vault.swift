@@ -1,0 +1,231 @@
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+/// A user's encrypted notes, from login to logout.
+///
+/// Nothing of it is ever on a disk: the copy of the bucket is in memory, keys and texts are in `SecureBytes`. `end` (logout, going
+/// to the background, lock) drops all of it and waits until it is overwritten; every later call throws `ended`.
+/// What a caller still holds of a text is the caller's to let go of.
+public actor Vault {
+    /// The bucket of notes in each account.
+    public static let bucket: String = "onions"
+    /// Longest wait for the server, unless said otherwise.
+    public static let patience: Duration = .seconds(30)
+
+    /// What the server said of the user's notes at the login.
+    public nonisolated let standing: OnionStanding
+    /// The account's id.
+    public nonisolated let user: String
+    let session: ClientSession
+    let notes: Bucket
+    let workers: NoteWorkers
+    private let patience: Duration
+    private let clock: any SessionClock
+    private var keys: NoteKeys?
+    /// Texts that were opened, and of what.
+    private var opened: [String: Opened] = [:]
+
+    private struct Opened {
+        let note: StoredNote
+        var texts: [NoteField: SecureBytes]
+    }
+
+    /// Reads the notes of a session whose copy is in memory.
+    ///
+    /// - Parameter keys: nil ends the session.
+    /// - Throws: `client` when the server does not answer in time. The session is closed then.
+    public init(
+        _ session: ClientSession, keys: NoteKeys, patience: Duration = Vault.patience
+    ) async throws(OnionError) {
+        try await self.init(session, keys: keys, patience: patience, clock: SystemClock(), workers: NoteWorkers())
+    }
+
+    init(
+        _ session: ClientSession, keys: NoteKeys, patience: Duration, clock: any SessionClock, workers: NoteWorkers
+    ) async throws(OnionError) {
+        (self.session, self.keys, self.patience, self.clock) = (session, keys, patience, clock)
+        (self.workers, user) = (workers, keys.user)
+        do throws(ClientError) {
+            notes = try await session.bucket(Self.bucket)
+            try await notes.waitUntilSynced(timeout: patience)
+            standing = try await Self.standing(session)
+        } catch {
+            await session.close()
+            throw .client(error)
+        }
+    }
+
+    /// An app that is no notes app says nothing: then what holds for everybody is held here.
+    private static func standing(_ session: ClientSession) async throws(ClientError) -> OnionStanding {
+        let answer: JSONObject
+        do throws(ClientError) { answer = try await session.look("auth/notes") } catch {
+            guard error.number == 403 || error.number == 404 else { throw error }
+            return OnionStanding()
+        }
+        return OnionStanding(
+            isPro: answer["Pro"]?.boolValue ?? false, receipt: answer["ProReceipt"]?.stringValue,
+            notesMax: answer["notesMax"]?.intValue.map { Int(clamping: $0) })
+    }
+
+    // MARK: - Reading
+
+    /// The notes, ascending by creation. None is opened.
+    public func list() async throws(OnionError) -> [Onion] {
+        try await stored().map(Onion.init).sorted(by: Onion.precedes)
+    }
+
+    /// The titles, each as soon as it is open: a few at a time, on threads of their own, the oldest note first.
+    ///
+    /// A note that asks for very many rounds comes as `needsConsent`, one that does not open as `unreadable`.
+    public func titles() async throws(OnionError) -> AsyncStream<OnionTitle> {
+        let onions: [Onion] = try await list()
+        let (stream, continuation) = AsyncStream.makeStream(of: OnionTitle.self)
+        let task: Task<Void, Never> = Task { [workers] in
+            await withTaskGroup { group in
+                var waiting: ArraySlice<Onion> = onions[...]
+                for _: Int in 0..<workers.count { Self.add(&waiting, self, to: &group) }
+                for await title: OnionTitle in group {
+                    continuation.yield(title)
+                    Self.add(&waiting, self, to: &group)
+                }
+            }
+            continuation.finish()
+        }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+
+    private static func add(
+        _ waiting: inout ArraySlice<Onion>, _ vault: Vault, to group: inout TaskGroup<OnionTitle>
+    ) {
+        guard !Task.isCancelled, let onion: Onion = waiting.popFirst() else { return }
+        group.addTask { await vault.title(of: onion) }
+    }
+
+    private func title(of onion: Onion) async -> OnionTitle {
+        do throws(OnionError) {
+            return OnionTitle(onion: onion, title: .success(try await text(.title, of: onion.id, consents: false)))
+        } catch {
+            return OnionTitle(onion: onion, title: .failure(error))
+        }
+    }
+
+    /// Title and text of a note.
+    /// - Parameter consents: the user has said that many rounds are fine.
+    /// - Throws: `notFound`, `unreadable`, `needsConsent`, `ended`.
+    public func read(_ id: String, consents: Bool = false) async throws(OnionError) -> NoteText {
+        // Both are wanted: two threads at once.
+        async let info: Result<SecureBytes, OnionError> = result(.info, of: id, consents: consents)
+        let title: SecureBytes = try await text(.title, of: id, consents: consents)
+        return NoteText(title: title, info: try await info.get())
+    }
+
+    private func result(
+        _ field: NoteField, of id: String, consents: Bool
+    ) async -> Result<SecureBytes, OnionError> {
+        do throws(OnionError) { return .success(try await text(field, of: id, consents: consents)) } catch {
+            return .failure(error)
+        }
+    }
+
+    func text(_ field: NoteField, of id: String, consents: Bool) async throws(OnionError) -> SecureBytes {
+        let note: StoredNote = try await note(id)
+        guard let keys else { throw .ended }
+        if let known: Opened = opened[id], known.note.isSame(as: note), let text: SecureBytes = known.texts[field] {
+            return text
+        }
+        let result: Result<SecureBytes, OnionError> = await workers.run {
+            do throws(OnionError) { return .success(try keys.open(field, of: note, consents: consents)) } catch {
+                return .failure(error)
+            }
+        }
+        guard self.keys != nil else { throw .ended }
+        let text: SecureBytes = try result.get()
+        remember(text, field, of: note)
+        return text
+    }
+
+    private func remember(_ text: SecureBytes, _ field: NoteField, of note: StoredNote) {
+        var known: Opened = opened[note.id] ?? Opened(note: note, texts: [:])
+        if !known.note.isSame(as: note) { known = Opened(note: note, texts: [:]) }
+        known.texts[field] = text
+        opened[note.id] = known
+    }
+
+    func note(_ id: String) async throws(OnionError) -> StoredNote {
+        guard keys != nil else { throw .ended }
+        let object: JSONObject? = try await asking { () throws(ClientError) in try await notes.get(id) }
+        guard let object else { throw .notFound }
+        return StoredNote(id: id, object: object)
+    }
+
+    func stored() async throws(OnionError) -> [StoredNote] {
+        guard keys != nil else { throw .ended }
+        return try await asking { () throws(ClientError) in
+            var found: [StoredNote] = []
+            for id: String in try await notes.keys() {
+                guard let object: JSONObject = try await notes.get(id) else { continue }
+                found.append(StoredNote(id: id, object: object))
+            }
+            return found
+        }
+    }
+
+    /// Says that something in the notes has changed, here or elsewhere; ends with the session. A slow reader hears it once.
+    public func changes() async -> AsyncStream<Void> {
+        let events: AsyncStream<BucketEvent> = await notes.changes
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let task: Task<Void, Never> = Task {
+            for await _: BucketEvent in events { continuation.yield() }
+            continuation.finish()
+        }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+
+    // MARK: - Ending
+
+    /// Whether the session has ended.
+    public var isEnded: Bool { keys == nil }
+
+    /// The end: keys and texts are overwritten before this returns, then the server is told and the connection closed.
+    /// - Returns: whether the server has heard of it; if not, the token stays good there until it is revoked.
+    @discardableResult
+    public func end() async -> Bool {
+        guard await wipe() else { return true }
+        let isTold: Bool = await session.signOut()
+        await session.close()
+        return isTold
+    }
+
+    /// - Returns: false when it was done before.
+    func wipe() async -> Bool {
+        guard keys != nil else { return false }
+        keys = nil
+        opened.removeAll()
+        await workers.settle()
+        return true
+    }
+
+    // MARK: - For the other files
+
+    func theKeys() throws(OnionError) -> NoteKeys {
+        guard let keys else { throw .ended }
+        return keys
+    }
+
+    func forget(_ id: String) { opened[id] = nil }
+
+    /// Milliseconds since 1970.
+    var now: Int64 { Int64(clock.unixSeconds() * 1_000) }
+    var timeout: Duration { patience }
+
+    func asking<Value>(
+        _ body: () async throws(ClientError) -> Value
+    ) async throws(OnionError) -> Value {
+        do throws(ClientError) { return try await body() } catch {
+            throw error.code == .closed ? .ended : .client(error)
+        }
+    }
+}

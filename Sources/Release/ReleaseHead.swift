@@ -1,0 +1,66 @@
+public import ThicketCrypto
+public import ThicketProtocol
+
+/// What the log was at a moment, signed: how many releases, the root over them (RFC 6962, 2.1), and when.
+public struct ReleaseHead: Sendable, Equatable {
+    /// Releases in the log, from 1.
+    public let size: UInt64
+    public let root: Digest256
+    /// Milliseconds since 1970, as the signer's clock had it.
+    public let time: UInt64
+    /// Ed25519 over `thicket/release-head/1` ‖ 0 ‖ the three, each with its length.
+    public let signature: [UInt8]
+
+    /// Signs a head.
+    public init(size: UInt64, root: Digest256, time: UInt64, key: Ed25519.SigningKey) throws(ReleaseError) {
+        (self.size, self.root, self.time) = (size, root, time)
+        do throws(CryptoError) {
+            signature = try key.signature(for: .releaseHead, Self.fields(size, root, time))
+        } catch {
+            throw ReleaseError(.malformed, "a head cannot be signed: \(error)")
+        }
+    }
+
+    /// Reads what `json` writes.
+    /// - Throws: `malformed`.
+    public init(_ value: JSONValue?) throws(ReleaseError) {
+        guard let size: Int64 = value?["size"]?.intValue, size > 0,
+            let root: Digest256 = value?["root"]?.stringValue.flatMap(Digest256.init(hex:)),
+            let time: Int64 = value?["time"]?.intValue, time >= 0,
+            let signature: [UInt8] = value?["signature"]?.stringValue.flatMap(Hex.decode),
+            signature.count == Ed25519.signatureBytes
+        else { throw ReleaseError(.malformed, "the head of the log lacks its size, root, time or signature") }
+        (self.size, self.root, self.time, self.signature) = (UInt64(size), root, UInt64(time), signature)
+    }
+
+    /// Its form in files.
+    public var json: JSONValue {
+        [
+            "size": .number(JSONNumber(Int64(size))), "root": .string(root.description),
+            "time": .number(JSONNumber(Int64(time))), "signature": .string(Hex.encode(signature)),
+        ]
+    }
+
+    /// - Throws: `otherKey` unless the key has signed it.
+    public func check(_ key: Ed25519.VerifyingKey) throws(ReleaseError) {
+        guard key.isSignature(signature, for: .releaseHead, Self.fields(size, root, time)) else {
+            throw ReleaseError(
+                .otherKey,
+                "the head of the log is not signed by the key \(Hex.encode(key.octets)). Either the proof was changed, or "
+                    + "somebody else made it")
+        }
+    }
+
+    private static func fields(_ size: UInt64, _ root: Digest256, _ time: UInt64) -> [[UInt8]] {
+        [size, time].map { number in (0..<8).reversed().map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
+            .inserting(root.bytes, at: 1)
+    }
+}
+
+extension [[UInt8]] {
+    fileprivate func inserting(_ element: [UInt8], at place: Int) -> [[UInt8]] {
+        var copy: [[UInt8]] = self
+        copy.insert(element, at: place)
+        return copy
+    }
+}

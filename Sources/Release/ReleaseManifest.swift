@@ -1,0 +1,107 @@
+public import ThicketCrypto
+import ThicketProtocol
+
+/// What a release is: its version, the commit it was built of, and SHA-256 and size of each program.
+///
+/// Its bytes, as they were written first, are the data of a leaf of the log (RFC 6962, 2.1): nobody writes them anew.
+public struct ReleaseManifest: Sendable, Equatable {
+    /// One program.
+    public struct File: Sendable, Equatable {
+        /// 1–64 of `[A-Za-z0-9._-]`.
+        public let name: String
+        public let digest: Digest256
+        /// Bytes.
+        public let size: Int64
+
+        public init(name: String, digest: Digest256, size: Int64) {
+            (self.name, self.digest, self.size) = (name, digest, size)
+        }
+    }
+
+    /// Programs of a release at most.
+    public static let filesMax: Int = 64
+    /// Bytes of a manifest at most.
+    public static let bytesMax: Int = 64 << 10
+    private static let format: Int64 = 1
+
+    /// As `thicket version` prints it.
+    public let release: String
+    /// 40 hex digits of git.
+    public let commit: String
+    public let files: [File]
+    /// The JSON, which is hashed.
+    public let text: String
+
+    /// - Throws: `malformed` when a part cannot stand in a manifest.
+    public init(release: String, commit: String, files: [File]) throws(ReleaseError) {
+        let object: JSONObject = [
+            "format": .number(JSONNumber(Self.format)), "release": .string(release), "commit": .string(commit),
+            "files": .array(
+                files.map { file in
+                    [
+                        "name": .string(file.name), "sha256": .string(file.digest.description),
+                        "bytes": .number(JSONNumber(file.size)),
+                    ]
+                }),
+        ]
+        try self.init(text: JSONValue.object(object).serializedText)
+    }
+
+    /// Reads one.
+    /// - Throws: `malformed`.
+    public init(text: String) throws(ReleaseError) {
+        guard text.utf8.count <= Self.bytesMax, let value: JSONValue = try? JSONValue(parsing: text),
+            value["format"]?.intValue == Self.format, let release: String = value["release"]?.stringValue,
+            let commit: String = value["commit"]?.stringValue, let files: [JSONValue] = value["files"]?.arrayValue
+        else { throw Self.malformed("it is not JSON of the form that this version knows") }
+        guard Self.isName(release), commit.utf8.count == 40, Hex.decode(commit) != nil else {
+            throw Self.malformed("its version or its commit is none")
+        }
+        guard (1...Self.filesMax).contains(files.count) else {
+            throw Self.malformed("it lists no program, or too many")
+        }
+        var read: [File] = []
+        for file: JSONValue in files {
+            guard let name: String = file["name"]?.stringValue, Self.isName(name),
+                let digest: Digest256 = file["sha256"]?.stringValue.flatMap(Digest256.init(hex:)),
+                let size: Int64 = file["bytes"]?.intValue, size >= 0
+            else { throw Self.malformed("a program in it lacks its name, SHA-256 or size") }
+            guard !read.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
+                throw Self.malformed("it names a program twice")
+            }
+            read.append(File(name: name, digest: digest, size: size))
+        }
+        (self.release, self.commit, self.files, self.text) = (release, commit, read, text)
+    }
+
+    /// The leaf's hash.
+    public var leafHash: Digest256 { MerkleTree.leafHash(Array(text.utf8)) }
+
+    /// The program with these bytes.
+    /// - Throws: `otherProgram`.
+    public func file(digest: Digest256, size: Int64) throws(ReleaseError) -> File {
+        if let file: File = files.first(where: { $0.digest == digest && $0.size == size }) { return file }
+        throw ReleaseError(
+            .otherProgram,
+            "its SHA-256 is \(digest), which is none of release \(release). It was changed, damaged, or belongs to another "
+                + "release: do not run it")
+    }
+
+    private static func malformed(_ what: String) -> ReleaseError { ReleaseError(.malformed, "the manifest: \(what)") }
+
+    static func isName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                    || byte == 0x2D || byte == 0x2E || byte == 0x5F
+            }
+    }
+}
+
+extension Digest256 {
+    /// - Returns: nil for anything but 64 hex digits.
+    init?(hex: String) {
+        guard let bytes: [UInt8] = Hex.decode(hex) else { return nil }
+        self.init(bytes)
+    }
+}

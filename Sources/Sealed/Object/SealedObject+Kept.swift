@@ -1,0 +1,176 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// What must be kept of a sealed object besides what the server holds of it and the bytes of the change in flight: with
+/// those two the rest follows.
+///
+/// | key | meaning |
+/// | --- | --- |
+/// | `p` | the pending operation's edit as it was carried, missing when nothing is left of it |
+/// | `l` | edits behind it, composed |
+/// | `i` | incarnations that were there before, base64url |
+/// | `x` | what keeps the object read-only, `SealedIntegrity.word` |
+/// | `r` | true: *keep mine* was chosen, and what the server holds is to be removed first |
+public struct SealedKept: Sendable, Equatable {
+    public var pendingEdit: Edit?
+    public var later: Edit?
+    public var pastIncarnations: [[UInt8]] = []
+    public var problem: SealedIntegrity?
+    public var isReplacing: Bool = false
+
+    public init() {}
+
+    public var isEmpty: Bool { self == SealedKept() }
+
+    public var json: JSONObject {
+        var object: JSONObject = [:]
+        object["p"] = pendingEdit?.settledJSON
+        object["l"] = later?.settledJSON
+        if !pastIncarnations.isEmpty {
+            object["i"] = .array(pastIncarnations.map { .string(Base64.encodeURL($0)) })
+        }
+        object["x"] = problem?.word.map { .string($0) }
+        if isReplacing { object["r"] = true }
+        return object
+    }
+
+    /// - Returns: nil when it is not what `json` writes.
+    public init?(_ json: JSONObject) {
+        do throws(DiffError) {
+            pendingEdit = try json["p"].map { (edit) throws(DiffError) in try Edit(settled: edit) }
+            later = try json["l"].map { (edit) throws(DiffError) in try Edit(settled: edit) }
+        } catch { return nil }
+        for text: JSONValue in json["i"]?.arrayValue ?? [] {
+            guard let id: [UInt8] = text.stringValue.flatMap({ Base64.decodeURL(Array($0.utf8)[...]) }),
+                id.count == SealedLog.incarnationBytes
+            else { return nil }
+            pastIncarnations.append(id)
+        }
+        isReplacing = json["r"] == true
+        guard let word: String = json["x"]?.stringValue else { return }
+        guard let problem: SealedIntegrity = .init(word: word) else { return nil }
+        self.problem = problem
+    }
+}
+
+extension SealedObject {
+    /// What to keep.
+    public var kept: SealedKept {
+        var kept: SealedKept = .init()
+        (kept.pendingEdit, kept.later) = (pending?.edit, later)
+        (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
+        return kept
+    }
+
+    /// An object that is not there: nobody has made it, or it is gone.
+    public static func absent(author: AuthorID, place: SealedPlace, appKey: String) -> SealedObject {
+        let nobody: [UInt8] = .init(repeating: 0, count: SealedLog.incarnationBytes)
+        var log: SealedLog = .init(place: place, appKey: appKey, incarnation: nobody, object: [:])
+        log.object = nil
+        return SealedObject(author: author, log: log)
+    }
+
+    /// The object as it was when it was kept.
+    ///
+    /// - Parameters:
+    ///   - log: what the kept entity gives.
+    ///   - pending: the sealed operation in flight.
+    /// - Returns: nil when these do not belong together.
+    public static func restored(
+        author: AuthorID, log: SealedLog, pending: [UInt8]?, kept: SealedKept, with sealer: some Sealer
+    ) -> SealedObject? {
+        var object: SealedObject = .init(author: author, log: log)
+        (object.pastIncarnations, object.problem) = (kept.pastIncarnations, kept.problem)
+        object.isReplacing = kept.isReplacing
+        if let sealed: [UInt8] = pending {
+            guard let opened: (id: [UInt8], clear: [UInt8]) = sealer.open(sealed, kind: .operation, position: 0),
+                let operation: SealedOperation = try? .init(clear: opened.clear)
+            else { return nil }
+            object.pending = Pending(
+                changeID: opened.id, sealed: sealed, base: operation.base, edit: kept.pendingEdit)
+        }
+        object.later = kept.later
+        do throws(DiffError) {
+            if let edit: Edit = kept.pendingEdit { object.projected = try edit.apply(to: object.projected).value }
+            object.shown = object.projected
+            if let edit: Edit = kept.later { object.shown = try edit.apply(to: object.projected).value }
+        } catch { return nil }
+        return object
+    }
+
+    /// The object is gone from the server after its tombstone, as it should. What was edited here since stays, and is
+    /// made anew.
+    public mutating func removedAfterTombstone() {
+        var gone: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
+        gone.pastIncarnations = pastIncarnations
+        gone.remember(log.incarnation)
+        if let object: JSONObject { (gone.later, gone.shown) = (.set(.object(object)), .object(object)) }
+        self = gone
+    }
+
+    /// The draft as a new incarnation at position 0; nil when there is none.
+    ///
+    /// - Parameter incarnation: 16 random bytes.
+    public func created(incarnation: [UInt8]) -> SealedObject? {
+        guard let object: JSONObject, needsRecreation else { return nil }
+        var made: SealedObject = .init(
+            author: author,
+            log: SealedLog(place: log.place, appKey: log.appKey, incarnation: incarnation, object: object))
+        made.pastIncarnations = pastIncarnations
+        return made
+    }
+
+    /// Somebody else has made this key first: what is here goes on top of theirs, key by key, and what gives way is told.
+    public mutating func yield(to theirs: SealedObject) -> [SealedEvent] {
+        let (draft, past): (JSONObject?, [[UInt8]]) = (object, pastIncarnations)
+        self = theirs
+        pastIncarnations = past
+        guard let mine: JSONObject = draft else { return [.changed(nil)] }
+        guard let other: JSONObject = object else {
+            (later, shown) = (.set(.object(mine)), .object(mine))
+            return []
+        }
+        var events: [SealedEvent] = [.changed(nil)]
+        var members: [Edit.Member] = []
+        for (key, value) in mine.pairs where other[key] != value {
+            members.append(Edit.Member(key, .set(value)))
+            guard let losing: JSONValue = other[key] else { continue }
+            events.append(.conflict(SealedConflict(path: [key], losing: losing, winning: value)))
+        }
+        if !members.isEmpty, let outcome: Edit.Applied = try? Edit.members(members).apply(to: shown) {
+            (later, shown) = (.members(members), outcome.value)
+        }
+        return events
+    }
+
+    /// Something is wrong that only the client can see, or a state that does not open: read-only until the user has
+    /// chosen.
+    public mutating func report(_ integrity: SealedIntegrity) -> [SealedEvent] { [block(integrity)] }
+
+    /// *Keep mine*: what the app sees becomes a draft of a new incarnation, which goes out once what the server holds is
+    /// removed. The old incarnation is remembered.
+    public mutating func keepMine() {
+        let mine: JSONValue? = shown
+        var draft: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
+        draft.pastIncarnations = pastIncarnations
+        if log.incarnation.contains(where: { $0 != 0 }) { draft.remember(log.incarnation) }
+        (draft.shown, draft.later, draft.isReplacing) = (mine, mine.map { .set($0) }, true)
+        self = draft
+    }
+
+    /// What the server held is gone: the draft may be made.
+    public mutating func hasReplaced() { isReplacing = false }
+
+    /// Whether the newest operation that did anything is this device's tombstone.
+    public var wasDeletedHere: Bool {
+        guard log.object == nil else { return false }
+        let newest: SealedLog.Settled? = log.window.last { $0 != nil } ?? nil
+        return newest?.author == author
+    }
+
+    /// Gives an object that nobody has made yet the app's key.
+    public mutating func name(_ appKey: String) {
+        guard log.object == nil, log.appKey.isEmpty else { return }
+        log = SealedObject.absent(author: author, place: log.place, appKey: appKey).log
+    }
+}

@@ -1,0 +1,58 @@
+import ThicketCrypto
+
+/// Layout of a sealed value: H ‖ nonce(12) ‖ ciphertext ‖ tag, where H = suite(1) ‖ kind(1) ‖ epoch(4) ‖ id(16).
+public enum SealedValue {
+    /// The suite that we seal with.
+    package static let suite: AEADSuite = .aes256GCM
+    public static let idBytes: Int = 16
+    public static let headerBytes: Int = 22
+    /// Bytes beside the padded clear text.
+    package static let frameBytes: Int = headerBytes + AEADSuite.nonceBytes + AEADSuite.tagBytes
+
+    /// To what a clear text is filled up, its length of four bytes counted.
+    package static func padding(_ kind: SealedHeader.Kind) -> Padding {
+        switch kind {
+        case .snapshot: .padme
+        case .operation: .multiple(of: 64)
+        }
+    }
+
+    /// Whether a sealed value of this kind can have so many bytes.
+    package static func canHave(_ count: Int, _ kind: SealedHeader.Kind) -> Bool {
+        let clear: Int = count - frameBytes
+        return clear >= 4 && padding(kind).size(of: clear) == clear
+    }
+}
+
+/// What a sealed value says of itself before it is opened.
+public struct SealedHeader: Sendable, Hashable {
+    public enum Kind: UInt8, Sendable, Hashable {
+        case snapshot = 1
+        case operation = 2
+    }
+
+    public var kind: Kind
+    /// Epoch of the bucket's secret.
+    public var epoch: UInt32
+    /// Of an operation its ccid, of a snapshot 16 random bytes.
+    public var id: [UInt8]
+
+    public init(kind: Kind, epoch: UInt32, id: [UInt8]) {
+        self.kind = kind
+        self.epoch = epoch
+        self.id = id
+    }
+}
+
+extension SealedHeader {
+    /// Reads what stands in front of a sealed value.
+    /// - Returns: nil for fewer bytes than a header has, an unknown suite or an unknown kind.
+    public init?(of sealed: [UInt8]) {
+        guard sealed.count >= SealedValue.headerBytes, sealed[0] == SealedValue.suite.rawValue,
+            let kind: Kind = .init(rawValue: sealed[1])
+        else { return nil }
+        self.init(
+            kind: kind, epoch: sealed[2..<6].reduce(0) { $0 << 8 | UInt32($1) },
+            id: Array(sealed[6..<SealedValue.headerBytes]))
+    }
+}

@@ -1,0 +1,46 @@
+public import ThicketAuth
+import ThicketProtocol
+import ThicketSQLite
+
+// Who may have as many encrypted notes as they like.
+extension AccountStore {
+    public func notes(of user: String, in app: String) throws(DirectoryError) -> NoteStanding? {
+        try asking { () throws(SQLiteError) in
+            let stored: Int64 =
+                try database.statement("SELECT notes FROM app WHERE name = ?1").bind(1, app).first { $0.integer(0) }
+                ?? 0
+            let receipt: String? = try database.statement("SELECT receipt FROM pro WHERE app = ?1 AND user = ?2")
+                .bind(1, app).bind(2, user).first { $0.text(0) }
+            switch NoteRule(stored, isPro: receipt != nil) {
+            case .none: return nil
+            case .free: return NoteStanding(isPro: false, receipt: nil, notesMax: NoteRule.freeMax)
+            case .pro:
+                return NoteStanding(isPro: true, receipt: receipt.flatMap { $0.isEmpty ? nil : $0 }, notesMax: nil)
+            }
+        }
+    }
+
+    /// Makes an account Pro, or no longer. A running server sees it with the user's next note.
+    /// - Parameters:
+    ///   - name: the account's name, or the user's id.
+    ///   - receipt: what says that it was paid; "" when nothing does. nil: no longer Pro.
+    ///   - now: milliseconds since 1970.
+    /// - Returns: the user's id; nil when there is no such account.
+    public func setPro(
+        _ name: String, in app: String, receipt: String?, now: Int64
+    ) throws(DirectoryError) -> String? {
+        let named: Account? = try account(named: Account.folded(name), in: app)
+        let found: Account?
+        if let named: Account { found = named } else { found = try account(name, in: app) }
+        guard let user: String = found?.user else { return nil }
+        try writing { () throws(SQLiteError) in
+            guard let receipt: String else {
+                try database.statement("DELETE FROM pro WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
+                return
+            }
+            try database.statement("INSERT OR REPLACE INTO pro (app, user, receipt, since) VALUES (?1, ?2, ?3, ?4)")
+                .bind(1, app).bind(2, user).bind(3, receipt).bind(4, now).run()
+        }
+        return user
+    }
+}

@@ -1,0 +1,52 @@
+import ThicketCommandLine
+import ThicketProtocol
+
+/// `thicketd bucket mode`.
+enum BucketCommands {
+    static func mode(_ call: Invocation, _ config: ServerConfig) throws(CommandFailure) {
+        let app: AppID = try AdminCommands.identifier(call.argument("APP"))
+        let name: BucketName = try AdminCommands.identifier(call.argument("BUCKET"))
+        let folder: DataFolder = try AdminCommands.folderWithData(config)
+        let admin: StoreAdmin = try AdminCommands.admin(folder)
+        guard let word: String = call.argument("MODE") else {
+            let modes: StoreAdmin.Modes = try doing(folder) { () throws(StoreAdminError) in
+                try admin.modes(of: name, in: app)
+            }
+            Terminal.write(text(modes))
+            return
+        }
+        guard let mode: BucketMode = .init(word: word) else {
+            throw CommandFailure("'\(word)' is no mode; give 'open' or 'sealed'", .usage)
+        }
+        try doing(folder) { () throws(StoreAdminError) in try admin.setMode(mode, of: name, in: app) }
+        Terminal.write("buckets named \(name) of the app \(app) are \(mode.word), for all users\n")
+        try tell(app, name, mode, folder)
+    }
+
+    @discardableResult
+    private static func doing<Value>(
+        _ folder: DataFolder, _ body: () throws(StoreAdminError) -> Value
+    ) throws(CommandFailure) -> Value {
+        do {
+            return try body()
+        } catch {
+            throw CommandFailure("\(folder.path): \(error)")
+        }
+    }
+
+    private static func text(_ modes: StoreAdmin.Modes) -> String {
+        "new buckets: \(modes.ofNew.word)\nthere already: \(modes.open) open, \(modes.sealed) sealed\n"
+    }
+
+    /// Has a running server tell its clients. What they write is checked either way.
+    private static func tell(
+        _ app: AppID, _ name: BucketName, _ mode: BucketMode, _ folder: DataFolder
+    ) throws(CommandFailure) {
+        do throws(ControlError) {
+            try ControlClient.changeMode(app, name, mode, folder: folder)
+        } catch {
+            if error.isNoServer { return }
+            throw CommandFailure("it is set; clients that are connected may not have been told: \(error)")
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import ThicketProtocol
+
+// Sealed buckets as the loop sees them (decision 0045): the first `init` that wants one waits until it is one on disk.
+extension Hub {
+    /// Whether the channel, whose `init` wants a sealed bucket, has to wait until this new one is.
+    func awaitsSeal(_ channel: Channel, of feed: BucketFeed) -> Bool {
+        guard channel.wantedMode == .sealed, channel.canWrite, feed.mode == .open, feed.row == nil,
+            !BucketOptions.isBucket(feed.bucket.name)
+        else { return false }
+        channel.phase = .opening
+        feed.sealing.append(channel)
+        // One request answers all who wait.
+        guard feed.sealing.count == 1 else { return true }
+        actions.append(.submit(.seal(SealRequest(bucket: feed.bucket, lane: channel.tenant?.number ?? 0))))
+        return true
+    }
+
+    /// The shard has said what the bucket is.
+    func settleMode(_ answer: BucketModeAnswer, of feed: BucketFeed, now: HubInstant) {
+        let waiting: [Channel] = feed.sealing
+        switch answer {
+        case .unknown:
+            for channel: Channel in waiting { refuse(channel, .unreadable, now: now) }
+        case .mode(let mode):
+            tell(mode, to: feed)
+            for channel: Channel in waiting {
+                // What an earlier one asked for may have cost their connection its life.
+                guard case .opening = channel.phase, channel.feed === feed, !channel.session.isClosing else { continue }
+                welcome(channel, to: feed, now: now)
+            }
+        }
+        feed.sealing = []
+        discard(feed)
+    }
+
+    /// An operator has changed the mode of all buckets of a name, and it stands on disk.
+    func changeMode(_ app: AppID, _ name: BucketName, _ mode: BucketMode) {
+        for (bucket, feed): (BucketID, BucketFeed) in feeds where bucket.app == app && bucket.name == name {
+            // What the shard knows of it is of before.
+            actions.append(.submit(.forget(bucket)))
+            if feed.isOpen { tell(mode, to: feed) }
+        }
+    }
+
+    /// The bucket has another mode than the channels on it were told.
+    private func tell(_ mode: BucketMode, to feed: BucketFeed) {
+        guard feed.mode != mode else { return }
+        feed.mode = mode
+        for channel: Channel in feed.subscribers where channel.isReady && channel.session.exchange == nil {
+            send(Reply.mode(channel.number, mode), to: channel.session)
+        }
+    }
+}

@@ -1,0 +1,18 @@
+import ThicketProtocol
+import ThicketSealedShape
+
+// What stands in a sealed bucket: only what the server could not read when it came.
+extension StoreAuditor {
+    /// - Parameter creation: the version that its newest creation made, if the log still has that.
+    func auditSealed(_ entity: EntityRecord, _ state: JSONObject, madeAt creation: Version?) throws(StoreError) {
+        guard let born: Version = entity.born, born <= entity.version, born == creation ?? born else {
+            throw broken("its head does not say since when it is the same object")
+        }
+        do {
+            try SealedShape.check(key: entity.key.text)
+            _ = try SealedShape.check(object: state)
+        } catch {
+            throw broken("the bucket is sealed, and the object is not: \(error)")
+        }
+    }
+}

@@ -1,0 +1,157 @@
+import ThicketProtocol
+import ThicketSealedShape
+
+/// Decides one change of a sealed bucket: puts it in order and reads nothing. Without I/O.
+///
+/// Positions are absolute: the operation at index i of a tail of L, behind a snapshot at N, stands at N + L − i. So an
+/// insertion at 0 needs no look at what was done since its author looked, and a compaction only at how long the tail was.
+struct SealedEngine {
+    /// Bytes of one snapshot as base64url, and half of what all snapshots of an object may have; more is answered 413.
+    /// The tail has a bound of its own, so that a large object never keeps an edit from being taken.
+    let snapshotBytesMax: Int
+    /// Version before the first of a key that never existed (raised by restores).
+    let versionBase: Version
+
+    /// Checks the shape, before anything is looked up.
+    static func shape(of submitted: SubmittedChange, _ change: CheckedChange) throws(ChangeRejection)
+        -> SealedShape
+        .Change
+    {
+        do {
+            let shape: SealedShape.Change = try SealedShape.check(submitted.request)
+            // The bucket's own name stands in an `EMPTY`.
+            if case .empty = change.intent { return shape }
+            try SealedShape.check(key: change.key.text)
+            return shape
+        } catch {
+            throw ChangeRejection(error)
+        }
+    }
+
+    /// - Parameters:
+    ///   - state: newest state; nil when the key never existed.
+    ///   - born: version that the newest creation made.
+    ///   - base: the object at a version of this incarnation; nil when it is not kept. Asked for late compactions only.
+    func decide<Failure: Error>(
+        _ shape: SealedShape.Change, source: Version?, state: ObjectState?, born: Version?,
+        base: (Version) throws(Failure) -> JSONObject?
+    ) throws(Failure) -> ChangeEngine.Outcome {
+        if case .creation(let snapshot) = shape {
+            return Result { () throws(ChangeRejection) in try creation(snapshot, after: state) }
+        }
+        guard let state: ObjectState, !state.isDeleted, let source: Version else {
+            return .failure(ChangeRejection(.notFound, "an operation on an object that is not there"))
+        }
+        guard source <= state.version, source >= born ?? state.version else {
+            return .failure(
+                ChangeRejection(.badVersion, "sv \(source) is not this object's, which goes from \(born ?? 0)"))
+        }
+        switch shape {
+        case .insertion(let operation):
+            return Result { () throws(ChangeRejection) in try insertion(operation, into: state) }
+        case .compaction(let compaction):
+            guard let seen: JSONObject = source == state.version ? state.value : try base(source) else {
+                return .failure(ChangeRejection(.badVersion, "sv \(source) of a compaction is not kept"))
+            }
+            return Result { () throws(ChangeRejection) in try self.compaction(compaction, madeOn: seen, onto: state) }
+        case .creation, .removal:
+            return .failure(ChangeRejection(.invalidRequest, "no operation"))
+        }
+    }
+
+    // MARK: The three
+
+    /// The server never merges two that made one key: the second reads what is there.
+    private func creation(_ snapshot: String, after state: ObjectState?) throws(ChangeRejection) -> Decision {
+        guard state?.isDeleted ?? true else { throw ChangeRejection(.badVersion, "the object is there already") }
+        try checkSize(of: snapshot)
+        return decision(
+            SealedEntity.creation(snapshot), SealedEntity(snapshots: [0: snapshot]).object, on: nil,
+            version: state?.version ?? versionBase)
+    }
+
+    private func insertion(_ operation: String, into state: ObjectState) throws(ChangeRejection) -> Decision {
+        guard case .array(var tail)? = state.value["d"] else { throw Self.unreadable }
+        let bytes: Int = tail.reduce(0) { $0 + ($1.stringValue?.utf8.count ?? 0) }
+        do {
+            try SealedShape.checkRoom(for: operation, operations: tail.count, bytes: bytes)
+        } catch {
+            throw ChangeRejection(error)
+        }
+        let isFirst: Bool = tail.isEmpty
+        tail.insert(.string(operation), at: 0)
+        var value: JSONObject = state.value
+        value["d"] = .array(tail)
+        // base64url is never escaped: the text between its quotes, and a comma.
+        let size: Int = state.size + operation.utf8.count + (isFirst ? 2 : 3)
+        return Decision(
+            isRemoval: false, source: state.version, edit: .value(SealedEntity.insertion(operation)),
+            state: ObjectState(
+                version: state.version + 1, isDeleted: false, value: value, size: size, nodes: state.nodes + 1))
+    }
+
+    private func compaction(
+        _ compaction: SealedShape.Compaction, madeOn base: JSONObject, onto state: ObjectState
+    ) throws(ChangeRejection) -> Decision {
+        guard let seen: SealedEntity = try? .init(base), var entity: SealedEntity = try? .init(state.value),
+            let newest: Int = entity.newest?.position
+        else { throw Self.unreadable }
+        do {
+            try compaction.check(on: seen)
+        } catch {
+            throw ChangeRejection(error)
+        }
+        try checkSize(of: compaction.snapshot)
+        // Somebody has done it meanwhile, or more.
+        guard compaction.position > newest else {
+            throw ChangeRejection(.emptyChange, "position \(compaction.position) is covered already")
+        }
+        let removed: [Int] = compaction.removedSnapshots.filter { entity.snapshots[$0] != nil }
+        for position: Int in removed { entity.snapshots[position] = nil }
+        entity.snapshots[compaction.position] = compaction.snapshot
+        let bytes: Int = entity.snapshots.values.reduce(0) { $0 + $1.utf8.count }
+        guard entity.snapshots.count <= SealedLimits.snapshotsMax, bytes <= 2 * snapshotBytesMax else {
+            throw ChangeRejection(.badVersion, "others have compacted too: look again, and remove what they left")
+        }
+        guard compaction.position - newest <= entity.tail.count else { throw Self.unreadable }
+        let covered: Range<Int> = (entity.tail.count - (compaction.position - newest))..<entity.tail.count
+        entity.tail.removeSubrange(covered)
+        return decision(
+            Self.diff(compaction, removing: removed, covered), entity.object, on: state.version,
+            version: state.version)
+    }
+
+    private static func diff(
+        _ compaction: SealedShape.Compaction, removing removed: [Int], _ covered: Range<Int>
+    ) -> ObjectDiff {
+        var named: [(key: String, operation: Operation)] = [
+            (key: String(compaction.position), operation: .insert(.string(compaction.snapshot)))
+        ]
+        for position: Int in removed { named.append((key: String(position), operation: .remove)) }
+        let tail: [(index: Int, operation: Operation)] = covered.map { (index: $0, operation: .remove) }
+        return ObjectDiff([
+            (key: "s", operation: .object(ObjectDiff(named))), (key: "d", operation: .list(ListDiff(tail))),
+        ])
+    }
+
+    // MARK: Steps
+
+    /// Everything is written from what was understood: nothing that came beside it gets into the log.
+    private func decision(
+        _ diff: ObjectDiff, _ object: JSONObject, on source: Version?, version: Version
+    ) -> Decision {
+        Decision(
+            isRemoval: false, source: source, edit: .value(diff),
+            state: ObjectState(
+                version: version + 1, isDeleted: false, value: object, size: object.serialized().count))
+    }
+
+    private func checkSize(of snapshot: String) throws(ChangeRejection) {
+        guard snapshot.utf8.count <= snapshotBytesMax else {
+            throw ChangeRejection(
+                .tooLarge, "\(snapshot.utf8.count) bytes of a snapshot, the most is \(snapshotBytesMax)")
+        }
+    }
+
+    private static let unreadable: ChangeRejection = .init(.serverError, "a stored object of a sealed bucket is none")
+}

@@ -1,0 +1,33 @@
+import ThicketProtocol
+
+/// Encrypted notes: how long they are, and how many there may be (decision 0046).
+extension ShardCore {
+    /// The notes of a bucket that comes into memory; nil where nobody counts them.
+    func noteCount(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> Int? {
+        try reading { () throws(StoreError) in
+            guard try store.noteRule(of: id) == .free else { return nil }
+            return try record.map { (record) throws(StoreError) in try store.liveCount(in: record.row) } ?? 0
+        }
+    }
+
+    /// Whether the app admits what a change makes of a note. Removals always are.
+    /// - Throws: 413 for a note that is too long, and for one too many.
+    func checkNote(
+        _ decision: Decision, before: ObjectState?, in bucket: ActiveBucket
+    ) throws(ChangeRejection) {
+        guard !decision.isRemoval else { return }
+        let rule: NoteRule = try reading { () throws(StoreError) in try store.noteRule(of: bucket.id) }
+        guard rule != .none else { return }
+        let known: ObjectState? = before.flatMap { $0.isDeleted ? nil : $0 }
+        try NoteRule.check(decision.state.value, before: known?.value)
+        guard rule == .free, known == nil else { return }
+        guard let count: Int = bucket.noteCount else {
+            // The operator has changed the rule since the bucket came into memory: it comes anew, and is counted then.
+            forgotten.append(bucket.id)
+            throw ChangeRejection(.unavailable, "the notes are to be counted first")
+        }
+        guard count < NoteRule.freeMax else {
+            throw ChangeRejection(.tooLarge, "\(count) notes, the most of a user who is not Pro is \(NoteRule.freeMax)")
+        }
+    }
+}

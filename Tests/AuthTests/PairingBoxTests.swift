@@ -1,0 +1,58 @@
+import Testing
+import ThicketCrypto
+
+@testable import ThicketAuth
+
+@Suite("Boxes for pairing")
+struct PairingBoxTests {
+    private let hello: [UInt8] = .init(repeating: 1, count: 40)
+    private var code: String { PairingCode.text(of: hello) }
+
+    private func failure<Value>(_ body: () throws(PairingBoxes.Failure) -> Value) -> PairingBoxes.Failure? {
+        do throws(PairingBoxes.Failure) {
+            _ = try body()
+            return nil
+        } catch { return error }
+    }
+
+    @Test("one message each way, once, in one app")
+    func once() throws {
+        var boxes: PairingBoxes = .init()
+        try boxes.open(hello, app: "notes", now: 0)
+        #expect(failure { () throws(PairingBoxes.Failure) in try boxes.open(hello, app: "notes", now: 1) } == .taken)
+        #expect(try boxes.look(code, app: "notes", now: 1).answer == nil)
+        #expect(try boxes.look(code, app: "notes", now: 1).hello == hello, "looking takes nothing away")
+        #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "shop", now: 1) } == .gone)
+        try boxes.answer(code, app: "notes", [7], now: 2)
+        #expect(
+            failure { () throws(PairingBoxes.Failure) in try boxes.answer(code, app: "notes", [8], now: 2) } == .taken)
+        #expect(try boxes.look(code, app: "notes", now: 3).answer == [7])
+        #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 3) } == .gone)
+    }
+
+    @Test("two minutes, also of a clock that goes back, and no more than 1,024 at one time")
+    func bounds() throws {
+        var boxes: PairingBoxes = .init()
+        try boxes.open(hello, app: "notes", now: 1_000)
+        #expect(try boxes.look(code, app: "notes", now: 1_119.9).answer == nil)
+        #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 1_120) } == .gone)
+        try boxes.open(hello, app: "notes", now: 1_000)
+        #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 10) } == .gone)
+        for number: Int in 0..<PairingBoxes.boxesMax {
+            try boxes.open([UInt8(number >> 8), UInt8(number & 255)], app: "notes", now: 0)
+        }
+        #expect(failure { () throws(PairingBoxes.Failure) in try boxes.open(hello, app: "notes", now: 0) } == .full)
+        try boxes.open(hello, app: "notes", now: 120)
+    }
+
+    @Test("a code is read as it is typed, and nothing else is one")
+    func reading() {
+        #expect(code.utf8.count == 26)
+        #expect(PairingCode.read(code.uppercased()) == code)
+        #expect(PairingCode.read(" " + code.replacing("a", with: "A-") + "\n") == code)
+        #expect(PairingCode.read(code.replacing("o", with: "0").replacing("l", with: "1")) == code)
+        for wrong: String in ["", String(code.dropLast()), code + "a", String(code.dropLast()) + "!"] {
+            #expect(PairingCode.read(wrong) == nil)
+        }
+    }
+}

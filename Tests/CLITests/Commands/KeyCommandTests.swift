@@ -1,0 +1,141 @@
+import Glibc
+import Testing
+import ThicketProcesses
+import ThicketProtocol
+
+@testable import ThicketCLI
+
+/// Accounts whose keys stay on the machine, by the real programs.
+@Suite("thicket: accounts with keys")
+struct KeyCommandTests {
+    private func apiKey(_ bench: CommandBench) throws -> String {
+        let output: String = try Daemon.command(
+            bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
+        ).output
+        return String(try #require(output.split(separator: "\n").first).split(separator: " ").last ?? "")
+    }
+
+    /// What the kernel says of a process.
+    private static func limits(of id: pid_t) -> String? {
+        let file: Int32 = open("/proc/\(id)/limits", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes: [UInt8] = .init(repeating: 0, count: 4_096)
+        let count: Int = read(file, &bytes, bytes.count)
+        return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
+    }
+
+    @Test("signed up, reminded, verified, on a second machine, another password, recovered by words and by pieces")
+    func life() throws {
+        let bench: CommandBench = try .init()
+        let ann: [String] = [
+            "--server", bench.address, "--app", "notes", "--api-key", try apiKey(bench), "--user", "ann",
+        ]
+        let one: [String: String] = ["THICKET_PASSWORD": "canary sesame"]
+        let made: ChildProcess.Outcome = try bench.run(["signup"] + ann, variables: one)
+        #expect(made.code == 0 && made.output.contains("made the account ann"), "\(made)")
+        #expect(made.errors.contains("recovery words") && made.errors.contains("thicket verify"))
+        #expect(try bench.run(["signup"] + ann, home: "y", variables: one).code == 4)
+        try bench.good(["put", "notes", "k", #"{"a":1}"#])
+
+        let shown: ChildProcess.Outcome = try bench.run(["words"])
+        let words: [Substring] = shown.output.split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }
+        #expect(words.count == 24, "\(shown)")
+        try bench.write("words", words.joined(separator: "\n") + "\n")
+        try bench.write("wrong", (words.dropLast() + ["thicket"]).joined(separator: " "))
+        let slip: ChildProcess.Outcome = try bench.run(["verify", "--words-file", bench.path("wrong")])
+        #expect(slip.code == 2 && slip.errors.contains("word 24") && !slip.errors.contains(words[0]), "\(slip)")
+        #expect(try bench.good(["verify", "--words-file", bench.path("words")]).contains("verified"))
+        #expect(try !bench.run(["status"]).errors.contains("reminder"))
+
+        let wrong: ChildProcess.Outcome = try bench.run(
+            ["login"] + ann, home: "x", variables: ["THICKET_PASSWORD": "guess"])
+        #expect(wrong.code == 6 && wrong.errors.contains("is wrong") && !bench.exists("x/profiles"), "\(wrong)")
+        let login: ChildProcess.Outcome = try bench.run(["login"] + ann, home: "x", variables: one)
+        #expect(login.code == 0 && !login.errors.contains("reminder"), "\(login)")
+        #expect(try bench.good(["get", "notes", "k", "--json"], home: "x") == #"{"a":1}"# + "\n")
+        #expect(try bench.good(["words"], home: "x") == shown.output)
+
+        let two: [String: String] = ["THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley"]
+        #expect(try bench.good(["passwd"], variables: two).contains("stays as it was"))
+        #expect(try bench.run(["ls", "notes"], home: "x").code == 6)
+        let old: ChildProcess.Outcome = try bench.run(["login"], home: "x", variables: one)
+        #expect(old.code == 6 && old.errors.contains("it was changed since"), "\(old)")
+
+        let pieces: String = try bench.good(["words", "--pieces", "3", "--needed", "2"])
+        let parts: [Substring] = pieces.split(separator: "# ")
+        try bench.write("pieces", "# \(parts[2])# \(parts[0])")
+        let few: ChildProcess.Outcome = try {
+            try bench.write("few", "# \(parts[1])")
+            return try bench.run(["verify", "--pieces-file", bench.path("few")])
+        }()
+        #expect(few.code == 2 && few.errors.contains("2 different pieces are needed"), "\(few)")
+        let three: [String: String] = ["THICKET_NEW_PASSWORD": "canary lentil"]
+        let back: ChildProcess.Outcome = try bench.run(
+            ["recover"] + ann + ["--pieces-file", bench.path("pieces")], home: "z", variables: three)
+        #expect(back.code == 0, "\(back)")
+        #expect(try bench.good(["get", "notes", "k", "--json"], home: "z") == #"{"a":1}"# + "\n")
+
+        // T2: nothing of it lies about in the clear.
+        for home: String in ["home", "x", "z"] {
+            let kept: String = try #require(bench.read("\(home)/profiles/default/keys.json"))
+            #expect(kept.contains("sealed") && !kept.contains("access_key") && !kept.contains("canary"))
+            var status: stat = .init()
+            #expect(
+                stat(bench.path("\(home)/profiles/default/keys.json"), &status) == 0 && status.st_mode & 0o777 == 0o600)
+        }
+        #expect(
+            try bench.good(["account", "delete"], home: "z", variables: ["THICKET_PASSWORD": "canary lentil"]).contains(
+                "deleted"))
+        #expect(try bench.run(["ls", "notes"], home: "z").code == 6)
+    }
+
+    @Test(
+        "a new machine gets the keys by a code and four words; audit shows what the server stores, and nothing in the clear"
+    )
+    func pair() throws {
+        let bench: CommandBench = try .init()
+        let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", try apiKey(bench)]
+        let password: [String: String] = ["THICKET_PASSWORD": "canary sesame"]
+        try bench.good(["signup"] + place + ["--user", "ann"], variables: password)
+        try bench.good(["put", "notes", "k", #"{"a":1}"#])
+        let new: ChildProcess = try bench.start(["pair", "--yes"] + place, home: "x")
+        let code: Substring = try #require(try new.firstLine().split(separator: " ").last)
+        let limits: String = try #require(Self.limits(of: new.id))
+        let core: Substring = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
+        #expect(core.split(separator: " ").dropFirst(4).first == "0", "no core file with keys in it")
+        let given: String = try bench.good(["pair", String(code).uppercased()])
+        let outcome: ChildProcess.Outcome = try new.finish()
+        #expect(outcome.code == 0, "\(outcome)")
+        let words: Substring = try #require(given.split(separator: "\n").last { $0.hasPrefix("    ") })
+        #expect(outcome.output.contains(words) && words.split(separator: " ").count == 4)
+        #expect(try bench.good(["get", "notes", "k", "--json"], home: "x") == #"{"a":1}"# + "\n")
+        #expect(try bench.good(["words"], home: "x") == bench.good(["words"]))
+        #expect(try bench.good(["token", "list"]).split(separator: "\n").count == 2)
+        let again: ChildProcess.Outcome = try bench.run(["pair", String(code)])
+        #expect(again.code == 1 && again.errors.contains("good once"), "\(again)")
+        let slip: ChildProcess.Outcome = try bench.run(["pair", "abcd"])
+        #expect(slip.code == 2, "\(slip)")
+
+        let audit: String = try bench.good(["audit"])
+        for part: String in ["password", "access key", "bundle", "N 2^17", "this machine", "sealed bytes"] {
+            #expect(audit.contains(part), "\(part)")
+        }
+        #expect(!audit.contains("canary"))
+        #expect(try bench.good(["audit", "notes"]).contains("the server can read it"), "an open bucket says so")
+    }
+
+    @Test("words, codes and passcodes are no arguments, and help says where they come from")
+    func arguments() throws {
+        let bench: CommandBench = try .init()
+        for words: [String] in [["recover", "--words", "abandon"], ["verify", "--words=abandon"]] {
+            let outcome: ChildProcess.Outcome = try bench.run(words)
+            #expect(outcome.code == 2 && outcome.errors.contains("--words-file") && !outcome.errors.contains("abandon"))
+        }
+        try bench.login()
+        for words: [String] in [["words"], ["verify"], ["keys"]] {
+            let outcome: ChildProcess.Outcome = try bench.run(words)
+            #expect(outcome.code == 2 && !outcome.errors.isEmpty, "\(words) \(outcome)")
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketProcesses
+
+@testable import ThicketCLI
+
+/// `thicket lock` and `thicket unlock` as they are typed.
+@Suite("thicket: locking")
+struct LockCommandTests {
+    private static let cheap: [String: String] = ["THICKET_CHEAP_PASSPHRASES": "1", "XDG_RUNTIME_DIR": ""]
+    private static let phrase: [String: String] = cheap.merging(["THICKET_PASSPHRASE": "four green leaves"]) { $1 }
+
+    @Test("a locked profile tells nothing and does nothing until the passphrase is given; then all is as before")
+    func lock() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["put", "notes", "plan", #"{"title":"Oak"}"#])
+        try bench.good(["put", "notes", "later", #"{"title":"Elm"}"#, "--offline"])
+        let profile: String = try #require(bench.read("home/profiles/default/profile.json"))
+        #expect(!profile.contains(bench.token) && !profile.contains("ann@example.com"))
+
+        #expect(try bench.run(["lock"], variables: Self.cheap).code == 2, "nobody is there to ask")
+        #expect(try bench.good(["lock"], variables: Self.phrase).hasPrefix("locked the profile 'default'"))
+        #expect(try bench.good(["lock"], variables: Self.phrase).contains("locked already"))
+        for words: [String] in [
+            ["ls", "notes"], ["get", "notes", "plan", "--offline"], ["token", "print"], ["status"], ["whoami"],
+            ["login"], ["logout"], ["put", "notes", "plan", "{}", "--offline"],
+        ] {
+            let outcome: ChildProcess.Outcome = try bench.run(words, variables: Self.cheap)
+            #expect(outcome.code == 8 && outcome.errors.contains("thicket unlock"), "\(words): \(outcome)")
+            #expect(!outcome.output.contains("Oak"))
+        }
+        let wrong: [String: String] = Self.cheap.merging(["THICKET_PASSPHRASE": "four green trees"]) { $1 }
+        #expect(try bench.run(["unlock"], variables: wrong).code == 6)
+        #expect(try bench.good(["unlock"], variables: Self.phrase).hasPrefix("unlocked the profile 'default'"))
+        #expect(try bench.good(["get", "notes", "plan", "--path", "title"]) == "Oak\n")
+        #expect(try bench.good(["get", "notes", "later", "--path", "title"]) == "Elm\n", "the edit was kept")
+        // The passphrase is known by now: none is asked for.
+        try bench.good(["lock"], variables: Self.cheap)
+        #expect(try bench.run(["ls", "notes"]).code == 8)
+    }
+
+    @Test("with a folder in memory the unlocked key lies there, and goes with it")
+    func runtimeFolder() throws {
+        let bench: CommandBench = try .init()
+        mkdir(bench.path("run"), 0o700)
+        let variables: [String: String] = Self.phrase.merging(["XDG_RUNTIME_DIR": bench.path("run")]) { $1 }
+        try bench.login()
+        try bench.good(["lock"], variables: variables)
+        #expect(try bench.good(["unlock"], variables: variables).contains("until you log out of this machine"))
+        try bench.good(["ls", "notes"], variables: variables)
+        #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8, "another login of the machine")
+        try bench.good(["lock"], variables: variables)
+        #expect(try bench.run(["ls", "notes"], variables: variables).code == 8)
+    }
+
+    @Test("a passphrase typed at a terminal is not shown, and is asked for twice when it is new")
+    func typed() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        let terminal: PseudoTerminal = try .init(
+            [Programs.thicket, "lock"], variables: bench.variables("home", Self.cheap))
+        try terminal.wait(for: "New passphrase")
+        terminal.type("four green leaves\n")
+        try terminal.wait(for: "Once more")
+        terminal.type("four green leaves\n")
+        #expect(try terminal.finish() == 0)
+        #expect(!terminal.screen.contains("green"))
+        #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8)
+        try bench.good(["unlock"], variables: Self.phrase)
+    }
+
+    @Test(
+        "who forgets the passphrase can log out and in again; a profile of an earlier version is sealed when it is locked"
+    )
+    func otherWays() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        let home: ProfileHome = try .init(["THICKET_HOME": bench.path("home")])
+        let kept: Profile = try #require(try home.read("default"))
+        try bench.write("home/profiles/default/profile.json", String(decoding: kept.json, as: UTF8.self))
+        unlink(bench.path("home/profiles/default/store.key"))
+        #expect(try bench.good(["token", "print"]) == bench.token + "\n", "read as it is")
+        try bench.good(["lock"], variables: Self.phrase)
+        #expect(try #require(bench.read("home/profiles/default/profile.json")).contains(bench.token) == false)
+        #expect(try bench.run(["logout"], variables: Self.cheap).code == 8)
+        try bench.good(["logout", "--discard"], variables: Self.cheap)
+        try bench.login()
+        try bench.good(["ls", "notes"])
+    }
+}

@@ -1,0 +1,259 @@
+import Testing
+import ThicketCrypto
+import ThicketOnions
+
+@testable import ThicketCLI
+
+/// The notes' view without a terminal: keys in, frames out.
+@Suite("The view of encrypted notes")
+struct NotesScreenTests {
+    /// Two cells for what East Asian fonts draw wide and for emoji, none for marks: enough of it for these tests.
+    private static let width: TextLayout.Width = { scalar in
+        switch scalar.value {
+        case 0x0300...0x036F, 0x200D, 0xFE0F: 0
+        case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xFF00...0xFF60, 0x1F300...0x1FAFF: 2
+        default: 1
+        }
+    }
+
+    private static func text(_ title: String, _ info: String = "") -> NoteText {
+        NoteText(title: SecureBytes(copying: Array(title.utf8)), info: SecureBytes(copying: Array(info.utf8)))
+    }
+
+    private static func screen(_ rows: Int = 10, _ columns: Int = 40, asksName: Bool = false) -> NotesScreen {
+        NotesScreen(
+            rows: rows, columns: columns, asksName: asksName, lockAfter: 60_000, now: 0, width: width,
+            standing: { "10 notes at most" })
+    }
+
+    /// A view that is logged in, with a list.
+    private static func list(_ titles: [String] = ["one", "two", "three"], _ rows: Int = 10) -> NotesScreen {
+        var screen: NotesScreen = screen(rows)
+        _ = screen.handle(.loggedIn, now: 0)
+        _ = screen.handle(
+            .rows(titles.enumerated().map { .init(id: "id\($0.offset)", title: $0.element, isReadable: true) }), now: 0)
+        return screen
+    }
+
+    private static func shown(_ screen: NotesScreen) -> [String] { screen.frame().rows.map(\.text) }
+
+    @discardableResult
+    private static func type(_ text: String, into screen: inout NotesScreen, now: Int64 = 0) -> [NotesScreen.Action] {
+        text.unicodeScalars.flatMap { screen.handle(.key($0 == "\n" ? .enter : .letter($0)), now: now) }
+    }
+
+    @Test("name and password are typed and never shown; what was typed is what is logged in with")
+    func login() throws {
+        var screen: NotesScreen = Self.screen(asksName: true)
+        #expect(Self.shown(screen)[2].contains("User name"))
+        #expect(Self.type("ann\n", into: &screen).isEmpty)
+        #expect(Self.shown(screen)[2].contains("Password"))
+        Self.type("secreX", into: &screen)
+        _ = screen.handle(.key(.backspace), now: 0)
+        #expect(!Self.shown(screen).joined().contains("secre") && !Self.shown(screen).joined().contains("ann"))
+        let actions: [NotesScreen.Action] = Self.type("té日\n", into: &screen)
+        guard case .login(let name, let password)? = actions.first, actions.count == 1 else {
+            Issue.record("no login: \(actions.count)")
+            return
+        }
+        #expect(name?.shownText == "ann" && password.shownText == "secreté日")
+        // One at a time; a refusal lets the user try again.
+        #expect(Self.type("x\n", into: &screen).isEmpty)
+        _ = screen.handle(.failed("the user name or the password is wrong"), now: 0)
+        #expect(Self.shown(screen).last?.contains("wrong") == true)
+        #expect(Self.type("x\n", into: &screen).count == 1)
+    }
+
+    @Test("the list moves, opens, and keeps the selected note when another list comes")
+    func listing() {
+        var screen: NotesScreen = Self.list()
+        #expect(screen.frame().rows[1].style == .reversed && Self.shown(screen)[1].contains("one"))
+        _ = screen.handle(.key(.down), now: 0)
+        _ = screen.handle(.key(.down), now: 0)
+        _ = screen.handle(.key(.down), now: 0)
+        #expect(screen.selected == 2)
+        _ = screen.handle(
+            .rows([
+                .init(id: "new", title: "new", isReadable: true), .init(id: "id2", title: "three", isReadable: true),
+            ]),
+            now: 0)
+        #expect(screen.selected == 1)
+        guard case .open(let id, consents: false)? = screen.handle(.key(.enter), now: 0).first else {
+            Issue.record("nothing was opened")
+            return
+        }
+        #expect(id == "id2")
+        _ = screen.handle(.opened(id: "id2", Self.text("three", "first\nsecond")), now: 0)
+        let rows: [String] = Self.shown(screen)
+        #expect(rows[0].hasPrefix("three") && rows[2] == "first" && rows[3] == "second")
+        _ = screen.handle(.key(.escape), now: 0)
+        #expect(Self.shown(screen)[0].contains("10 notes at most"))
+    }
+
+    @Test("a long list shows the part with the selected note, on a screen of any size")
+    func longList() {
+        var screen: NotesScreen = Self.list((1...50).map { "note \($0)" }, 8)
+        _ = screen.handle(.key(.end), now: 0)
+        #expect(Self.shown(screen).contains { $0.contains("note 50") })
+        for (rows, columns): (Int, Int) in [(1, 1), (2, 3), (3, 80), (24, 80), (5, 10)] {
+            _ = screen.handle(.size(rows: rows, columns: columns), now: 0)
+            let frame: ScreenFrame = screen.frame()
+            #expect(frame.rows.count == rows)
+            #expect(frame.rows.allSatisfy { TextLayout.cells($0.text, Self.width) <= max(1, columns) })
+        }
+    }
+
+    @Test("a note is written, within its limits, and saved as it was typed")
+    func writing() {
+        var screen: NotesScreen = Self.list()
+        Self.type("n" + String(repeating: "é", count: 31), into: &screen)
+        #expect(Self.shown(screen).last?.contains("full: 30") == true)
+        #expect(Self.shown(screen)[0].contains("title 30/30"))
+        _ = screen.handle(.key(.enter), now: 0)
+        Self.type("日本\nx", into: &screen)
+        #expect(Self.shown(screen)[0].contains("text 4/2500"))
+        #expect(Self.shown(screen)[3] == "日本" && screen.frame().cursor.map { $0 == (4, 1) } == true)
+        guard
+            case .save(let id, let text, let before, thenLocks: false)? = screen.handle(.key(.control("s")), now: 0)
+                .first
+        else {
+            Issue.record("nothing was saved")
+            return
+        }
+        #expect(id == nil && before == nil && text == Self.text(String(repeating: "é", count: 30), "日本\nx"))
+        // Until the answer comes nothing else is done; a refusal leaves the text where it is.
+        #expect(Self.type("more", into: &screen).isEmpty)
+        _ = screen.handle(.failed("there are 10 notes"), now: 0)
+        #expect(Self.shown(screen)[3] == "日本" && Self.shown(screen).last == "there are 10 notes")
+        _ = screen.handle(.key(.control("s")), now: 0)
+        _ = screen.handle(.saved, now: 0)
+        guard case .list = screen.mode else {
+            Issue.record("not back at the list")
+            return
+        }
+    }
+
+    @Test("a change is thrown away only when the user says so")
+    func discarding() {
+        var screen: NotesScreen = Self.list()
+        _ = screen.handle(.opened(id: "id0", Self.text("one", "text")), now: 0)
+        _ = screen.handle(.key(.letter("e")), now: 0)
+        Self.type("!", into: &screen)
+        _ = screen.handle(.key(.escape), now: 0)
+        #expect(Self.shown(screen).last?.contains("Throw away") == true)
+        _ = screen.handle(.key(.letter("n")), now: 0)
+        #expect(Self.shown(screen)[1] == "one!")
+        _ = screen.handle(.key(.escape), now: 0)
+        _ = screen.handle(.key(.letter("y")), now: 0)
+        guard case .list = screen.mode else {
+            Issue.record("not back at the list")
+            return
+        }
+        // Leaving asks as well.
+        Self.type("nx", into: &screen)
+        #expect(screen.handle(.key(.control("c")), now: 0).isEmpty && screen.question == .discard)
+    }
+
+    @Test("removing asks first")
+    func removing() {
+        var screen: NotesScreen = Self.list()
+        #expect(Self.type("d", into: &screen).isEmpty)
+        #expect(Self.type("n", into: &screen).isEmpty && screen.question == nil)
+        guard case .remove(let id)? = Self.type("dy", into: &screen).first else {
+            Issue.record("nothing was removed")
+            return
+        }
+        #expect(id == "id0")
+    }
+
+    @Test("a note that asks for many rounds is opened when the user says so")
+    func costly() {
+        var screen: NotesScreen = Self.list()
+        _ = screen.handle(.key(.enter), now: 0)
+        _ = screen.handle(.costly(id: "id0", rounds: 5_000_000), now: 0)
+        #expect(Self.shown(screen).last?.contains("5000000 rounds") == true)
+        #expect(Self.type("n", into: &screen).isEmpty)
+        _ = screen.handle(.costly(id: "id0", rounds: 5_000_000), now: 0)
+        guard case .open(_, consents: true)? = Self.type("y", into: &screen).first else {
+            Issue.record("nothing was opened")
+            return
+        }
+    }
+
+    @Test(
+        "after a while without a key it locks itself: nothing of the notes is left, and answers that come late show nothing"
+    )
+    func idle() {
+        var screen: NotesScreen = Self.list(["canary"])
+        _ = screen.handle(.opened(id: "id0", Self.text("canary", "canary")), now: 0)
+        _ = screen.handle(.key(.down), now: 30_000)
+        #expect(screen.handle(.tick, now: 89_999).isEmpty)
+        guard case .lock? = screen.handle(.tick, now: 90_000).first else {
+            Issue.record("not locked")
+            return
+        }
+        #expect(screen.isLocked && screen.rows.isEmpty)
+        _ = screen.handle(.opened(id: "id0", Self.text("canary", "canary")), now: 90_001)
+        _ = screen.handle(.rows([.init(id: "id0", title: "canary", isReadable: true)]), now: 90_001)
+        #expect(!Self.shown(screen).joined().contains("canary"))
+        // Locked it stays locked, and asks for the password.
+        #expect(screen.handle(.tick, now: 900_000).isEmpty)
+        #expect(Self.shown(screen)[2].contains("Password"))
+    }
+
+    @Test("what is being written when it locks is saved first; Ctrl-Z locks before it stops the program")
+    func lockingSaves() {
+        var screen: NotesScreen = Self.list()
+        Self.type("nkept", into: &screen)
+        let actions: [NotesScreen.Action] = screen.handle(.key(.control("z")), now: 0)
+        guard case .save(nil, let text, nil, thenLocks: true)? = actions.first, case .suspend? = actions.last else {
+            Issue.record("not saved and stopped")
+            return
+        }
+        #expect(text == Self.text("kept") && screen.isLocked && !Self.shown(screen).joined().contains("kept"))
+        var other: NotesScreen = Self.list()
+        let plain: [NotesScreen.Action] = other.handle(.key(.control("l")), now: 0)
+        guard case .lock? = plain.first, plain.count == 1 else {
+            Issue.record("not locked")
+            return
+        }
+    }
+
+    @Test("a session that ends by itself locks the view and says why")
+    func ended() {
+        var screen: NotesScreen = Self.list(["canary"])
+        _ = screen.handle(.ended("the session has ended"), now: 0)
+        #expect(screen.isLocked && Self.shown(screen).last == "the session has ended")
+        #expect(!Self.shown(screen).joined().contains("canary"))
+    }
+
+    @Test("what would drive a terminal is shown as a dot")
+    func safety() {
+        var screen: NotesScreen = Self.list(["a\u{1B}[2Jb\u{202E}c"])
+        #expect(Self.shown(screen)[1].contains("a·[2Jb·c"))
+        _ = screen.handle(.opened(id: "id0", Self.text("t\u{7}", "x\u{9B}1m\ty")), now: 0)
+        #expect(Self.shown(screen)[0].hasPrefix("t·") && Self.shown(screen)[2] == "x·1m y")
+    }
+
+    @Test("the cursor's row stays on the screen, up and down keep the column, wide characters are not cut")
+    func moving() {
+        var screen: NotesScreen = Self.list([], 8)
+        Self.type("n\n" + (1...9).map { "row \($0)" }.joined(separator: "\n"), into: &screen)
+        #expect(Self.shown(screen)[6] == "row 9" && screen.frame().cursor.map { $0 == (6, 5) } == true)
+        for _: Int in 0..<8 { _ = screen.handle(.key(.up), now: 0) }
+        #expect(Self.shown(screen)[3] == "row 1" && screen.frame().cursor.map { $0 == (3, 5) } == true)
+        _ = screen.handle(.key(.up), now: 0)
+        #expect(Self.shown(screen)[0].contains("title"))
+        // On a narrower screen the cursor is still in sight.
+        _ = screen.handle(.key(.tab), now: 0)
+        for _: Int in 0..<8 { _ = screen.handle(.key(.down), now: 0) }
+        _ = screen.handle(.size(rows: 6, columns: 4), now: 0)
+        #expect(screen.frame().cursor.map { $0.row == 3 || $0.row == 4 } == true)
+        #expect(Self.shown(screen)[3...4].contains { $0.contains("9") })
+        let layout: TextLayout = .init("日本語abc", columns: 5, width: Self.width)
+        #expect(layout.rows.map(\.shown) == ["日本", "語abc"])
+        #expect(layout.position(of: 3) == (1, 2) && layout.place(row: 0, column: 3) == 1)
+        #expect(TextLayout("", columns: 5, width: Self.width).rows.count == 1)
+        #expect(TextLayout("a\r\n\nb", columns: 5, width: Self.width).rows.map(\.shown) == ["a", "", "b"])
+    }
+}

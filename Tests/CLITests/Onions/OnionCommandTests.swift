@@ -1,0 +1,148 @@
+import Glibc
+import Testing
+import ThicketProcesses
+import ThicketProtocol
+
+/// `thicket onions …` against a real server, as a person at a terminal and as a script.
+@Suite("thicket: encrypted notes")
+struct OnionCommandTests {
+    /// A server with a notes app, and an account on it.
+    private final class Notes {
+        let bench: CommandBench
+        let key: String
+        let variables: [String: String]
+
+        init(_ password: String = "World", serverWords: [String] = []) throws {
+            bench = try CommandBench()
+            let made: ChildProcess.Outcome = try Daemon.command(
+                bench.path("data"), ["app", "create", "onions", "--passwords", "notes"], succeeding: true)
+            try Daemon.command(bench.path("data"), ["app", "notes", "onions", "on"], succeeding: true)
+            key = String(
+                try #require(made.output.split(separator: "\n").first { $0.hasPrefix("api key") }).split(separator: " ")
+                    .last ?? "")
+            try bench.write("password", password + "\n")
+            variables = [
+                "THICKET_SERVER": bench.address, "THICKET_APP": "onions", "THICKET_API_KEY": key,
+                "THICKET_USER": "canary-user-71", "THICKET_PASSWORD_FILE": bench.path("password"),
+            ]
+            try good(["signup"])
+        }
+
+        @discardableResult
+        func good(_ words: [String], input: String = "") throws -> String {
+            let outcome: ChildProcess.Outcome = try run(words, input: input)
+            guard outcome.code == 0 else { throw ProcessError("onions \(words) ended with \(outcome)") }
+            return outcome.output
+        }
+
+        func run(_ words: [String], input: String = "") throws -> ChildProcess.Outcome {
+            try bench.run(["onions"] + words, input: input, variables: variables)
+        }
+    }
+
+    @Test("notes are made, listed, shown, changed and removed; nothing of it is on this machine's disk")
+    func life() throws {
+        let notes: Notes = try .init()
+        try notes.good(["new"], input: "Router\n\nadmin, blue\nsecond é日\n")
+        try notes.good(["new"], input: "Other\n")
+        let list: [Substring] = try notes.good(["list"]).split(separator: "\n")
+        #expect(list.count == 2 && list[0].hasPrefix("1\t") && list[0].hasSuffix("\tRouter"))
+        #expect(try notes.good(["show", "1"]) == "Router\n\nadmin, blue\nsecond é日\n")
+        try notes.good(["edit", "1"], input: try notes.good(["show", "1"]).replacing("blue", with: "red"))
+        let id: String = String(list[0].split(separator: "\t")[1])
+        #expect(try notes.good(["show", id, "--json"]).contains(#""info":"admin, red\nsecond é日""#))
+        try notes.good(["rm", id, "2"])
+        #expect(try notes.good(["list", "--json"]).isEmpty)
+        #expect(!notes.bench.exists("home"))
+    }
+
+    @Test("what cannot be done says why, and with which code")
+    func refusals() throws {
+        let notes: Notes = try .init()
+        let long: ChildProcess.Outcome = try notes.run(["new"], input: String(repeating: "x", count: 31))
+        #expect(long.code == 4 && long.errors.contains("31") && long.errors.contains("30"))
+        #expect(try notes.run(["show", "1"]).code == 3)
+        #expect(try notes.run(["show", "abcdef"]).code == 3)
+        try notes.bench.write("password", "wrong")
+        let wrong: ChildProcess.Outcome = try notes.run(["list"])
+        #expect(wrong.code == 6 && wrong.errors.contains("user name or the password is wrong"))
+        #expect(!wrong.errors.contains("canary-user-71"))
+        #expect(try notes.run(["list", "--password", "x"]).code == 2)
+        let nowhere: ChildProcess.Outcome = try notes.bench.run(["onions", "list"])
+        #expect(nowhere.code == 2 && nowhere.errors.contains("--api-key"))
+    }
+
+    @Test("copies go out in clear or sealed, for their owner's eyes, and come in once")
+    func copies() throws {
+        let notes: Notes = try .init()
+        try notes.good(["new"], input: "Router\nadmin")
+        try notes.good(["new"], input: "Other\nthing")
+        for (file, words): (String, [String]) in [("clear", []), ("sealed", ["--sealed"])] {
+            try notes.good(["export", notes.bench.path(file)] + words)
+            var status: stat = .init()
+            #expect(stat(notes.bench.path(file), &status) == 0 && status.st_mode & 0o777 == 0o600)
+            let text: String = try #require(notes.bench.read(file))
+            #expect(text.contains("Router") == (file == "clear") && text.contains("onionTitle") == (file == "sealed"))
+            #expect(try notes.good(["import", notes.bench.path(file)]).contains("2 were there already"))
+        }
+        try notes.good(["rm", "1", "2"])
+        for file: String in ["sealed", "clear"] {
+            #expect(
+                try notes.good(["import", notes.bench.path(file)]).contains(file == "sealed" ? "took 2" : "took 0"))
+        }
+        #expect(try notes.good(["show", "1"]) == "Router\n\nadmin\n")
+        try notes.bench.write(
+            "bad", #"{"results":[{"onionTitle":"AAAA","onionInfo":"AAAA"},{"title":"t","info":"i"}]}"#)
+        let bad: ChildProcess.Outcome = try notes.run(["import", notes.bench.path("bad")])
+        #expect(bad.code == 1 && bad.output.contains("took 1") && bad.errors.contains("note 1 was not taken"))
+    }
+
+    @Test("deleting takes the notes and the account")
+    func delete() throws {
+        let notes: Notes = try .init()
+        try notes.good(["new"], input: "t")
+        try notes.good(["delete"])
+        #expect(try notes.run(["list"]).code == 6)
+    }
+
+    @Test(
+        "the view shows notes after the login, takes what is typed, locks, and then neither password nor notes are to be found in its memory"
+    )
+    func view() throws {
+        let password: String = "Canary-9f2c-pässwörd"
+        let notes: Notes = try .init(password)
+        try notes.good(["new"], input: "Canary title 55\ncanary info 56")
+        var variables: [String: String] = notes.variables
+        variables["THICKET_PASSWORD_FILE"] = nil
+        variables["TERM"] = "xterm-256color"
+        let terminal: PseudoTerminal = try .init(
+            [Programs.thicket, "onions", "view"], variables: notes.bench.variables("home", variables))
+        try terminal.wait(for: "Password (not shown)")
+        terminal.type(password + "\r")
+        try terminal.wait(for: "Canary title 55")
+        #expect(!terminal.screen.contains("Canary-9f2c"))
+        let needle: MemoryScan.Needle = .init(password.utf8)
+        // Where the system lets us look at all: a process that refuses it is root's then.
+        let before: [Int]? = MemoryScan.hits(of: [needle], in: terminal.id)
+        #expect(before.map { $0[0] > 0 } ?? true)
+        terminal.type("\r")
+        try terminal.wait(for: "canary info 56")
+        terminal.type("e")
+        try terminal.wait(for: "title 15/30")
+        terminal.type("!")
+        // Ctrl-L saves what is being written, then locks.
+        terminal.type("\u{C}")
+        try terminal.wait(for: "Password (not shown)", times: 2)
+        let deadline: Int64 = Steady.milliseconds() + 20_000
+        var after: [Int]? = MemoryScan.hits(of: [needle], in: terminal.id)
+        // The note is saved, and the server told, behind the locked screen.
+        while let count: Int = after?.first, count > 0, Steady.milliseconds() < deadline {
+            after = MemoryScan.hits(of: [needle], in: terminal.id)
+        }
+        #expect(after.map { $0[0] == 0 } ?? true)
+        terminal.type("\u{1B}")
+        #expect(try terminal.finish() == 0)
+        if before == nil { print("the memory of another process cannot be read here: not looked at") }
+        #expect(try notes.good(["list"]).contains("Canary title 55!"))
+    }
+}

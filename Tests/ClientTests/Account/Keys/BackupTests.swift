@@ -1,0 +1,193 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketTestSupport
+
+@Suite("What people keep of an account outside of machines")
+struct BackupTests {
+    private let rules: PasswordRules = .tests
+    private let key: AccessKey
+
+    init() throws { key = try AccessKey(SecureBytes(copying: Array(0..<32))) }
+
+    private func text(_ secret: SecureBytes) -> String {
+        secret.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private func failure(_ body: () throws(AccountError) -> Void) -> AccountError? {
+        do throws(AccountError) {
+            try body()
+            return nil
+        } catch { return error }
+    }
+
+    // MARK: - Words
+
+    @Test("words are read as people type them, and what is wrong is said without naming a word that is in the list")
+    func words() throws {
+        let words: String = text(key.words)
+        #expect(words.split(separator: " ").count == 24)
+        let typed: [String] = [
+            words, words.uppercased(), "  " + words.split(separator: " ").joined(separator: "\n\t") + "\n",
+            words.split(separator: " ").map { String($0.prefix(4)) }.joined(separator: " "),
+        ]
+        for each: String in typed { #expect(try AccessKey(words: KeyBench.secret(each)) == key) }
+        let list: [Substring] = words.split(separator: " ")
+        let wrong: [([Substring], RecoveryWordsProblem)] = [
+            (Array(list.dropLast()), .count), (list + ["abandon"], .count), (Array(list.prefix(12)), .count),
+            ([], .count), (list.prefix(4) + ["thicket"] + list.dropFirst(5), .unknownWord(5)),
+            ([list[1], list[0]] + list.dropFirst(2), .checksum),
+        ]
+        for (each, problem): ([Substring], RecoveryWordsProblem) in wrong {
+            let error: AccountError? = failure { () throws(AccountError) in
+                _ = try AccessKey(words: KeyBench.secret(each.joined(separator: " ")))
+            }
+            #expect(error == .unreadableWords(problem))
+        }
+        #expect(AccountError.unreadableWords(.unknownWord(5)).description.contains("word 5"))
+    }
+
+    @Test(
+        "T24, the whole: each change of one word in 1,000 phrases", .timeLimit(.minutes(60)),
+        .enabled(if: getenv("THICKET_PROVE_WORDS") != nil, "49 million phrases: THICKET_PROVE_WORDS=1 reads them"))
+    func everyWordChanged() throws { try changes(phrases: 1_000, each: nil, seed: 24) }
+
+    /// - Parameter each: changes of each phrase, drawn at random; nil: all 24 × 2,047.
+    private func changes(phrases: Int, each: Int?, seed: UInt64) throws {
+        var random: SeededRandom = .init(seed: seed)
+        var (tried, taken, same): (Int, Int, Int) = (0, 0, 0)
+        // Eleven bits of a phrase at a time, so that no word has to be spelled.
+        for _ in 0..<phrases {
+            let entropy: [UInt8] = (0..<32).map { _ in UInt8.random(in: 0...255, using: &random) }
+            let words: [[UInt8]] = try WordList.words(of: SecureBytes(copying: entropy))
+            let places: [(Int, Int)] =
+                each.map { each in
+                    (0..<each).map { _ in
+                        (Int.random(in: 0..<24, using: &random), Int.random(in: 1..<2_048, using: &random))
+                    }
+                } ?? (0..<24).flatMap { place in (1..<2_048).map { (place, $0) } }
+            for (place, step): (Int, Int) in places {
+                var changed: [[UInt8]] = words
+                changed[place] = try WordList.word(after: words[place], by: step)
+                let typed: SecureBytes = .init(copying: Array(changed.joined(separator: [0x20])))
+                tried += 1
+                if let key: AccessKey = try? AccessKey(words: typed) {
+                    taken += 1
+                    if key.secret == SecureBytes(copying: entropy) { same += 1 }
+                }
+            }
+        }
+        // The last word has eight bits of checksum and three of the key: 7 of its 2,047 changes fit, the others 1 in 256.
+        let expected: Double = Double(tried) * (23.0 / 256 + 7.0 / 2_047) / 24
+        let deviation: Double = expected.squareRoot()
+        #expect(abs(Double(taken) - expected) < 5 * deviation, "\(taken) of \(tried), \(expected) expected")
+        #expect(same == 0, "another phrase is another key")
+    }
+
+    // MARK: - Codes
+
+    @Test("a code is four lines; it opens with its passcode, in capitals and without line ends too, and with no other")
+    func code() throws {
+        let cost: PasswordCost = try rules.cost(kdf: 1, log2N: 14, r: 8, p: 1)
+        let code: SecureBytes = try RecoveryCode.make(
+            key, passcode: KeyBench.secret("pin 1234"), cost: cost, salt: .init(repeating: 5, count: 16))
+        let lines: [Substring] = text(code).split(separator: "\n")
+        #expect(lines.count == 4 && lines.allSatisfy { $0.utf8.count == 8 * 5 + 2 })
+        let typed: [String] = [
+            text(code), text(code).uppercased(), text(code).filter { !$0.isWhitespace },
+            text(code).replacing("o", with: "0").replacing("l", with: "1").replacing("b", with: "8"),
+        ]
+        for each: String in typed {
+            #expect(
+                try RecoveryCode.open(KeyBench.secret(each), passcode: KeyBench.secret("pin 1234"), rules: rules) == key
+            )
+        }
+        let wrong: AccountError? = failure { () throws(AccountError) in
+            _ = try RecoveryCode.open(code, passcode: KeyBench.secret("pin 1235"), rules: rules)
+        }
+        #expect(wrong == .wrongPasscode)
+        let weak: AccountError? = failure { () throws(AccountError) in
+            _ = try RecoveryCode.open(code, passcode: KeyBench.secret("pin 1234"))
+        }
+        #expect(weak == .downgrade("N 2^14, p 1"), "the product honours nothing below 2^17")
+    }
+
+    @Test("each slip in a code names its line, and never opens something else")
+    func slips() throws {
+        let bytes: SecureBytes = .random(80)
+        let code: [UInt8] = Array(text(try #require(WrittenCode.text(of: bytes))).utf8)
+        var missed: Int = 0
+        var (tried, lineLetters): (Int, Int) = (0, 0)
+        for (place, letter): (Int, UInt8) in code.enumerated() where letter != 0x20 && letter != 0x0A {
+            lineLetters += 1
+            for other: UInt8 in Array("abcdefghijklmnopqrstuvwxyz234567".utf8) where other != letter {
+                var slip: [UInt8] = code
+                slip[place] = other
+                tried += 1
+                do throws(WrittenCode.Failure) {
+                    _ = try WrittenCode.bytes(of: SecureBytes(copying: slip))
+                    missed += 1
+                } catch { #expect(error == .line((lineLetters - 1) / 34 + 1)) }
+            }
+        }
+        // Ten bits of check for a line: one slip in 1,024 passes, to be caught by the seal.
+        #expect(tried == 4 * 34 * 31 && missed < tried / 200, "\(missed) of \(tried)")
+        #expect(throws: WrittenCode.Failure.unreadable) {
+            try WrittenCode.bytes(of: KeyBench.secret("what is this?"))
+        }
+    }
+
+    // MARK: - Pieces
+
+    @Test("any k of n pieces give the key, fewer do not, and a wrong one is named")
+    func pieces() throws {
+        let pieces: [SecureBytes] = try KeyPieces.split(key, needed: 3, count: 5)
+        #expect(pieces.count == 5)
+        func joined(_ some: [SecureBytes]) -> SecureBytes { .joined(some) }
+        for left: Int in 0..<5 {
+            for right: Int in 0..<5 where right != left {
+                let three: [SecureBytes] = pieces.indices.filter { $0 != left && $0 != right }.map { pieces[$0] }
+                #expect(try KeyPieces.join(joined(three.reversed())) == key)
+            }
+        }
+        let few: AccountError? = failure { () throws(AccountError) in
+            _ = try KeyPieces.join(joined([pieces[0], pieces[1], pieces[0]]))
+        }
+        #expect(few == .pieces(.tooFew(has: 2, needs: 3)))
+        let others: [SecureBytes] = try KeyPieces.split(.random(), needed: 3, count: 5)
+        let mixed: AccountError? = failure { () throws(AccountError) in
+            _ = try KeyPieces.join(joined([pieces[0], others[1], pieces[2], pieces[3]]))
+        }
+        #expect(mixed == .pieces(.mixed([2])))
+        for (needed, count): (Int, Int) in [(1, 3), (4, 3), (2, 17), (0, 0)] {
+            guard
+                case .unusable? = failure({ () throws(AccountError) in
+                    _ = try KeyPieces.split(key, needed: needed, count: count)
+                })
+            else {
+                Issue.record("\(needed) of \(count)")
+                continue
+            }
+        }
+    }
+}
+
+/// The list of words, as phrases show it.
+private enum WordList {
+    static func words(of entropy: SecureBytes) throws -> [[UInt8]] {
+        try RecoveryWords.words(entropy).withUnsafeBytes { Array($0) }.split(separator: 0x20).map(Array.init)
+    }
+
+    /// All 2,048 in their order: each is the first word of the phrase whose first eleven bits are its number.
+    static let all: [[UInt8]] = (0..<2_048).compactMap { number in
+        let entropy: [UInt8] = [UInt8(number >> 3), UInt8(number & 7) << 5] + .init(repeating: 0, count: 30)
+        return try? words(of: SecureBytes(copying: entropy)).first
+    }
+
+    private static let numbers: [[UInt8]: Int] = Dictionary(uniqueKeysWithValues: all.enumerated().map { ($1, $0) })
+
+    static func word(after word: [UInt8], by step: Int) throws -> [UInt8] {
+        all[(try #require(numbers[word]) + step) % 2_048]
+    }
+}

@@ -1,0 +1,138 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+@Suite("Accounts with keys, on a line that goes dead at each step", .serialized, .timeLimit(.minutes(5)))
+struct InterruptedTests {
+    private let bench: AccountServer
+    init() throws { bench = try AccountServer() }
+
+    /// What befalls which request: one that is lost, one whose answer is lost, and both with everything behind it.
+    struct Accident: Sendable, CustomStringConvertible {
+        let number: Int
+        let losesAnswer: Bool
+        let staysDead: Bool
+        var description: String {
+            "\(losesAnswer ? "answer" : "request") \(number)\(staysDead ? " and all after it" : "")"
+        }
+
+        func fault(_ at: Int) -> BadLine.Fault {
+            if at == number { return losesAnswer ? .losesAnswer : .losesRequest }
+            return at > number && staysDead ? .losesRequest : .none
+        }
+
+        static let all: [Accident] = (1...4).flatMap { number in
+            [false, true].flatMap { answer in
+                [false, true].map { Accident(number: number, losesAnswer: answer, staysDead: $0) }
+            }
+        }
+    }
+
+    private func accounts(_ accident: Accident? = nil) throws -> Accounts {
+        let calls: ServerCalls = try .init(
+            address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: "device-1", options: .init())
+        let line: BadLine = .init(calls) { number, _ in accident?.fault(number) ?? .none }
+        return Accounts(app: "notes", device: "device-1", door: try line.door())
+    }
+
+    private func signIn(_ name: String, _ password: String) async throws -> SignedIn? {
+        do {
+            let result: SignInResult = try await accounts().signIn(name: name, password: KeyBench.secret(password))
+            guard case .open(let login) = result else { throw AccountError.locked }
+            return login
+        } catch {
+            guard case .wrongPassword? = error as? AccountError else { throw error }
+            return nil
+        }
+    }
+
+    @Test("a sign-up either gives the account or says why not, and never two of them")
+    func signUp() async throws {
+        for (index, accident): (Int, Accident) in Accident.all.enumerated() {
+            let name: String = "ann-\(index)"
+            var made: SignedIn?
+            let error: AccountError? = await KeyBench.failure {
+                made = try await self.accounts(accident).signUp(name: name, password: KeyBench.secret("one"))
+            }
+            let there: SignedIn? = try await signIn(name, "one")
+            if let made {
+                #expect(there?.account.bundle == made.account.bundle, "\(accident)")
+            } else if case .unknown? = error {
+                // It may be there; then its password opens it.
+            } else {
+                #expect(there == nil, "\(accident): \(error as Any)")
+            }
+        }
+    }
+
+    @Test("a password change: afterwards one of the two passwords opens the same bundle, and what was told is true")
+    func password() async throws {
+        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("password 0"))
+        var (current, login): (Int, SignedIn) = (0, ann)
+        // Few enough that the server answers all questions how to stretch: 30 a minute.
+        let accidents: [Accident] = Accident.all.filter { $0.number == 2 || $0.number == 3 }
+        for accident: Accident in accidents {
+            let next: Int = current + 1
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts(accident).changePassword(
+                    of: login.account, accessToken: login.accessToken, from: KeyBench.secret("password \(current)"),
+                    to: KeyBench.secret("password \(next)"))
+            }
+            let (old, new): (SignedIn?, SignedIn?) = (
+                try await signIn("ann", "password \(current)"), try await signIn("ann", "password \(next)")
+            )
+            #expect((old == nil) != (new == nil), "\(accident)")
+            switch error {
+            case nil: #expect(new != nil, "\(accident)")
+            case .unknown?: break
+            default: #expect(old != nil, "\(accident): \(error as Any)")
+            }
+            let open: SignedIn = try #require(old ?? new)
+            #expect(open.account.bundle == ann.account.bundle && open.account.version == 1, "\(accident)")
+            if new != nil { current = next }
+            login = open
+        }
+        #expect(current > 2, "some of the changes were made")
+    }
+
+    @Test("a recovery that was cut short is done again, and ends at the same account")
+    func recover() async throws {
+        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("lost"))
+        for (index, accident): (Int, Accident) in Accident.all.enumerated() {
+            let password: String = "new \(index)"
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts(accident).recover(
+                    name: "ann", accessKey: ann.account.accessKey, newPassword: KeyBench.secret(password))
+            }
+            if error != nil {
+                _ = try await accounts().recover(
+                    name: "ann", accessKey: ann.account.accessKey, newPassword: KeyBench.secret(password))
+            }
+            let open: SignedIn = try #require(try await signIn("ann", password))
+            #expect(open.account.bundle == ann.account.bundle, "\(accident)")
+        }
+    }
+
+    @Test("a write of the bundle is there once or not at all, and is told as it is")
+    func bundle() async throws {
+        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
+        var account: OpenAccount = ann.account
+        for (index, accident): (Int, Accident) in Accident.all.enumerated() {
+            let (before, bucket): (OpenAccount, String) = (account, "bucket-\(index)")
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts(accident).update(before, accessToken: ann.accessToken) {
+                    $0.buckets[bucket] = .init(mode: "sealed", epoch: 1)
+                }
+            }
+            account = try await accounts().refresh(before, accessToken: ann.accessToken)
+            let isThere: Bool = account.bundle.buckets[bucket] != nil
+            #expect(account.version == before.version + (isThere ? 1 : 0), "\(accident)")
+            switch error {
+            case nil: #expect(isThere, "\(accident)")
+            case .unknown?: break
+            default: #expect(!isThere, "\(accident): \(error as Any)")
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Synchronization
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+/// What tests of accounts with keys share.
+enum KeyBench {
+    /// Stretches with N = 2^14 whatever is asked for: the server takes no account that says less than 2^17.
+    static let weak: AccountDoor.Stretch = { password, salt, _ throws(CryptoError) in
+        try PasswordKeys(
+            password: password, salt: salt, cost: try PasswordRules.tests.cost(kdf: 1, log2N: 14, r: 8, p: 1))
+    }
+
+    static func secret(_ text: String) -> SecureBytes { SecureBytes(copying: Array(text.utf8)) }
+
+    /// What an account call throws; nil when it does not.
+    static func failure(_ body: () async throws -> Void) async -> AccountError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            if !(error is AccountError) { Issue.record(error) }
+            return error as? AccountError
+        }
+    }
+}
+
+/// A line to a server on which a test loses requests and answers, and changes what is said.
+final class BadLine: Sendable {
+    enum Fault: Sendable {
+        case none
+        /// The server never hears of it.
+        case losesRequest
+        /// The server does it, and nobody hears of that.
+        case losesAnswer
+        case refuses(ClientError)
+        case says(@Sendable (JSONObject) -> JSONObject)
+        case saysInstead(@Sendable () -> JSONObject)
+    }
+
+    private let asked: Mutex<[String]> = .init([])
+    private let calls: ServerCalls?
+    private let fault: @Sendable (_ number: Int, _ request: AccountRequest) -> Fault
+
+    /// - Parameter fault: what befalls the request of this number, counted from 1.
+    init(_ calls: ServerCalls?, _ fault: @escaping @Sendable (Int, AccountRequest) -> Fault) {
+        (self.calls, self.fault) = (calls, fault)
+    }
+
+    /// Paths that were asked for, in their order.
+    var paths: [String] { asked.withLock { $0 } }
+
+    func door(stretch: @escaping AccountDoor.Stretch = KeyBench.weak) throws -> AccountDoor {
+        try AccountDoor(stretch: stretch) { request throws(ClientError) in try await self.ask(request) }
+    }
+
+    private func ask(_ request: AccountRequest) async throws(ClientError) -> AccountReply {
+        let number: Int = asked.withLock {
+            $0.append(request.path)
+            return $0.count
+        }
+        let lost: ClientError = ClientError(.network, "the line went dead")
+        switch fault(number, request) {
+        case .losesRequest: throw lost
+        case .refuses(let error): throw error
+        case .saysInstead(let make): return AccountReply(make())
+        case .none: return try await reach(request)
+        case .losesAnswer:
+            _ = try await reach(request)
+            throw lost
+        case .says(let change):
+            return AccountReply(change(try await reach(request).members))
+        }
+    }
+
+    private func reach(_ request: AccountRequest) async throws(ClientError) -> AccountReply {
+        guard let calls else { throw ClientError(.network, "there is no server") }
+        return try await calls.ask(request)
+    }
+}

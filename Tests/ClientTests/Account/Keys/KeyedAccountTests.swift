@@ -1,0 +1,232 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketTestServer
+import ThicketTestSupport
+
+@Suite("Accounts whose keys stay on the device, at a real server", .serialized, .timeLimit(.minutes(5)))
+struct KeyedAccountTests {
+    private let bench: AccountServer
+    private static let patience: Duration = .seconds(60)
+
+    init() throws { bench = try AccountServer() }
+
+    private func accounts() throws -> Accounts { try bench.notes().accounts(stretch: KeyBench.weak) }
+
+    private func open(_ result: SignInResult) throws -> SignedIn {
+        guard case .open(let login) = result else { throw ClientError(.unauthorized, "locked") }
+        return login
+    }
+
+    @Test("signed up here, logged in there: the same keys, the server's id, and both sync")
+    func secondDevice() async throws {
+        let ann: SignedIn = try await accounts().signUp(name: "Ann", password: KeyBench.secret("open sesame"))
+        #expect(ann.account.user == (try AccountPlace.userID(app: "notes", key: ann.account.accessKey)))
+        #expect(ann.account.version == 1 && ann.account.needsBackup)
+        let there: SignedIn = try open(
+            try await accounts().signIn(name: "ann", password: KeyBench.secret("open sesame")))
+        #expect(there.account.bundle == ann.account.bundle && there.account.accessKey == ann.account.accessKey)
+        #expect(there.account.user == ann.account.user && there.account.pin == ann.account.pin)
+        let (one, two): (ClientSession, ClientSession) = (
+            try await bench.notes().resume(ann), try await bench.notes().resume(there)
+        )
+        let notes: Bucket = try await one.bucket("notes")
+        try await notes.set("a", to: ["n": 1])
+        try await notes.waitUntilSynced(timeout: Self.patience)
+        let copy: Bucket = try await two.bucket("notes")
+        try await copy.waitUntilSynced(timeout: Self.patience)
+        #expect(try await copy.get("a") == ["n": 1])
+        await one.close()
+        await two.close()
+    }
+
+    @Test(
+        "a password is one password in either spelling of its letters, and a wrong one is refused as nobody's name is")
+    func passwords() async throws {
+        _ = try await accounts().signUp(name: "Zoë", password: KeyBench.secret("caf\u{E9}"))
+        _ = try open(try await accounts().signIn(name: "Zoe\u{308}", password: KeyBench.secret("cafe\u{301}")))
+        for (name, password): (String, String) in [("Zoë", "cafe"), ("nobody", "cafe")] {
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts().signIn(name: name, password: KeyBench.secret(password))
+            }
+            #expect(error == .wrongPassword(isChanged: false))
+        }
+    }
+
+    @Test("the first writer of a name wins, and nothing of the account that is there changes")
+    func firstWriter() async throws {
+        let accounts: Accounts = try accounts()
+        let results: [Result<SignedIn, AccountError>] = await withTaskGroup { group in
+            for number: Int in 0..<6 {
+                group.addTask { () -> Result<SignedIn, AccountError> in
+                    do throws(AccountError) {
+                        return .success(
+                            try await accounts.signUp(name: "ann", password: KeyBench.secret("password \(number)")))
+                    } catch { return .failure(error) }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        let winners: [SignedIn] = results.compactMap { try? $0.get() }
+        #expect(winners.count == 1)
+        for case .failure(let error) in results { #expect(error == .nameTaken) }
+        let winner: SignedIn = try #require(winners.first)
+        let read: OpenAccount = try await accounts.refresh(winner.account, accessToken: winner.accessToken)
+        #expect(read == winner.account)
+    }
+
+    @Test("another password: the bundle stays, the old password and the other logins end, a known device follows")
+    func changePassword() async throws {
+        let accounts: Accounts = try accounts()
+        let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
+        let there: SignedIn = try open(try await accounts.signIn(name: "ann", password: KeyBench.secret("one")))
+        let changed: SignedIn = try await accounts.changePassword(
+            of: ann.account, accessToken: ann.accessToken, from: KeyBench.secret("one"), to: KeyBench.secret("two"))
+        #expect(changed.account.bundle == ann.account.bundle && changed.account.version == 1)
+        #expect(changed.account.pin?.salt != ann.account.pin?.salt)
+        let ended: AccountError? = await KeyBench.failure {
+            _ = try await accounts.refresh(there.account, accessToken: there.accessToken)
+        }
+        guard case .server(let error)? = ended else { throw ClientError(.unauthorized, "\(ended as Any)") }
+        #expect(error.number == 401)
+        let known: DeviceKeys = try DeviceKeys(there.account)
+        let old: AccountError? = await KeyBench.failure {
+            _ = try await accounts.signIn(name: "ann", password: KeyBench.secret("one"), known: known)
+        }
+        #expect(old == .wrongPassword(isChanged: true))
+        let again: SignedIn = try open(
+            try await accounts.signIn(name: "ann", password: KeyBench.secret("two"), known: known))
+        #expect(again.account.bundle == ann.account.bundle && again.account.pin == changed.account.pin)
+        let wrong: AccountError? = await KeyBench.failure {
+            _ = try await accounts.changePassword(
+                of: again.account, accessToken: again.accessToken, from: KeyBench.secret("guess"),
+                to: KeyBench.secret("three"))
+        }
+        #expect(wrong == .wrongPassword(isChanged: false))
+    }
+
+    @Test("the words alone bring everything back under a new password; other words bring nothing")
+    func recover() async throws {
+        let accounts: Accounts = try accounts()
+        let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("forgotten"))
+        let words: SecureBytes = try RecoveryWords.words(ann.account.accessKey.secret)
+        let key: AccessKey = try AccessKey(try RecoveryWords.entropy(words))
+        let other: AccountError? = await KeyBench.failure {
+            _ = try await accounts.recover(name: "ann", accessKey: .random(), newPassword: KeyBench.secret("x"))
+        }
+        #expect(other == .wrongWords)
+        let back: SignedIn = try await accounts.recover(
+            name: "ann", accessKey: key, newPassword: KeyBench.secret("new"))
+        #expect(back.account.bundle == ann.account.bundle && back.account.user == ann.account.user)
+        let login: SignedIn = try open(try await accounts.signIn(name: "ann", password: KeyBench.secret("new")))
+        #expect(login.account.bundle == ann.account.bundle)
+    }
+
+    @Test("two devices write the bundle at once: each change is there afterwards")
+    func merge() async throws {
+        let accounts: Accounts = try accounts()
+        let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
+        let count: Int = 4
+        await withTaskGroup { group in
+            for number: Int in 0..<count {
+                group.addTask {
+                    let error: AccountError? = await KeyBench.failure {
+                        _ = try await accounts.update(ann.account, accessToken: ann.accessToken) { bundle in
+                            bundle.buckets["notes-\(number)"] = .init(mode: "sealed", epoch: 1)
+                        }
+                    }
+                    #expect(error == nil)
+                }
+            }
+        }
+        let now: OpenAccount = try await accounts.refresh(ann.account, accessToken: ann.accessToken)
+        #expect(now.bundle.buckets.count == count && now.version == UInt64(1 + count))
+        #expect(now.bundle.vaultSecret == ann.account.bundle.vaultSecret)
+    }
+
+    @Test("members of later versions stay through a write of this one; of a later format nothing is read or replaced")
+    func later() async throws {
+        let accounts: Accounts = try accounts()
+        let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
+        let key: AccessKey = ann.account.accessKey
+        let calls: ServerCalls = try .init(
+            address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: "later", options: .init())
+        func place(_ version: UInt64) -> AccountPlace {
+            AccountPlace(app: "notes", user: ann.account.user, version: version)
+        }
+        func text() async throws -> String {
+            let view: ServerView = try await accounts.serverView(of: ann.account, accessToken: ann.accessToken)
+            return try place(view.version).openBundle(view.bundle, with: key).withUnsafeBytes {
+                String(decoding: $0, as: UTF8.self)
+            }
+        }
+        func write(_ text: String, replacing version: UInt64) async throws {
+            let sealed: [UInt8] = try place(version + 1).seal(bundle: KeyBench.secret(text), with: key)
+            _ = try await calls.ask(.putBundle(sealed, replacing: version, .user(token: ann.accessToken)))
+        }
+        let member: String = #""later" : {"x":[1.50, "é\"}", null]}"#
+        try await write("{" + member + "," + (try await text().dropFirst()), replacing: 1)
+        _ = try await accounts.update(ann.account, accessToken: ann.accessToken) {
+            $0.buckets["notes"] = .init(mode: "sealed", epoch: 1)
+        }
+        let kept: String = try await text()
+        #expect(kept.contains(member) && kept.contains(#""notes""#) && kept.utf8.count % 512 == 0)
+        try await write(#"{"format":2}"#, replacing: 3)
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await accounts.update(ann.account, accessToken: ann.accessToken) {
+                $0.buckets["more"] = .init(mode: "sealed", epoch: 1)
+            }
+        }
+        #expect(error == .newerFormat)
+        #expect(try await text() == #"{"format":2}"#)
+    }
+
+    @Test("several accounts in one process: each has its own keys and id, and none opens the other's")
+    func several() async throws {
+        let accounts: Accounts = try accounts()
+        let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("same"))
+        let bob: SignedIn = try await accounts.signUp(name: "bob", password: KeyBench.secret("same"))
+        #expect(ann.account.user != bob.account.user && ann.account.accessKey != bob.account.accessKey)
+        let mixed: OpenAccount = try DeviceKeys(bob.account).open()
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await accounts.refresh(mixed, accessToken: ann.accessToken)
+        }
+        #expect(error == .doesNotOpen)
+        let sessions: [ClientSession] = [
+            try await bench.notes().resume(ann), try await bench.notes().resume(bob),
+        ]
+        for (number, session): (Int, ClientSession) in sessions.enumerated() {
+            let bucket: Bucket = try await session.bucket("notes")
+            try await bucket.set("who", to: ["n": .number(JSONNumber(Int64(number)))])
+            try await bucket.waitUntilSynced(timeout: Self.patience)
+        }
+        for (number, session): (Int, ClientSession) in sessions.enumerated() {
+            #expect(
+                try await session.bucket("notes").get("who") == ["n": .number(JSONNumber(Int64(number)))])
+            await session.close()
+        }
+    }
+
+    @Test("what a device keeps gives the same account without a server, and shows nothing in text")
+    func kept() async throws {
+        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
+        let kept: DeviceKeys = try DeviceKeys(text: try DeviceKeys(ann.account).text)
+        #expect(try kept.open() == ann.account)
+        #expect("\(kept) \(ann.account) \(ann.account.bundle)".contains("(") && !"\(kept)".contains("ann"))
+        let text: SecureBytes = kept.text
+        for cut: Int in stride(from: 0, to: text.count, by: 7) {
+            #expect(throws: AccountError.damaged) { try DeviceKeys(text: text.part(0..<cut)) }
+        }
+        // Bytes changed at random are refused, or read; what was read opens, or does not.
+        var random: SeededRandom = .init(seed: 43)
+        for _ in 0..<2_000 {
+            var bytes: [UInt8] = text.withUnsafeBytes { Array($0) }
+            for _ in 0..<Int.random(in: 1...3, using: &random) {
+                bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            guard let read: DeviceKeys = try? DeviceKeys(text: SecureBytes(copying: bytes)) else { continue }
+            if let opened: OpenAccount = try? read.open() { #expect(opened.bundle == ann.account.bundle) }
+        }
+    }
+}

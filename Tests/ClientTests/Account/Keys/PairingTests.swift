@@ -1,0 +1,123 @@
+import Synchronization
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+@Suite("A new device gets the keys from an old one, at a real server", .serialized, .timeLimit(.minutes(5)))
+struct PairingTests {
+    private let bench: AccountServer
+    init() throws { bench = try AccountServer() }
+
+    private func accounts(
+        _ device: String, _ fault: @escaping @Sendable (AccountRequest) -> BadLine.Fault = { _ in .none }
+    ) throws -> Accounts {
+        let calls: ServerCalls = try .init(
+            address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: device, options: .init())
+        let line: BadLine = .init(calls) { _, request in fault(request) }
+        return Accounts(app: "notes", device: device, door: try line.door())
+    }
+
+    @Test("four equal words, the same keys, and a login of its own that lives on when the old one's ends")
+    func pair() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let new: Accounts = try accounts("new")
+        let begun: Pairing.Begun = try await new.beginPairing()
+        #expect(begun.pairing.code.filter { $0 != "-" }.count == 26)
+        #expect(try await new.receive(begun) == nil)
+        let typed: String = begun.pairing.code.uppercased().replacing("-", with: " ")
+        let words: String = try await accounts("old").give(
+            ann.account, accessToken: ann.accessToken, toDeviceWithCode: typed)
+        let received: Pairing.Received = try #require(try await new.receive(begun))
+        #expect(received.words == words && words.split(separator: " ").count == 4)
+        let there: SignedIn = try await new.open(received)
+        #expect(there.account.bundle == ann.account.bundle && there.account.accessKey == ann.account.accessKey)
+        #expect(there.accessToken != ann.accessToken && there.account.name == "ann")
+        // A11: one use.
+        for again: Accounts in [new, try accounts("thief")] {
+            #expect(await KeyBench.failure { _ = try await again.receive(begun) } == .pairingOver)
+        }
+        let session: ClientSession = try await bench.notes().resume(ann)
+        await session.signOut()
+        await session.close()
+        #expect(try await new.refresh(there.account, accessToken: there.accessToken) == there.account)
+    }
+
+    @Test("A11: a server that shows another key than the one behind the code gets nothing")
+    func replacedKey() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let foreign: String = Base64.encodeURL(X25519.PrivateKey.random().publicKey.octets + Array("new".utf8))
+        let asked: Mutex<[String]> = .init([])
+        let lying: Accounts = try accounts("old") { request in
+            asked.withLock { $0.append(request.method) }
+            return request.path.hasPrefix("pair/") && request.method == "GET"
+                ? .says { $0.setting(["hello": .string(foreign)]) } : .none
+        }
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await lying.give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        #expect(error == .pairingForged)
+        #expect(asked.withLock { $0 } == ["GET"], "nothing was sealed, and no login made")
+    }
+
+    @Test("A11: who sees the code and answers first shows other words, and the second answer is refused")
+    func race() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let eve: SignedIn = try await accounts("eve").signUp(name: "eve", password: KeyBench.secret("two"))
+        let new: Accounts = try accounts("new")
+        let begun: Pairing.Begun = try await new.beginPairing()
+        _ = try await accounts("eve").give(
+            eve.account, accessToken: eve.accessToken, toDeviceWithCode: begun.pairing.code)
+        let late: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts("old").give(
+                ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        #expect(late == .pairingOver, "whoever is second learns that somebody was there, and shows no words")
+        // An answer changed on the way does not open, whatever is changed of it.
+        let other: Pairing.Begun = try await new.beginPairing()
+        let changed: Accounts = try accounts("new") { _ in
+            .says { answer in
+                guard let text: String = answer["sealed"]?.stringValue,
+                    var bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...])
+                else { return answer }
+                bytes[3] ^= 1
+                return answer.setting(["sealed": .string(Base64.encodeURL(bytes))])
+            }
+        }
+        _ = try await accounts("old").give(
+            ann.account, accessToken: ann.accessToken, toDeviceWithCode: other.pairing.code)
+        #expect(await KeyBench.failure { _ = try await changed.receive(other) } == .pairingForged)
+    }
+
+    @Test("codes that are none, or nobody's, are told apart from those that are over")
+    func codes() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let cases: [(String, AccountError)] = [
+            ("", .unreadableCode(line: nil)), ("abc", .unreadableCode(line: nil)),
+            (String(repeating: "a", count: 27), .unreadableCode(line: nil)),
+            ("!" + String(repeating: "a", count: 25), .unreadableCode(line: nil)),
+            (String(repeating: "a", count: 26), .pairingOver),
+        ]
+        for (code, expected): (String, AccountError) in cases {
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts("old").give(
+                    ann.account, accessToken: ann.accessToken, toDeviceWithCode: code)
+            }
+            #expect(error == expected, "\(code)")
+        }
+    }
+
+    @Test("a token alone makes no login for another device: the access key's proof is wanted")
+    func tokens() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let eve: SignedIn = try await accounts("eve").signUp(name: "eve", password: KeyBench.secret("two"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts("old").give(
+                eve.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        guard case .server(let refused)? = error else { throw ClientError(.refused, "\(error as Any)") }
+        #expect(refused.number == 401)
+    }
+}

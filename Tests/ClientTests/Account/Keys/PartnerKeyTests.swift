@@ -1,0 +1,150 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+@Suite("Keys of partners' users, at a real server", .serialized, .timeLimit(.minutes(5)))
+struct PartnerKeyTests {
+    private let bench: AccountServer
+    init() throws { bench = try AccountServer() }
+
+    private func accounts(_ device: String = "d/1") throws -> Accounts {
+        try bench.app(device: device).accounts(stretch: KeyBench.weak)
+    }
+
+    private func open(_ keys: PartnerKeys) throws -> (account: OpenAccount, isNew: Bool) {
+        guard case .open(let account, let isNew) = keys else { throw ClientError(.unauthorized, "closed") }
+        return (account, isNew)
+    }
+
+    @Test(
+        "the first device makes keys, the second opens them with the passphrase or the words, and a token alone opens nothing"
+    )
+    func devices() async throws {
+        let user: AccountServer.Registered = try bench.register()
+        let token: String = bench.login(user, seconds: 600)
+        let first: (account: OpenAccount, isNew: Bool) = try open(
+            try await accounts().openKeys(
+                ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("content")), makes: true))
+        #expect(first.isNew && first.account.user == user.entity)
+        let other: String = bench.login(user, seconds: 600, device: "d/2")
+        for opener: KeyOpener in [.passphrase(KeyBench.secret("content")), .accessKey(first.account.accessKey)] {
+            let there: (account: OpenAccount, isNew: Bool) = try open(
+                try await accounts("d/2").openKeys(
+                    ofPartnerUser: user.entity, accessToken: other, opener, makes: true))
+            #expect(!there.isNew && there.account.bundle == first.account.bundle)
+        }
+        let wrong: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts("d/2").openKeys(
+                ofPartnerUser: user.entity, accessToken: other, .passphrase(KeyBench.secret("guess")), makes: true)
+        }
+        #expect(wrong == .wrongPasscode)
+        guard
+            case .closed(takesPassphrase: true) = try await accounts("d/2").openKeys(
+                ofPartnerUser: user.entity, accessToken: other, makes: true)
+        else { throw ClientError(.unauthorized, "a token alone opened keys") }
+    }
+
+    @Test(
+        "T23: a partner with tokens of its own reads sealed bytes only, and cannot put its own keys in the place of the user's"
+    )
+    func partner() async throws {
+        let user: AccountServer.Registered = try bench.register()
+        let token: String = bench.login(user, seconds: 600)
+        let made: OpenAccount = try open(
+            try await accounts().openKeys(
+                ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("canary-passphrase")),
+                makes: true)
+        ).account
+        // The partner signs a token for a device of its own, and reads whatever there is.
+        let forged: String = bench.login(user, seconds: 600, device: "partner")
+        let calls: ServerCalls = try ServerCalls(
+            address: bench.address, app: "app", apiKey: bench.apiKey, deviceId: "partner", options: .init())
+        let seen: JSONObject = try await calls.ask(AccountRequest.readBundle(.partner(token: forged))).members
+        let text: [UInt8] = JSONValue.object(seen).serialized()
+        let stored: [UInt8] = ["bundle", "access"].flatMap { name in
+            Base64.decodeURL(Array((seen[name]?.stringValue ?? "").utf8)[...]) ?? []
+        }
+        #expect(stored.count > 512, "the search has something to look at")
+        let secrets: [SecureBytes] = [
+            made.accessKey.secret, made.bundle.vaultSecret, made.bundle.treeSecret, made.bundle.signingKey.seed,
+            made.bundle.exchangeKey.secret, KeyBench.secret("canary-passphrase"),
+        ]
+        for secret: SecureBytes in secrets {
+            let bytes: [UInt8] = secret.withUnsafeBytes { Array($0) }
+            for needle: [UInt8] in [bytes, Array(Base64.encodeURL(bytes).utf8), Array(Hex.encode(bytes).utf8)] {
+                #expect(!text.contains(needle) && !stored.contains(needle))
+            }
+        }
+        // Its own bundle in the place of the user's: refused without the proof, and with a guess at it.
+        let own: AccessKey = .random()
+        for proof: SecureBytes? in [nil, try own.recoveryAuth()] {
+            var members: AccountRequest.PartnerMembers = .init()
+            members.proof = proof
+            do throws(ClientError) {
+                _ = try await calls.ask(
+                    .putBundle([1, 2, 3], replacing: 1, .partner(token: forged), members))
+                Issue.record("the partner has replaced the bundle")
+            } catch { #expect(error.number == 400 || error.number == 403) }
+        }
+        let now: OpenAccount = try await accounts().refresh(made, accessToken: token)
+        #expect(now == made)
+    }
+
+    @Test("a partner that is the first writer is noticed: its keys do not open, and are not taken for the user's")
+    func firstWriter() async throws {
+        let user: AccountServer.Registered = try bench.register()
+        let token: String = bench.login(user, seconds: 600)
+        _ = try await accounts("partner").openKeys(
+            ofPartnerUser: user.entity, accessToken: bench.login(user, seconds: 600, device: "partner"),
+            .passphrase(KeyBench.secret("the partner's")), makes: true)
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().openKeys(
+                ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("ann's")), makes: true)
+        }
+        #expect(error == .wrongPasscode)
+    }
+
+    @Test("devices that begin at once have one bundle: the first writer's")
+    func race() async throws {
+        let user: AccountServer.Registered = try bench.register()
+        let openers: [PartnerKeys] = try await withThrowingTaskGroup { group in
+            for number: Int in 1...4 {
+                let accounts: Accounts = try accounts("d/\(number)")
+                let token: String = bench.login(user, seconds: 600, device: "d/\(number)")
+                group.addTask {
+                    try await accounts.openKeys(
+                        ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("content")),
+                        makes: true)
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        let opened: [(account: OpenAccount, isNew: Bool)] = try openers.map(open)
+        #expect(opened.filter(\.isNew).count == 1)
+        #expect(opened.allSatisfy { $0.account.bundle == opened[0].account.bundle })
+    }
+
+    @Test("the passphrase is changed and taken away, with the proof of the access key; the keys stay")
+    func passphrase() async throws {
+        let user: AccountServer.Registered = try bench.register()
+        let token: String = bench.login(user, seconds: 600)
+        let accounts: Accounts = try accounts()
+        var account: OpenAccount = try open(
+            try await accounts.openKeys(ofPartnerUser: user.entity, accessToken: token, makes: true)
+        ).account
+        account = try await accounts.setPassphrase(KeyBench.secret("one"), of: account, accessToken: token)
+        account = try await accounts.setPassphrase(KeyBench.secret("two"), of: account, accessToken: token)
+        #expect(account.version == 3)
+        let opened: OpenAccount = try open(
+            try await accounts.openKeys(
+                ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("two")), makes: false)
+        ).account
+        #expect(opened.bundle == account.bundle)
+        _ = try await accounts.setPassphrase(nil, of: account, accessToken: token)
+        guard
+            case .closed(takesPassphrase: false) = try await accounts.openKeys(
+                ofPartnerUser: user.entity, accessToken: token, makes: true)
+        else { throw ClientError(.unauthorized, "a token alone opened keys") }
+    }
+}

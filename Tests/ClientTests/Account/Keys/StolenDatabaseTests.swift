@@ -1,0 +1,86 @@
+import Glibc
+import Synchronization
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+@Suite("T4: whoever has the server's database", .serialized, .timeLimit(.minutes(5)))
+struct StolenDatabaseTests {
+    private let bench: AccountServer
+    init() throws { bench = try AccountServer() }
+
+    /// Forms in which bytes may lie about.
+    private func forms(_ bytes: [UInt8]) -> [[UInt8]] {
+        let texts: [String] = [
+            Base64.encode(bytes), Base64.encodeURL(bytes), Hex.encode(bytes), Hex.encode(bytes).uppercased(),
+            Base32.encode(bytes),
+        ]
+        return [bytes, bytes.reversed()] + texts.map { Array($0.utf8) }
+    }
+
+    /// By the C library: in a debug build a search by the standard library takes minutes.
+    private func holds(_ stored: [UInt8], _ form: [UInt8]) -> Bool {
+        stored.withUnsafeBytes { all in
+            guard let base: UnsafeRawPointer = all.baseAddress, let first: UInt8 = form.first else { return false }
+            var place: Int = 0
+            while place + form.count <= all.count {
+                let rest: Int = all.count - place - form.count + 1
+                guard let found: UnsafeMutableRawPointer = memchr(base + place, Int32(first), rest) else {
+                    return false
+                }
+                if memcmp(found, form, form.count) == 0 { return true }
+                place = UnsafeRawPointer(found) - base + 1
+            }
+            return false
+        }
+    }
+
+    @Test("has nothing of password, keys and words, through a whole life of an account; a guess costs a scrypt of 2^17")
+    func canaries() async throws {
+        let heard: Mutex<[(String, SecureBytes)]> = .init([])
+        let calls: ServerCalls = try .init(
+            address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: "device-1", options: .init())
+        let line: BadLine = .init(calls) { _, request in
+            if let body: SecureBytes = request.body { heard.withLock { $0.append((request.path, body)) } }
+            return .none
+        }
+        let accounts: Accounts = .init(app: "notes", device: "device-1", door: try line.door())
+        let (one, two, three): (String, String, String) = ("canary-alpha", "canary-bravo", "canary-charlie")
+        let ann: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret(one))
+        let changed: SignedIn = try await accounts.changePassword(
+            of: ann.account, accessToken: ann.accessToken, from: KeyBench.secret(one), to: KeyBench.secret(two))
+        let written: OpenAccount = try await accounts.update(changed.account, accessToken: changed.accessToken) {
+            $0.buckets["canary-bucket"] = .init(mode: "sealed", epoch: 1)
+        }
+        let back: SignedIn = try await accounts.recover(
+            name: "ann", accessKey: written.accessKey, newPassword: KeyBench.secret(three))
+        let view: ServerView = try await accounts.serverView(of: back.account, accessToken: back.accessToken)
+
+        let stored: [UInt8] = try bench.dump()
+        #expect(holds(stored, view.bundle), "the search finds what is there")
+        let bundle: AccountBundle = ann.account.bundle
+        var secrets: [(String, [UInt8])] = [one, two, three, "canary-bucket"].map { ($0, Array($0.utf8)) }
+        let keys: [(String, SecureBytes)] = [
+            ("access key", ann.account.accessKey.secret), ("vault secret", bundle.vaultSecret),
+            ("tree secret", bundle.treeSecret), ("seed", bundle.signingKey.seed),
+            ("exchange key", bundle.exchangeKey.secret), ("proof", try ann.account.accessKey.recoveryAuth()),
+            ("words", ann.account.accessKey.words),
+        ]
+        secrets += keys.map { name, secret in (name, secret.withUnsafeBytes { Array($0) }) }
+        // What was sent to log in is kept as an HMAC under a key outside of the database.
+        for (path, body): (String, SecureBytes) in heard.withLock({ $0 }) {
+            let object: JSONObject = try #require(
+                try JSONValue(parsing: body.withUnsafeBytes { Array($0) }).objectValue)
+            for name: String in ["a", "a_old", "r", "recover"] {
+                guard let text: String = object[name]?.stringValue else { continue }
+                secrets.append(("\(name) of \(path)", try #require(Base64.decodeURL(Array(text.utf8)[...]))))
+            }
+        }
+        #expect(secrets.count > 16)
+        for (name, bytes): (String, [UInt8]) in secrets {
+            for form: [UInt8] in forms(bytes) { #expect(!holds(stored, form), "\(name)") }
+        }
+        #expect(view.pin?.log2N == 17 && view.pin?.r == 8 && view.pin?.p == 1)
+    }
+}

@@ -1,0 +1,191 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+import ThicketTestSupport
+
+/// A server that lies about one object of a sealed bucket, at a moment that a seed picks, to devices that type on.
+///
+/// Whatever it does is reported; nobody is shown anything that nobody typed; what a device typed stays on that device; and with
+/// the two ways of repair all come together again. `THICKET_SEEDS=17` plays one seed again.
+@Suite("A server that lies about sealed objects")
+struct LyingServerTests {
+    enum Lie: String, CaseIterable, Sendable, CustomTestStringConvertible {
+        case dropsNewest, dropsOlder, reorders, replays, swapsOperation, rollsBack, garbage, removes, clears
+        case damagesSnapshot, movesSnapshot, swapsSnapshot
+
+        var testDescription: String { rawValue }
+        /// Only one operation is wrong, and the object goes on.
+        var isMisfit: Bool { self == .replays || self == .garbage || self == .swapsOperation }
+    }
+
+    private static let doc: String = "doc0"
+
+    @Test("is found out, whatever it does", arguments: Lie.allCases)
+    func lies(lie: Lie) throws {
+        for seed: Int in Seeds.list(6) {
+            var world: Simulation = try Simulation(clients: 2, seed: UInt64(seed) &* 1_009 &+ 5, isSealed: true)
+            world.mayForget = false
+            for key: String in [Self.doc, "doc1"] { try world.insertSomething(0, key) }
+            try live(&world, "\(lie), seed \(seed): before", rounds: 60 + world.below(200))
+            #expect(world.alarms.isEmpty, "\(lie), seed \(seed): a false alarm")
+            var own: [Set<UnicodeScalar>] = [[], []]
+            for index: Int in 0..<2 { own[index] = try letters(world, index) }
+            let before: Int = world.typed[Self.doc]?.count ?? 0
+            try tell(lie, &world)
+            for index: Int in 0..<2 { world.cut(index) }
+            for _ in 0..<120 {
+                try world.step { world, index in try Self.type(&world, index) }
+            }
+            let isQuiet: Bool = world.settle()
+            #expect(isQuiet, "\(lie), seed \(seed): somebody never gets to the end \(isQuiet ? "" : world.picture)")
+            let problems: [String?] = try (0..<2).map { index in
+                try world.clients[index].machine.problem(world.bucket, try EntityKey(Self.doc))
+            }
+            let isReported: Bool = !world.alarms.isEmpty || problems.contains { $0 != nil }
+            #expect(isReported, "\(lie), seed \(seed): nobody noticed")
+            if lie.isMisfit { #expect(world.alarms.contains { $0.kind == .misfit }, "\(lie), seed \(seed)") }
+            try checkGenuine(world, own, before, "\(lie), seed \(seed)")
+            try repair(&world, "\(lie), seed \(seed)")
+        }
+    }
+
+    @Test("an honest server leads to no alarm", arguments: Seeds.list(12))
+    func honest(seed: Int) throws {
+        var world: Simulation = try Simulation(clients: 3, seed: UInt64(seed) &* 77 &+ 3, isSealed: true)
+        world.mayForget = false
+        for _ in 0..<1_500 { try world.step { world, index in try Self.anything(&world, index) } }
+        let isQuiet: Bool = world.settle()
+        #expect(isQuiet, "seed \(seed): somebody never gets to the end \(isQuiet ? "" : world.picture)")
+        #expect(world.alarms.isEmpty, "seed \(seed): \(world.alarms)")
+    }
+
+    // MARK: - Life
+
+    private static func type(_ world: inout Simulation, _ index: Int) throws {
+        do { try world.insertSomething(index, "doc\(world.below(2))") } catch let error as ClientError {
+            guard error.code == .integrity else { throw error }
+        }
+    }
+
+    private static func anything(_ world: inout Simulation, _ index: Int) throws {
+        try world.editAnything(index, "doc\(world.below(3))")
+    }
+
+    private func live(_ world: inout Simulation, _ what: String, rounds: Int) throws {
+        for _ in 0..<rounds { try world.step { world, index in try Self.type(&world, index) } }
+        let isQuiet: Bool = world.settle()
+        #expect(isQuiet, "\(what): somebody never gets to the end")
+        // At least one snapshot to lie about, and operations behind it.
+        for _ in 0..<70 {
+            try Self.type(&world, 0)
+            _ = world.settle()
+        }
+        for index: Int in 0..<2
+        where try world.clients[index].machine.object(world.bucket, try EntityKey(Self.doc)) == nil {
+            Issue.record("\(what): client \(index) has no object")
+        }
+    }
+
+    private func letters(_ world: Simulation, _ index: Int) throws -> Set<UnicodeScalar> {
+        var machine: SyncMachine = world.clients[index].machine
+        let text: String? = try machine.object(world.bucket, try EntityKey(Self.doc))?["t"]?.stringValue
+        return Set((text ?? "").unicodeScalars)
+    }
+
+    /// What is shown was typed by somebody, once each; and what a device saw or typed is still there.
+    private func checkGenuine(
+        _ world: Simulation, _ own: [Set<UnicodeScalar>], _ before: Int, _ what: String
+    ) throws {
+        let typed: Set<UnicodeScalar> = Set((world.typed[Self.doc] ?? []).flatMap(\.unicodeScalars))
+        for index: Int in 0..<2 {
+            var machine: SyncMachine = world.clients[index].machine
+            let object: JSONObject? = try machine.object(world.bucket, try EntityKey(Self.doc))
+            let text: String = object?["t"]?.stringValue ?? ""
+            let shown: Set<UnicodeScalar> = Set(text.unicodeScalars)
+            #expect(shown.count == text.unicodeScalars.count, "\(what): client \(index) shows something twice")
+            #expect(shown.isSubset(of: typed), "\(what): client \(index) shows what nobody typed")
+            #expect(own[index].isSubset(of: shown), "\(what): client \(index) lost something")
+            #expect(object.map { $0.count == 1 } ?? false, "\(what): client \(index) shows another object")
+        }
+    }
+
+    private func repair(_ world: inout Simulation, _ what: String) throws {
+        let (bucket, key): (BucketName, EntityKey) = (world.bucket, try EntityKey(Self.doc))
+        for round: Int in 0..<8 {
+            var isWhole: Bool = true
+            for index: Int in 0..<2 {
+                guard try world.clients[index].machine.problem(bucket, key) != nil else { continue }
+                isWhole = false
+                let now: Int64 = world.now
+                // The first keeps, the other takes: what both want at once they are asked again.
+                var keeps: Bool = index == 0
+                if !keeps {
+                    do { try check(&world, index) { try $0.takeServers(bucket, key, now: now) } } catch let error
+                        as ClientError
+                    {
+                        guard error.code == .integrity else { throw error }
+                        keeps = true
+                    }
+                }
+                if keeps { try check(&world, index) { try $0.keepMine(bucket, key, now: now) } }
+                _ = world.settle()
+            }
+            if isWhole { break }
+            #expect(round < 7, "\(what): the repair does not end")
+        }
+        let first: JSONObject? = try world.clients[0].machine.object(bucket, key)
+        #expect(try world.clients[1].machine.object(bucket, key) == first, "\(what): they do not come together")
+        #expect(try world.truth()[Self.doc]?.object == first, "\(what): the server has another object")
+    }
+
+    private func check(
+        _ world: inout Simulation, _ index: Int, _ body: (inout SyncMachine) throws -> (Bool, [SyncAction])
+    ) throws {
+        let (isDone, actions): (Bool, [SyncAction]) = try body(&world.clients[index].machine)
+        #expect(isDone)
+        world.perform(index, actions)
+    }
+
+    // MARK: - Lies
+
+    private func tell(_ lie: Lie, _ world: inout Simulation) throws {
+        guard let keys: SealedBucketKeys = world.keys else { return }
+        let (key, other): (String, String) = (keys.serverKey(of: Self.doc), keys.serverKey(of: "doc1"))
+        var entity: ModelServer.Entity = try #require(world.server.buckets["notes"]?.entities[key])
+        let neighbour: JSONObject = try #require(world.server.buckets["notes"]?.entities[other]?.object)
+        var sealed: SealedEntity = try SealedEntity(try #require(entity.object))
+        let position: Int = sealed.newest?.position ?? 0
+        switch lie {
+        case .dropsNewest: sealed.tail.removeFirst(1 + world.below(sealed.tail.count))
+        case .dropsOlder: sealed.tail.remove(at: 1 + world.below(sealed.tail.count - 1))
+        case .reorders:
+            let place: Int = world.below(sealed.tail.count - 1)
+            sealed.tail.swapAt(place, place + 1)
+        case .replays: sealed.tail.insert(sealed.tail[world.below(sealed.tail.count)], at: 0)
+        case .swapsOperation: sealed.tail.insert(try SealedEntity(neighbour).tail[0], at: 0)
+        case .garbage:
+            var bytes: [UInt8] = SealedObject.bytes(of: sealed.tail[0])
+            bytes[bytes.count - 1] ^= 1
+            sealed.tail.insert(Base64.encodeURL(bytes), at: 0)
+        case .rollsBack:
+            let step: ModelServer.Step = entity.steps[entity.steps.count / 2]
+            sealed = try SealedEntity(try #require(step.before))
+        case .removes: entity.object = nil
+        case .clears: entity.object = ["t": "clear"]
+        case .damagesSnapshot:
+            var bytes: [UInt8] = SealedObject.bytes(of: sealed.snapshots[position] ?? "")
+            bytes[bytes.count / 2] ^= 1
+            sealed.snapshots[position] = Base64.encodeURL(bytes)
+        case .movesSnapshot:
+            sealed.snapshots[position + 1] = sealed.snapshots.removeValue(forKey: position)
+            sealed.tail.removeLast()
+        case .swapsSnapshot: sealed.snapshots[position] = try SealedEntity(neighbour).newest?.text
+        }
+        if lie != .removes, lie != .clears { entity.object = sealed.object }
+        entity.version += 1
+        world.server.buckets["notes"]?.entities[key] = entity
+        world.server.forgetLog("notes")
+    }
+}

@@ -1,0 +1,99 @@
+import Glibc
+import Testing
+import ThicketCrypto
+
+@testable import ThicketClient
+
+/// The file with the key of local stores.
+@Suite("The key of local stores")
+struct StoreKeyFileTests {
+    private static func cheap() throws -> PasswordCost {
+        try PasswordRules.tests.cost(kdf: PasswordRules.scryptNumber, log2N: 14, r: 8, p: 1)
+    }
+
+    private static func secret(_ text: String) -> SecureBytes { SecureBytes(copying: Array(text.utf8)) }
+
+    @Test("a key is made once, is the same each time, and is for its owner only")
+    func made() throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let file: StoreKeyFile = .init(path: folder.file("k"))
+        #expect(!file.isThere)
+        let key: StoreKey = try file.key()
+        #expect(try file.key() == key && StoreKeyFile(path: folder.file("k")).key() == key)
+        var status: stat = stat()
+        #expect(stat(folder.file("k"), &status) == 0 && status.st_mode & 0o777 == 0o600)
+        chmod(folder.file("k"), 0o640)
+        let refusal: ClientError? = #expect(throws: ClientError.self) { try file.key() }
+        #expect(refusal?.detail.contains("chmod 600") == true)
+    }
+
+    @Test(
+        "locked, the file says nothing of the key; the passphrase gives it back, another does not",
+        arguments: [true, false])
+    func lock(inMemory: Bool) throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let runtime: TemporaryFolder = try TemporaryFolder()
+        let path: String = folder.file("k")
+        let file: StoreKeyFile = .init(path: path, runtimeFolder: inMemory ? runtime.path : nil)
+        let key: StoreKey = try file.key()
+        let octets: [UInt8] = key.secret.withUnsafeBytes { Array($0) }
+        #expect(SealedStoreTests.bytes(path).firstRange(of: octets) != nil, "the search is not blind")
+        #expect(throws: ClientError.self) { try file.lock() }
+        try file.lock(passphrase: Self.secret("caf\u{E9} noir"), cost: Self.cheap())
+        #expect(try file.isLocked && file.hasPassphrase)
+        #expect(SealedStoreTests.bytes(path).firstRange(of: octets) == nil)
+        #expect(#expect(throws: ClientError.self) { try file.key() }?.code == .locked)
+        let wrong: ClientError? = #expect(throws: ClientError.self) {
+            try file.unlock(passphrase: Self.secret("cafe noir"), rules: .tests)
+        }
+        #expect(wrong?.code == .unauthorized)
+        #expect(throws: ClientError.self, "so cheap a one is refused in the product") {
+            try file.unlock(passphrase: Self.secret("caf\u{E9} noir"))
+        }
+        // The other spelling of "é" is the same passphrase.
+        try file.unlock(passphrase: Self.secret("cafe\u{301} noir"), rules: .tests)
+        #expect(try file.key() == key && !file.isLocked)
+        let isOnDisk: Bool = SealedStoreTests.bytes(path).firstRange(of: octets) != nil
+        #expect(isOnDisk != inMemory && file.keepsKeyInMemory == inMemory)
+        try file.lock()
+        #expect(try file.isLocked)
+        #expect(SealedStoreTests.bytes(path).firstRange(of: octets) == nil)
+    }
+
+    @Test("every changed or missing byte of a locked file keeps it closed, and none of them ends the program")
+    func damage() throws {
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let path: String = folder.file("k")
+        let file: StoreKeyFile = .init(path: path)
+        let key: StoreKey = try file.key()
+        try file.lock(passphrase: Self.secret("passphrase"), cost: Self.cheap())
+        let good: [UInt8] = SealedStoreTests.bytes(path)
+        for place: Int in good.indices {
+            // Each costs a derivation where the parameters stay good: some places are enough.
+            if place > 24, place % 11 != 0 { continue }
+            var bad: [UInt8] = good
+            bad[place] ^= 1
+            SealedStoreTests.put(bad, to: path)
+            #expect(throws: ClientError.self) {
+                try file.unlock(passphrase: Self.secret("passphrase"), rules: .tests)
+            }
+            SealedStoreTests.put(Array(good[..<place]), to: path)
+            #expect(throws: ClientError.self) { try file.key() }
+        }
+        SealedStoreTests.put(good, to: path)
+        try file.unlock(passphrase: Self.secret("passphrase"), rules: .tests)
+        #expect(try file.key() == key)
+    }
+
+    @Test("what a program seals under the key opens for the same use only, and shows nothing in text")
+    func values() throws {
+        let key: StoreKey = .random()
+        let sealed: [UInt8] = key.seal(Array("token".utf8), as: "thicket/test-a/1")
+        #expect(try key.open(sealed, as: "thicket/test-a/1") == Array("token".utf8))
+        #expect(throws: ClientError.self) { try key.open(sealed, as: "thicket/test-b/1") }
+        #expect(throws: ClientError.self) { try StoreKey.random().open(sealed, as: "thicket/test-a/1") }
+        var text: String = ""
+        dump(key, to: &text)
+        #expect("\(key)" == "(key of local stores)" && !text.contains("secret"))
+    }
+}

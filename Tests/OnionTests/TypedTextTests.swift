@@ -1,0 +1,121 @@
+import Glibc
+import Testing
+import ThicketOnions
+import ThicketProtocol
+import ThicketTestSupport
+
+@Suite("Typing into a text with a limit")
+struct TypedTextTests {
+    @Test("what is typed goes to the cursor, and what does not fit is dropped behind it")
+    func cursor() {
+        var text: TypedText = .init("abef", unitsMax: 6)
+        text.move(to: 2)
+        #expect(text.insert("cdXY") == 2)
+        #expect(text.text == "abcdef" && text.cursor == 4)
+        #expect(text.insert("Z") == 1)
+        #expect(text.text == "abcdef")
+    }
+
+    @Test("what is selected is counted as gone")
+    func selection() {
+        var text: TypedText = .init("abcdef", unitsMax: 6)
+        text.move(to: 1)
+        for _: Int in 0..<3 { text.moveRight(selects: true) }
+        #expect(text.selection == 1..<4)
+        #expect(text.insert("12345") == 2)
+        #expect(text.text == "a123ef" && text.cursor == 4 && text.anchor == nil)
+        text.selectAll()
+        #expect(text.insert("é日😀") == 0)
+        #expect(text.text == "é日😀" && text.units == 4)
+    }
+
+    @Test(
+        "a character is never cut",
+        arguments: [
+            ("", 3, "😀😀", "😀"), ("a", 2, "😀", "a"), ("", 11, "👨‍👩‍👧‍👦👨‍👩‍👧‍👦", "👨‍👩‍👧‍👦"), ("", 10, "👨‍👩‍👧‍👦b", ""),
+            ("", 1, "e\u{301}x", ""), ("ab", 3, "\r\n", "ab"), ("", 3, "🇫🇷🇫🇷", ""), ("", 4, "🇫🇷🇫🇷", "🇫🇷"),
+        ] as [(String, Int, String, String)])
+    func characters(start: String, unitsMax: Int, typed: String, result: String) {
+        var text: TypedText = .init(start, unitsMax: unitsMax)
+        text.insert(typed)
+        #expect(Array(text.text.utf8) == Array(result.utf8))
+    }
+
+    @Test("deleting is always allowed, in a text that is too long too")
+    func deleting() {
+        var text: TypedText = .init("abcdef", unitsMax: 3)
+        #expect(text.insert("x") == 1)
+        text.deleteBackward()
+        #expect(text.text == "abcde")
+        text.move(to: 1)
+        text.deleteForward()
+        #expect(text.text == "acde" && text.cursor == 1)
+        text.selectAll()
+        text.deleteBackward()
+        #expect(text.text.isEmpty && text.cursor == 0)
+        text.deleteBackward()
+        text.deleteForward()
+        #expect(text.text.isEmpty)
+    }
+
+    @Test("deleting takes a whole character")
+    func wholes() {
+        var text: TypedText = .init("x👨‍👩‍👧‍👦e\u{301}", unitsMax: 30)
+        text.deleteBackward()
+        #expect(text.text == "x👨‍👩‍👧‍👦")
+        text.moveLeft()
+        #expect(text.cursor == 1)
+        text.deleteForward()
+        #expect(text.text == "x")
+    }
+
+    @Test("the published lengths fit or do not", .enabled(if: Vectors.has("onions"), "needs the onions vectors"))
+    func published() throws {
+        let cases: [JSONValue] = try Vectors.json("onions/limits.json").list("cases")
+        #expect(!cases.isEmpty)
+        for each: JSONValue in cases {
+            let (whole, units): (String, Int) = (try each.text("text"), try each.int("utf16"))
+            var text: TypedText = .init(unitsMax: NoteField.title.unitsMax)
+            let dropped: Int = text.insert(whole)
+            #expect((dropped == 0) == (units <= 30) && text.units + dropped == units)
+        }
+    }
+
+    @Test(
+        "whatever is done, the text keeps its limit, the cursor stands between characters, and a drop is what is missing"
+    )
+    func anything() {
+        let seed: UInt64 = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: .min ... .max)
+        var random: SeededRandom = .init(seed: seed)
+        let pieces: [String] = [
+            "a", "é", "e\u{301}", "\u{301}", "日", "😀", "👨‍👩‍👧‍👦", "\u{200D}", "🇫", "🇷", "\r\n", "\n", "ab c",
+        ]
+        for _: Int in 0..<300 {
+            var text: TypedText = .init(unitsMax: Int.random(in: 0...30, using: &random))
+            for _: Int in 0..<40 {
+                let before: TypedText = text
+                switch Int.random(in: 0..<7, using: &random) {
+                case 0: text.deleteBackward()
+                case 1: text.deleteForward()
+                case 2: text.moveLeft(selects: Bool.random(using: &random))
+                case 3: text.moveRight(selects: Bool.random(using: &random))
+                case 4: text.move(to: Int.random(in: -2...32, using: &random), selects: Bool.random(using: &random))
+                default:
+                    let typed: String = pieces.randomElement(using: &random) ?? "x"
+                    let dropped: Int = text.insert(typed)
+                    #expect(
+                        text.units == before.units - before.selection.count + typed.utf16.count - dropped,
+                        "seed \(seed)")
+                }
+                #expect(text.units <= text.unitsMax, "seed \(seed)")
+                var places: Set<Int> = [0]
+                var sum: Int = 0
+                for character: Character in text.text {
+                    sum += character.utf16.count
+                    places.insert(sum)
+                }
+                #expect(places.contains(text.cursor), "seed \(seed)")
+            }
+        }
+    }
+}

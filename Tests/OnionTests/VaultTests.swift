@@ -1,0 +1,295 @@
+import Testing
+import ThicketAuth
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+import ThicketTestSupport
+
+@testable import ThicketOnions
+
+@Suite("Encrypted notes at a real server")
+struct VaultTests {
+    @Test("a life: sign up, make, list by age, change, remove, log out, log in; the server holds nothing clear")
+    func life() async throws {
+        let server: NotesServer = try .init()
+        let name: String = "canary-user-\(RandomBytes.hex(8))"
+        let (password, title, info): (String, String, String) = ("canary-pass-9f2c", "canary-title", "canary-info é日😀")
+        let vault: Vault = try await server.vault(name, password)
+        let first: String = try await vault.create(note(title, info))
+        let second: String = try await vault.create(note("second"))
+        #expect(try await vault.list().map(\.id) == [first, second])
+        #expect(try await vault.list().allSatisfy { $0.format == .second && $0.rounds == 10_000 })
+        let read: NoteText = try await vault.read(first)
+        #expect(read == note(title, info))
+        try await vault.save(note("canary-new", info), in: first, over: read)
+        try await vault.remove(second)
+        await vault.end()
+        let again: Vault = try await server.again(name, password)
+        #expect(try await again.list().map(\.id) == [first])
+        #expect(try await again.read(first) == note("canary-new", info))
+        await again.end()
+        let stored: [UInt8] = server.stored()
+        let stretched: StretchedCredentials = try .init(username: secret(name), password: secret(password))
+        // The name that the server knows is there, so the search finds what is.
+        #expect(stored.holds(stretched.username.bytes))
+        for canary: String in [name, password, title, "canary-new", "canary-info"] {
+            #expect(!stored.holds(Array(canary.utf8)), "\(canary)")
+            #expect(!stored.holds(canary.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }), "\(canary)")
+        }
+        #expect(!stored.holds(stretched.password.bytes))
+    }
+
+    @Test("after the end nothing can be read, and the token is good no more")
+    func end() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        let id: String = try await vault.create(note("t"))
+        let token: String = await vault.session.accessToken
+        #expect(await vault.end())
+        await #expect(throws: OnionError.ended) { try await vault.list() }
+        await #expect(throws: OnionError.ended) { try await vault.read(id) }
+        await #expect(throws: OnionError.ended) { try await vault.create(note("t")) }
+        #expect(await vault.isEnded)
+        let answer: HTTPPeer.Answer = try HTTPPeer.ask(
+            server.server.port, "GET", "/1/onions/auth/notes", ["X-Simperium-Token": token])
+        #expect(answer.status == 401)
+    }
+
+    @Test("a wrong password and an unknown name are the same; other bytes are another account")
+    func logins() async throws {
+        let server: NotesServer = try .init()
+        _ = try await server.vault("ann\u{E9}", "p")
+        for (name, password): (String, String) in [("ann\u{E9}", "q"), ("bob", "p"), ("anne\u{301}", "p"), ("", "p")] {
+            await #expect(throws: OnionError.wrongLogin) { _ = try await server.again(name, password) }
+        }
+        await #expect(throws: OnionError.refused("somebody has that user name already")) {
+            _ = try await server.vault("ann\u{E9}", "other")
+        }
+    }
+
+    @Test("the eleventh note of who is not Pro is refused here, and by the server; Pro makes as many as they like")
+    func limit() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        #expect(vault.standing == OnionStanding(isPro: false, receipt: nil, notesMax: 10))
+        for number: Int in 1...10 { _ = try await vault.create(note("\(number)")) }
+        await #expect(throws: OnionError.full(notesMax: 10)) { _ = try await vault.create(note("11")) }
+        #expect(try await Self.put("eleven", vault, server) == 413)
+        // What is there may be changed, and one that goes makes room.
+        let id: String = try #require(try await vault.list().first?.id)
+        try await vault.save(note("changed"), in: id, over: note("1"))
+        try await vault.remove(id)
+        #expect(try await Self.put("eleven", vault, server) == 200)
+        #expect(try await Self.put("twelve", vault, server) == 413)
+        // As an operator does while the server runs.
+        let user: String? = try server.accounts().setPro(vault.user, in: NotesServer.app, receipt: "receipt-1", now: 1)
+        #expect(user == vault.user)
+        #expect(try await Self.put("twelve", vault, server) == 200)
+        await vault.end()
+        let pro: Vault = try await server.again()
+        #expect(pro.standing == OnionStanding(isPro: true, receipt: "receipt-1", notesMax: nil))
+        _ = try await pro.create(note("13"))
+        #expect(try await pro.list().count == 12)
+        // No longer Pro: nothing goes, nothing comes.
+        _ = try server.accounts().setPro(pro.user, in: NotesServer.app, receipt: nil, now: 1)
+        #expect(try await Self.put("more", pro, server) == 413)
+        try server.operators().setNotes(.pro, of: try AppID(NotesServer.app))
+        #expect(try await Self.put("more", pro, server) == 200)
+        try server.operators().setNotes(.off, of: try AppID(NotesServer.app))
+        #expect(try await Self.put("other", pro, server) == 200)
+        // Counted again, though the bucket has been in the server's memory all along.
+        try server.operators().setNotes(.on, of: try AppID(NotesServer.app))
+        #expect(try await Self.put("another", pro, server) == 413)
+        await pro.end()
+    }
+
+    /// Writes an object as a program that is not ours does; the server's answer, asked again when it was busy.
+    private static func put(
+        _ key: String, _ vault: Vault, _ server: NotesServer, body: String = #"{"onionTitle":"x"}"#
+    ) async throws -> Int {
+        let token: String = await vault.session.accessToken
+        for _: Int in 0..<20 {
+            let answer: HTTPPeer.Answer = try HTTPPeer.ask(
+                server.server.port, "POST", "/1/onions/onions/i/\(key)", ["X-Simperium-Token": token], body: body)
+            if answer.status != 503 { return answer.status }
+        }
+        return 503
+    }
+
+    @Test("fields that are longer than any note's are refused with 413; those of the longest are taken")
+    func sizes() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        func body(_ field: String, _ count: Int) -> String {
+            #"{"\#(field)":"\#(String(repeating: "x", count: count))"}"#
+        }
+        #expect(try await Self.put("a", vault, server, body: body("onionTitle", 223)) == 413)
+        #expect(try await Self.put("a", vault, server, body: body("onionTitle", 222)) == 200)
+        #expect(try await Self.put("a", vault, server, body: body("onionInfo", 10_411)) == 413)
+        #expect(try await Self.put("a", vault, server, body: body("onionInfo", 10_410)) == 200)
+        let longest: NoteText = note(String(repeating: "日", count: 30), String(repeating: "日", count: 2_500))
+        let id: String = try await vault.create(longest)
+        #expect(try await vault.read(id) == longest)
+        await vault.end()
+    }
+
+    @Test("two who save at once: one of them is told, and the note is one of the two, whole")
+    func conflict() async throws {
+        let server: NotesServer = try .init()
+        let one: Vault = try await server.vault()
+        let id: String = try await one.create(note("base", "text"))
+        let other: Vault = try await server.again()
+        let base: NoteText = try await other.read(id)
+        try await one.save(note("of one", "text of one"), in: id, over: base)
+        // Told of it, or not yet: a save on what is no longer there must not win.
+        try await other.notes.waitUntilSynced(timeout: .seconds(20))
+        while try await other.read(id) == base { await Task.yield() }
+        await #expect(throws: OnionError.changedMeanwhile) {
+            try await other.save(note("of other", "text of other"), in: id, over: base)
+        }
+        // Really at once: both on the same version.
+        let now: NoteText = try await one.read(id)
+        async let left: Bool = saved(note("left", "left text"), id, now, one)
+        async let right: Bool = saved(note("right", "right text"), id, now, other)
+        _ = await (left, right)
+        let fresh: Vault = try await server.again()
+        let text: NoteText = try await fresh.read(id)
+        #expect([note("left", "left text"), note("right", "right text")].contains(text))
+        for vault: Vault in [one, other, fresh] { await vault.end() }
+    }
+
+    private func saved(_ text: NoteText, _ id: String, _ base: NoteText, _ vault: Vault) async -> Bool {
+        do throws(OnionError) {
+            try await vault.save(text, in: id, over: base)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    @Test("T8: with the wrong password nothing of what is stored changes: not by migration, not by a save")
+    func wrongPassword() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        let id: String = try await vault.create(note("kept", "text"))
+        let old: JSONObject = try NoteKeys(user: vault.user, password: secret("World")).seal(
+            note("old", "old text"), id: "old", .first, rounds: 20_000)
+        try await vault.notes.set("old", to: old)
+        try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+        let before: [JSONObject?] = [try await vault.notes.get(id), try await vault.notes.get("old")]
+        // The same account; what was typed as the notes' password is another.
+        let wrong: Vault = try await Vault(
+            vault.session, keys: NoteKeys(user: vault.user, password: secret("world")))
+        let outcome: OnionMigration = try await wrong.migrate()
+        #expect(outcome.unreadable == 1 && outcome.migrated == 0)
+        for each: String in [id, "old"] {
+            await #expect(throws: OnionError.unreadable) { _ = try await wrong.read(each) }
+            await #expect(throws: OnionError.unreadable) {
+                try await wrong.save(note("lost"), in: each, over: note(""))
+            }
+        }
+        for await title: OnionTitle in try await wrong.titles() { #expect(title.title == .failure(.unreadable)) }
+        #expect(try await vault.notes.pendingCount == 0)
+        let after: [JSONObject?] = [try await vault.notes.get(id), try await vault.notes.get("old")]
+        #expect(before == after)
+        await vault.end()
+    }
+
+    @Test("notes of the first format become the second at load: rounds and texts together, attachments untouched")
+    func migration() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        let keys: NoteKeys = .init(user: vault.user, password: secret("World"))
+        for (id, rounds): (String, Int) in [("few", 1), ("more", 12_345)] {
+            var object: JSONObject = try keys.seal(note(id, "text of \(id)"), id: id, .first, rounds: rounds)
+            object["attachments"] = .array([.string("later")])
+            object["createdAt"] = .number(JSONNumber(rounds == 1 ? 2 : 1))
+            try await vault.notes.set(id, to: object)
+        }
+        var bomb: JSONObject = try keys.seal(note("bomb"), id: "bomb", .first, rounds: 1)
+        bomb["iterations"] = .number(JSONNumber(5_000_000))
+        try await vault.notes.set("bomb", to: bomb)
+        try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+        let outcome: OnionMigration = try await vault.migrate()
+        #expect(outcome.migrated == 2 && outcome.awaitingConsent == 1 && outcome.failed == 0)
+        for (id, rounds): (String, Int64) in [("few", 10_000), ("more", 12_345)] {
+            let object: JSONObject = try #require(try await vault.notes.get(id))
+            #expect(object["iterations"]?.intValue == rounds && object["onionVersion"]?.intValue == 2)
+            #expect(object["attachments"] == .array([.string("later")]))
+            #expect(try await vault.read(id) == note(id, "text of \(id)"))
+        }
+        #expect(try await vault.notes.get("bomb") == bomb)
+        #expect(try await vault.list().map(\.id) == ["bomb", "more", "few"])
+        #expect(try await vault.migrate() == OnionMigration.waiting(1))
+        await vault.end()
+    }
+
+    @Test("with a vault secret new notes are of version 3, and old ones stay readable and writable")
+    func version3() async throws {
+        let server: NotesServer = try .init()
+        let old: Vault = try await server.vault()
+        let id: String = try await old.create(note("old"))
+        let vault: Vault = try await Vault(
+            old.session, keys: NoteKeys(user: old.user, password: secret("World"), vaultSecret: .random(32)))
+        let new: String = try await vault.create(note("new", "sealed"))
+        #expect(try await vault.list().map(\.format) == [.second, .sealed])
+        #expect(try await vault.read(new) == note("new", "sealed"))
+        try await vault.save(note("old, changed"), in: id, over: note("old"))
+        try await vault.save(note("new, changed"), in: new, over: note("new", "sealed"))
+        #expect(try await vault.list().map(\.format) == [.second, .sealed])
+        #expect(try await vault.read(new) == note("new, changed"))
+        // Whoever has the password alone can open the old one, and says so of the other.
+        #expect(try await old.read(id) == note("old, changed"))
+        await #expect(throws: OnionError.unreadable) { _ = try await old.read(new) }
+        await vault.end()
+    }
+
+    @Test("deleting the account takes the notes first; when they cannot go the account stays")
+    func deletion() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        for number: Int in 1...3 { _ = try await vault.create(note("\(number)")) }
+        let account: OnionAccount = try server.account()
+        // Another account's words delete nothing.
+        _ = try await server.vault("other", "pass")
+        await #expect(throws: OnionError.wrongLogin) {
+            try await account.delete(vault, username: secret("other"), password: secret("pass"))
+        }
+        #expect(try await vault.list().count == 3)
+        // The notes cannot go: this side is cut off.
+        let cut: Vault = try await Vault(
+            vault.session, keys: NoteKeys(user: vault.user, password: secret("World")), patience: .milliseconds(300))
+        await vault.session.sync.goOffline()
+        await #expect(throws: OnionError.self) {
+            try await account.delete(cut, username: secret("hello"), password: secret("World"))
+        }
+        let again: Vault = try await server.again()
+        #expect(try await again.list().count == 3)
+        try await account.delete(again, username: secret("hello"), password: secret("World"))
+        #expect(await again.isEnded)
+        await #expect(throws: OnionError.wrongLogin) { _ = try await server.again() }
+        await vault.end()
+    }
+
+    @Test("a new version is told when the server's text is another, and only for this platform")
+    func newVersion() async throws {
+        let server: NotesServer = try .init(versions: "linux=0.2.0,ios=9")
+        let account: OnionAccount = try server.account()
+        #expect(try await account.newerVersion(platform: "linux", than: "0.1.0") == "0.2.0")
+        #expect(try await account.newerVersion(platform: "linux", than: "0.2.0") == nil)
+        #expect(try await account.newerVersion(platform: "beos", than: "0.1.0") == nil)
+        let silent: NotesServer = try .init()
+        #expect(try await silent.account().newerVersion(platform: "linux", than: "0.1.0") == nil)
+        withExtendedLifetime((server, silent)) {}
+    }
+}
+
+extension OnionMigration {
+    static func waiting(_ count: Int) -> OnionMigration {
+        var outcome: OnionMigration = .init()
+        outcome.awaitingConsent = count
+        return outcome
+    }
+}

@@ -1,0 +1,139 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// The first `init` that wants a new bucket sealed, and what may come between it and the disk.
+@Suite("An init that seals a bucket")
+struct SealedInitTests {
+    private static let auth: String = "0:auth:ann@example.com"
+    private static let sealed: String = #"0:o:{"mode":"sealed"}"#
+    private static let open: String = #"0:o:{"mode":"open"}"#
+
+    private static func opening(
+        _ mode: String? = "sealed", token: String = "ann-token", bucket: String = "notes", command: String? = nil
+    ) -> String {
+        let extra: String =
+            (mode.map { #","mode":"\#($0)""# } ?? "") + (command.map { #","cmd":"\#($0)""# } ?? "")
+        return #"0:init:{"clientid":"c","api":"1.1","token":"\#(token)","app_id":"app","name":"\#(bucket)"\#(extra)}"#
+    }
+
+    private static func creation(_ ccid: Int) -> String {
+        #"0:c:{"id":"\#(SealedText.key())","o":"M","ccid":"\#(SealedText.changeID(ccid))","v":"#
+            + SealedText.creation(SealedText.snapshot()).serializedText + "}"
+    }
+
+    @Test("nobody is let in before the mode is on disk; then all who waited, each with what it asked for")
+    func waiting() throws {
+        let harness: HubHarness = try .init()
+        harness.holdsCommits = true
+        let (one, two): (Peer, Peer) = (harness.connect(), harness.connect())
+        one.send(Self.opening(command: "i:1:::10"), Self.creation(1))
+        two.send(Self.opening())
+        #expect(one.take() == [] && two.take() == [])
+        #expect(harness.requests.count == 1, "one request answers both")
+        harness.holdsCommits = false
+        harness.settle()
+        let told: [String] = one.take()
+        #expect(Array(told.prefix(2)) == [Self.auth, Self.sealed])
+        #expect(told.count == 4 && told[2].hasPrefix("0:i:") && told[3].hasPrefix("0:c:["), "\(told)")
+        #expect(two.take() == [Self.auth, Self.sealed])
+        #expect(try harness.store.makeReader().bucket(Self.bucket())?.mode == .sealed)
+    }
+
+    private static func bucket() throws -> BucketID {
+        try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName("notes"))
+    }
+
+    @Test("a store that cannot write the mode refuses the init, and the next one tries again")
+    func failing() throws {
+        let faults: FaultPlan = { point in point.number == 1 ? .fail(StoreError(.full, "a test")) : .none }
+        let harness: HubHarness = try .init(faults: faults)
+        let peer: Peer = harness.connect()
+        let refusal: [String] = peer.ask(Self.opening())
+        #expect(refusal.count == 1 && refusal[0].hasSuffix(#""code":500}"#), "\(refusal)")
+        #expect(try harness.store.makeReader().bucket(Self.bucket()) == nil)
+        #expect(peer.ask(Self.opening()) == [Self.auth, Self.sealed])
+    }
+
+    @Test("a crash before the mode is on disk leaves nothing, one behind it a sealed bucket", arguments: [false, true])
+    func crashing(isAfter: Bool) throws {
+        let store: MemoryStore = .init(faults: { point in
+            point.number == 1 ? (isAfter ? .crashAfter : .crashBefore) : .none
+        })
+        let shard: TestShard = try .init(store: store)
+        #expect(shard.seal() == .unknown)
+        try shard.restart()
+        let answer: Answer = try shard.make("k", ["t": "clear"])
+        #expect(answer.code == (isAfter ? 400 : nil))
+        #expect(shard.seal() == .mode(isAfter ? .sealed : .open))
+    }
+
+    @Test("whoever writes something open first keeps the bucket open; the other is told, and decides")
+    func openFirst() throws {
+        let harness: HubHarness = try .init()
+        let old: Peer = harness.client("old")
+        harness.holdsCommits = true
+        old.send(edit("k", "x", to: "clear"))
+        let peer: Peer = harness.connect()
+        peer.send(Self.opening())
+        harness.holdsCommits = false
+        harness.settle()
+        #expect(peer.take() == [Self.auth, Self.open])
+        #expect(old.take().first?.contains(#""ev":1"#) == true)
+    }
+
+    @Test("what is written behind the wish, in the same group, is held against the new mode")
+    func openBehind() throws {
+        let harness: HubHarness = try .init()
+        let old: Peer = harness.client("old")
+        harness.holdsCommits = true
+        let peer: Peer = harness.connect()
+        peer.send(Self.opening())
+        old.send(edit("k", "x", to: "clear"))
+        harness.holdsCommits = false
+        harness.settle()
+        #expect(peer.take() == [Self.auth, Self.sealed])
+        let told: [String] = old.take()
+        #expect(told.contains(Self.sealed) && told.contains { $0.contains(#""error":400"#) }, "\(told)")
+    }
+
+    @Test("who goes away, or opens something else, while it waits is forgotten")
+    func leaving() throws {
+        let harness: HubHarness = try .init()
+        harness.holdsCommits = true
+        let (one, two): (Peer, Peer) = (harness.connect(), harness.connect())
+        one.send(Self.opening())
+        two.send(Self.opening())
+        one.close()
+        two.send(Self.opening(nil, bucket: "other"))
+        harness.holdsCommits = false
+        harness.settle()
+        #expect(one.take() == [] && two.take() == [Self.auth])
+        #expect(harness.connect().ask(Self.opening(nil)) == [Self.auth, Self.sealed])
+    }
+
+    @Test("a word that is no mode seals nothing, nor do readers or the bucket of the options")
+    func noWish() throws {
+        let harness: HubHarness = try .init()
+        for mode: String in ["SEALED", "sealed ", "closed", ""] {
+            #expect(harness.connect().ask(Self.opening(mode)) == [Self.auth, Self.open], "\(mode)")
+        }
+        #expect(harness.connect().ask(Self.opening(token: "read-token")) == [Self.auth, Self.open])
+        #expect(try harness.store.makeReader().bucket(Self.bucket()) == nil)
+    }
+
+    @Test("an operator's word reaches who has the bucket open, and what they write behind it")
+    func byOperator() throws {
+        let harness: HubHarness = try .init()
+        let peer: Peer = harness.client("c")
+        let (app, name): (AppID, BucketName) = (try AppID("app"), try BucketName("notes"))
+        harness.store.setMode(.sealed, ofNew: name, in: app)
+        harness.hub.changeMode(app, name, .sealed)
+        harness.settle()
+        #expect(peer.take() == [Self.sealed])
+        #expect(peer.ask(edit("k", "x", to: "clear")).first?.contains(#""error":400"#) == true)
+        #expect(peer.ask(Self.creation(1)).first?.contains(#""ev":1"#) == true)
+    }
+}
