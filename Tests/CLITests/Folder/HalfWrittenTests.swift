@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 import ThicketClient
 import ThicketProcesses
@@ -20,7 +21,7 @@ struct HalfWrittenTests {
         func stop() {}
     }
 
-    private func mirror(_ signal: any FolderSignal) async throws -> (Mirror, Bucket) {
+    private func mirror(_ signal: any FolderSignal, _ clock: MirrorClock = .init()) async throws -> (Mirror, Bucket) {
         var options: SessionOptions = .init()
         options.startsOnline = false
         let session: Session = try await Thicket.connect(
@@ -32,7 +33,8 @@ struct HalfWrittenTests {
         let state: MirrorState = try .init(
             directory: folder.path, server: open.server, app: "app", bucket: open.name)
         let mirror: Mirror = .init(
-            directory: folder.path, open: open, state: state, isOnce: false, signal: signal)
+            directory: folder.path, open: open, state: state, isOnce: false, signal: signal,
+            clock: clock)
         try await mirror.markComplete()
         return (mirror, bucket)
     }
@@ -48,35 +50,52 @@ struct HalfWrittenTests {
         }
     }
 
-    @Test("a file of a moment ago waits, also when its time is a moment ahead; one of another time does not")
-    func times() async throws {
-        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: false))
-        let hour: Int64 = 3_600_000_000_000
-        var waited: Int = 0
-        for (number, offset): (Int, Int64) in ([-hour, hour] + Array(repeating: 100_000_000, count: 8)).enumerated() {
-            let (name, path): (String, String) = ("page\(number).txt", "\(folder.path)/page\(number).txt")
-            try Files.replace(path, Array("text".utf8), mode: 0o644)
-            let time: Int64 = Clock.fileTime() + offset
-            let stamp: timespec = .init(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
-            #expect(utimensat(AT_FDCWD, path, [stamp, stamp], 0) == 0)
-            let again: Int64? = try await mirror.round(nil).again
-            let isSent: Bool = try await bucket.get(name) != nil
-            if number < 2 { #expect(isSent && again == nil) } else { waited += isSent ? 0 : 1 }
-        }
-        // A machine that sleeps here for a quarter of a second finds the file at rest, but not each time.
-        #expect(waited > 0)
+    /// Shows the time that the test says.
+    private final class Hand: Sendable {
+        let time: Atomic<Int64>
+        init(_ time: Int64) { self.time = .init(time) }
+        var clock: MirrorClock { .init(fileTime: { self.time.load(ordering: .relaxed) }) }
+    }
+
+    /// Writes a file with this stamp.
+    private func write(_ name: String, _ text: String, at time: Int64) throws {
+        try Files.replace(folder.path + "/" + name, Array(text.utf8), mode: 0o644)
+        let stamp: timespec = .init(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+        #expect(utimensat(AT_FDCWD, folder.path + "/" + name, [stamp, stamp], 0) == 0)
+    }
+
+    @Test(
+        "a file of a moment ago waits, also when its time is a moment ahead; one of another time does not",
+        arguments: [
+            (-3_600_000, false), (-150, false), (-149, true), (-1, true), (0, true), (1, true), (150, true),
+            (151, false), (3_600_000, false),
+        ])
+    func times(milliseconds: Int64, waits: Bool) async throws {
+        let now: Int64 = 1_700_000_000_000_000_000
+        let hand: Hand = .init(now)
+        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: false), hand.clock)
+        try write("page.txt", "text", at: now + milliseconds * 1_000_000)
+        let again: Int64? = try await mirror.round(nil).again
+        #expect(again == (waits ? 150 : nil))
+        #expect(try await bucket.get("page.txt") == (waits ? nil : ["text": "text"]))
+        hand.time.store(now + 400_000_000, ordering: .relaxed)
+        #expect(try await mirror.round(nil).again == nil)
+        #expect(try await bucket.get("page.txt") == ["text": "text"])
     }
 
     @Test("an empty file waits until it is at rest, closed or not")
     func emptied() async throws {
-        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: true))
-        try Files.replace(folder.path + "/page.txt", Array("a".utf8), mode: 0o644)
-        _ = try await mirror.round(nil)
-        try Files.replace(folder.path + "/page.txt", [], mode: 0o644)
-        // A slow machine may look late: then the file is at rest, and the look says nothing.
-        let again: Int64? = try await mirror.round(nil).again
-        let text: String? = try await bucket.get("page.txt")?["text"]?.stringValue
-        #expect((again == nil) == (text == ""))
+        let now: Int64 = 1_700_000_000_000_000_000
+        let hand: Hand = .init(now)
+        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: true), hand.clock)
+        try write("page.txt", "a", at: now)
+        #expect(try await mirror.round(nil).again == nil)
+        try write("page.txt", "", at: now)
+        #expect(try await mirror.round(nil).again == 150)
+        #expect(try await bucket.get("page.txt") == ["text": "a"])
+        hand.time.store(now + 150_000_000, ordering: .relaxed)
+        #expect(try await mirror.round(nil).again == nil)
+        #expect(try await bucket.get("page.txt") == ["text": ""])
     }
 
     #if os(Linux)
@@ -124,7 +143,7 @@ struct HalfWrittenTests {
         func kernel() throws {
             let signal: InotifySignal = try #require(.init(folder: folder.path, everyMilliseconds: 60_000))
             let file: Int32 = open(folder.path + "/page.txt", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-            #expect(write(file, "half", 4) == 4)
+            #expect(Glibc.write(file, "half", 4) == 4)
             #expect(signal.wait())
             #expect(!signal.isWritten("page.txt"))
             close(file)

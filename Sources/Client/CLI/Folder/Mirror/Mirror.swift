@@ -2,6 +2,14 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
+/// The time as the mirror is told it.
+struct MirrorClock: Sendable {
+    /// Nanoseconds since 1970, on the clock that files are stamped by.
+    var fileTime: @Sendable () -> Int64 = { Clock.fileTime() }
+    /// Milliseconds on a clock that only goes forward.
+    var milliseconds: @Sendable () -> Int64 = { Clock.milliseconds() }
+}
+
 /// Keeps a folder and a bucket the same: looks at both, asks `MirrorStep` what to do, does it.
 actor Mirror {
     private let directory: String
@@ -11,6 +19,7 @@ actor Mirror {
     private let isOnce: Bool
     /// Knows of files that are surely complete; nil: nobody does.
     private let signal: (any FolderSignal)?
+    private let clock: MirrorClock
     /// When each file was as its base says; what has the same stamp need not be read.
     private var stamps: [String: Files.Stamp] = [:]
     /// When a file was first seen to be missing, in milliseconds.
@@ -28,13 +37,15 @@ actor Mirror {
     private static let stepsMax: Int = 8
 
     init(
-        directory: String, open: OpenBucket, state: MirrorState, isOnce: Bool, signal: (any FolderSignal)? = nil
+        directory: String, open: OpenBucket, state: MirrorState, isOnce: Bool, signal: (any FolderSignal)? = nil,
+        clock: MirrorClock = .init()
     ) {
         self.directory = directory
         self.open = open
         self.state = state
         self.isOnce = isOnce
         self.signal = signal
+        self.clock = clock
     }
 
     var fileCount: Int { state.keys.count }
@@ -126,7 +137,7 @@ actor Mirror {
     /// nothing, since clocks of file systems tick slowly.
     private func rest(_ key: String, _ name: FileName?, _ stamp: Files.Stamp?) {
         missing[key] = nil
-        guard let name, let stamp, Clock.fileTime() - stamp.changed > Mirror.restNanoseconds else {
+        guard let name, let stamp, clock.fileTime() - stamp.changed > Mirror.restNanoseconds else {
             stamps[key] = nil
             return
         }
@@ -137,7 +148,7 @@ actor Mirror {
     /// Milliseconds to wait before a missing file counts as deleted; nil: it does.
     private func grace(_ key: String) -> Int64? {
         guard !isOnce, state[key] != nil else { return nil }
-        let now: Int64 = Clock.milliseconds()
+        let now: Int64 = clock.milliseconds()
         let since: Int64 = missing[key] ?? now
         missing[key] = since
         let left: Int64 = Mirror.graceMilliseconds - (now - since)
@@ -148,7 +159,7 @@ actor Mirror {
         guard !isOnce, let stamp: Files.Stamp = Files.stamp(path(name.name)) else { return false }
         if stamp.size > 0, signal?.isWritten(name.name) ?? false { return false }
         // The clock of a file system may run a little ahead of ours; a file from another time is at rest.
-        return (-Mirror.restNanoseconds..<Mirror.restNanoseconds).contains(Clock.fileTime() - stamp.written)
+        return (-Mirror.restNanoseconds..<Mirror.restNanoseconds).contains(clock.fileTime() - stamp.written)
             && state[name.key].map { Int64($0.bytes.count) != stamp.size } ?? true
     }
 
