@@ -8,14 +8,13 @@ struct FairRow<Work> {
     typealias Lane = UInt32
 
     private struct Waiting {
-        var work: [Work] = []
-        var start: Int = 0
+        var line: WaitingLine<Work> = .init()
         var restsUntil: Int64 = .min
         /// Pieces that were taken by `takeOne` and are not `done`.
         var atWork: Int = 0
         var isHeld: Bool = false
 
-        var count: Int { work.count - start }
+        var count: Int { line.count }
     }
 
     /// What a piece counts of a turn's weight: about how long it takes, in pieces of the usual kind.
@@ -33,7 +32,7 @@ struct FairRow<Work> {
     mutating func append(_ work: Work, of lane: Lane) {
         count += 1
         if lanes[lane, default: Waiting()].count == 0 { turns.append(lane) }
-        lanes[lane, default: Waiting()].work.append(work)
+        lanes[lane, default: Waiting()].line.append(work)
     }
 
     /// Gives each lane in turn up to `share` pieces, `most` in all.
@@ -84,8 +83,7 @@ struct FairRow<Work> {
         count += work.count
         if lanes[lane, default: Waiting()].count == 0 { turns.append(lane) }
         var waiting: Waiting = lanes.removeValue(forKey: lane) ?? Waiting()
-        waiting.work.replaceSubrange(..<waiting.start, with: work)
-        waiting.start = 0
+        waiting.line.putBack(work)
         lanes[lane] = waiting
     }
 
@@ -127,28 +125,18 @@ struct FairRow<Work> {
     /// Takes some of a lane and passes the turn on.
     private mutating func take(_ wanted: Int, _ weightMax: Int, of lane: Lane, _ taken: inout [Work]) {
         guard var waiting: Waiting = lanes.removeValue(forKey: lane) else { return }
-        var end: Int = waiting.start + min(wanted, waiting.count)
+        var number: Int = min(wanted, waiting.count)
         if weightMax < .max {
-            var (stop, weight): (Int, Int) = (waiting.start, 0)
-            while stop < end, weight < weightMax {
-                weight += weigh(waiting.work[stop])
-                stop += 1
+            var (fitting, weight): (Int, Int) = (0, 0)
+            while fitting < number, weight < weightMax {
+                weight += weigh(waiting.line[fitting])
+                fitting += 1
             }
-            end = stop
+            number = fitting
         }
-        taken.append(contentsOf: waiting.work[waiting.start..<end])
-        count -= end - waiting.start
-        waiting.start = end
-        if waiting.count == 0 {
-            (waiting.work, waiting.start) = ([], 0)
-            turns.remove(at: next)
-        } else {
-            if waiting.start >= 1_024, waiting.start * 2 >= waiting.work.count {
-                waiting.work.removeFirst(waiting.start)
-                waiting.start = 0
-            }
-            next += 1
-        }
+        taken.append(contentsOf: waiting.line.takeFirst(number))
+        count -= number
+        if waiting.count == 0 { turns.remove(at: next) } else { next += 1 }
         lanes[lane] = waiting
         forgetIfIdle(lane)
     }

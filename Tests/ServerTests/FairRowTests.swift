@@ -22,6 +22,56 @@ struct FairRowTests {
         #expect(row.take(most: 100, share: 2, now: 0).isEmpty)
     }
 
+    private final class Piece {}
+
+    @Test("what was handed out is not held, however much of the user waits behind it")
+    func nothingHeld() throws {
+        var row: FairRow<Piece> = .init()
+        let first: Piece = .init()
+        weak var large: Piece? = nil
+        do {
+            let piece: Piece = .init()
+            large = piece
+            row.append(piece, of: 1)
+        }
+        for _ in 0..<3 { row.append(first, of: 1) }
+        var taken: [Piece] = row.take(most: 2, share: 2, now: 0)
+        #expect(taken.first === large)
+        #expect(large != nil)
+        row.putBack([taken.removeLast()], of: 1)
+        taken = []
+        #expect(large == nil, "the row holds what it has handed out")
+        #expect(row.count == 3)
+        #expect(row.take(most: 9, share: 9, now: 0).count == 3)
+    }
+
+    @Test("a line hands out what it was given, in its order, also what was put back", arguments: 0..<5)
+    func line(seed: Int) {
+        var random: SeededRandom = .init(seed: UInt64(seed))
+        var line: WaitingLine<Int> = .init()
+        var model: [Int] = []
+        var next: Int = 0
+        // Long enough that places are given back on the way.
+        for _ in 0..<3_000 {
+            for _ in 0..<Int.random(in: 0..<5, using: &random) {
+                line.append(next)
+                model.append(next)
+                next += 1
+            }
+            let number: Int = .random(in: 0..<(next % 700 == 0 ? 3_000 : 5), using: &random)
+            let taken: [Int] = line.takeFirst(number)
+            #expect(taken == Array(model.prefix(number)))
+            model.removeFirst(taken.count)
+            if Bool.random(using: &random), !taken.isEmpty {
+                let back: [Int] = Array(taken.suffix(2))
+                line.putBack(back)
+                model.insert(contentsOf: back, at: 0)
+            }
+            #expect(line.count == model.count)
+            if !model.isEmpty { #expect(line[model.count - 1] == model[model.count - 1]) }
+        }
+    }
+
     @Test("a shorter rest does not end a longer one")
     func longestRest() {
         var row: FairRow<Int> = Self.row([(1, 10)])

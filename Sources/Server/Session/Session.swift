@@ -33,7 +33,7 @@ final class Session {
     private var readsAtWork: Int = 0
     /// Those that wait until some of these are answered: a client that asks for 500 objects of 1 MB at once is to be
     /// served as fast as it reads, not dropped for reading slowly.
-    var waitingReads: WaitingReads = .init()
+    var waitingReads: WaitingLine<ReadRequest> = .init()
     var pauses: Pauses = []
     /// When `Pauses.rate` ends, nanoseconds.
     var slowUntil: Int64 = 0
@@ -90,27 +90,6 @@ final class Session {
         let place: Int = Int(number)
         if place < channels.count, channels[place].number == number { return channels[place] }
         return channels.first { $0.number == number }
-    }
-}
-
-/// Reads in the order in which they came.
-struct WaitingReads {
-    private var requests: [ReadRequest] = []
-    private var start: Int = 0
-
-    var count: Int { requests.count - start }
-
-    mutating func append(_ request: ReadRequest) { requests.append(request) }
-
-    mutating func takeFirst() -> ReadRequest? {
-        guard start < requests.count else { return nil }
-        let first: ReadRequest = requests[start]
-        start += 1
-        if start == requests.count || start >= 64 {
-            requests.removeFirst(start)
-            start = 0
-        }
-        return first
     }
 }
 

@@ -14,7 +14,7 @@ struct RecentChanges {
     private struct Entry: Sendable {
         /// The version that the change made.
         let version: Version
-        let action: Action
+        private(set) var action: Action
         /// The object before; nil when it was given up.
         var before: JSONObject?
         /// Bytes of `before`.
@@ -23,6 +23,12 @@ struct RecentChanges {
         let diffSize: Int
         /// True when `before` stays as long as the entry.
         let isAnchor: Bool
+
+        /// Holds nothing any more.
+        mutating func empty() {
+            before = nil
+            action = .text([])
+        }
     }
 
     private static let anchorDistance: Int = 16
@@ -139,7 +145,10 @@ struct RecentChanges {
     private mutating func dropOldest() -> Bool {
         guard entries.isEmpty == false else { return false }
         repeat {
-            guard let entry: Entry = entries.popFirst() else { break }
+            guard let entry: Entry = entries.first else { break }
+            // A slice keeps what it has passed: what stood there must not be held by it.
+            entries[entries.startIndex].empty()
+            entries.removeFirst()
             size -= entry.diffSize + (entry.before == nil ? 0 : entry.valueSize)
             if entry.valueSize + entry.diffSize >= DocumentMeasure.largeBytes { large.append(entry) }
         } while entries.first.map({ !$0.isAnchor }) ?? false
