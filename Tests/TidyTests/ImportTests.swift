@@ -40,6 +40,7 @@ struct ImportTests {
             "Sources/Client",
             [
                 "ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketSQLite", "FoundationEssentials",
+                "Dispatch",
                 "Foundation", "Glibc", "Darwin",
             ]
         ),

@@ -39,12 +39,21 @@ package struct NewObject: Sendable {
     package let walk: Int64
     /// A JSON object, as it came.
     package let body: JSONFragment
+    /// The app's own key, in a sealed bucket.
+    package let name: String?
+    /// The app sees it: it is no sealed tombstone.
+    package let isLive: Bool
 
-    package init(_ address: EntityAddress, version: Version, walk: Int64, body: JSONFragment) {
+    package init(
+        _ address: EntityAddress, version: Version, walk: Int64, body: JSONFragment, name: String? = nil,
+        isLive: Bool = true
+    ) {
         self.address = address
         self.version = version
         self.walk = walk
         self.body = body
+        self.name = name
+        self.isLive = isLive
     }
 
     /// The same as a record.
@@ -54,7 +63,8 @@ package struct NewObject: Sendable {
         guard let object: JSONObject = body.object else {
             throw ClientError(.misfit, "an index lists what is no object")
         }
-        return EntityRecord(ghost: Ghost(version: version, object: object), isLive: true, walk: walk)
+        return EntityRecord(
+            ghost: Ghost(version: version, object: object), isLive: isLive, walk: walk, name: name)
     }
 }
 

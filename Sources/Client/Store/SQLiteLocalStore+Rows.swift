@@ -101,12 +101,13 @@ extension SQLiteLocalStore {
     ) throws(SQLiteError) {
         guard !objects.isEmpty else { return }
         let entity: Statement = try database.statement(
-            "INSERT INTO entity (bucket, key, version, is_there, is_live, walk) VALUES (?1, ?2, ?3, 1, 1, ?4)")
+            "INSERT INTO entity (bucket, key, version, is_there, is_live, walk, name) VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6)"
+        )
         let ghost: Statement = try database.statement("INSERT INTO ghost (id, object) VALUES (?1, ?2)")
         for object: NewObject in objects {
             guard let bucket: Int64 = rows[object.address.bucket] else { throw SQLiteError.unknownBucket }
-            try entity.bind(1, bucket).bind(2, object.address.key.text).bind(3, object.version).bind(4, object.walk)
-                .run()
+            entity.bind(1, bucket).bind(2, object.address.key.text).bind(3, object.version)
+            try entity.bind(4, object.isLive ? 1 : 0).bind(5, object.walk).bind(text: 6, object.name).run()
             ghost.bind(1, database.lastInsertRow)
             if case .node(let node) = object.body {
                 ghost.bind(2, node.rawBytes)

@@ -6,6 +6,8 @@ struct Sealing {
     let keys: SealedBucketKeys
     /// This device, as it signs its operations.
     let author: AuthorID
+    /// The key under which the server knows `heads`.
+    let headsKey: EntityKey?
     /// Objects to compact: when.
     var compactions: [EntityKey: Int64] = [:]
     /// Compactions on their way: their ccids.
@@ -35,6 +37,7 @@ struct Sealing {
     init(keys: SealedBucketKeys, author: AuthorID) {
         self.keys = keys
         self.author = author
+        headsKey = try? EntityKey(keys.serverKey(of: SealedHeads.appKey))
     }
 
     /// When something is due by itself; nil: nothing is.
@@ -45,9 +48,6 @@ struct Sealing {
     }
 
     func place(_ key: EntityKey) -> SealedPlace { keys.place(serverKey: key.text) }
-
-    /// The key under which the server knows `heads`.
-    var headsKey: EntityKey? { try? EntityKey(keys.serverKey(of: SealedHeads.appKey)) }
 
     func sealer(_ key: EntityKey) throws(ClientError) -> ObjectSealer {
         if let known: ObjectSealer = sealers[key] { return known }

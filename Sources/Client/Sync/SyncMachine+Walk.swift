@@ -81,12 +81,14 @@ extension SyncMachine {
     /// needs nobody who wants to be told about them.
     private mutating func take(_ entries: [IndexPage.Entry], walk: Int64, on number: Int) throws(ClientError) {
         let name: BucketName = channels[number].record.name
-        // Sealed ones are opened before they are believed.
-        guard !isHeard(name), channels[number].sealing == nil else {
+        guard !isHeard(name) else {
             for entry: IndexPage.Entry in entries { try indexed(entry, walk: walk, on: number) }
             return
         }
         let known: Set<EntityKey> = try store.known(name, among: entries.map(\.key))
+        if let sealing: Sealing = channels[number].sealing {
+            return try takeSealed(entries, known, sealing, walk: walk, on: number)
+        }
         for entry: IndexPage.Entry in entries {
             let address: EntityAddress = EntityAddress(bucket: name, key: entry.key)
             guard !known.contains(entry.key), let body: JSONFragment = entry.data, body.isObject, isUnseen(address)
@@ -98,7 +100,7 @@ extension SyncMachine {
         }
     }
 
-    private mutating func indexed(_ object: IndexPage.Entry, walk: Int64, on number: Int) throws(ClientError) {
+    mutating func indexed(_ object: IndexPage.Entry, walk: Int64, on number: Int) throws(ClientError) {
         var entity: Entity = try entity(number, object.key)
         let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
         let wasMet: Bool = entity.record.walk == walk

@@ -9,7 +9,8 @@ public struct SealedBucketKeys: Sendable {
     public let epoch: UInt32
     /// Epoch 0's, for ever: names do not change with epochs.
     private let nameKey: SecureBytes
-    private let sealKeys: [UInt32: SecureBytes]
+    /// By epoch: HKDF's extract of the seal key, so that an object's key takes the second half alone.
+    private let sealRoots: [UInt32: SecureBytes]
 
     /// The secret of a bucket that is not shared: HKDF-SHA-256(vault secret, salt empty, info "thicket/bucket/1" ‖ 0 ‖
     /// lp(app) ‖ lp(bucket) ‖ epoch(4), 32 bytes).
@@ -33,9 +34,12 @@ public struct SealedBucketKeys: Sendable {
         }
         (self.owner, self.app, self.bucket, epoch) = (owner, app, bucket, newest)
         nameKey = try Self.key(first, "name")
-        var sealKeys: [UInt32: SecureBytes] = [:]
-        for (epoch, secret) in secrets { sealKeys[epoch] = try Self.key(secret, "seal") }
-        self.sealKeys = sealKeys
+        var sealRoots: [UInt32: SecureBytes] = [:]
+        for (epoch, secret) in secrets {
+            let key: SecureBytes = try Self.key(secret, "seal")
+            sealRoots[epoch] = try HKDF.extract(.sha256, secret: key, salt: SecureBytes(copying: []))
+        }
+        self.sealRoots = sealRoots
     }
 
     /// HKDF, info "thicket/bucket-key/1" ‖ 0 ‖ label.
@@ -59,8 +63,8 @@ public struct SealedBucketKeys: Sendable {
     public func sealer(serverKey: String) throws(CryptoError) -> ObjectSealer {
         let info: [UInt8] = Array("thicket/sealed-object/1".utf8) + [0] + lengthPrefixed(serverKey.utf8)
         var ciphers: [UInt32: AEAD] = [:]
-        for (epoch, key) in sealKeys {
-            ciphers[epoch] = try AEAD(SealedValue.suite, key: HKDF.derive(.sha256, secret: key, info: info))
+        for (epoch, root) in sealRoots {
+            ciphers[epoch] = try AEAD(SealedValue.suite, key: HKDF.expand(.sha256, key: root, info: info))
         }
         return ObjectSealer(place: place(serverKey: serverKey), epoch: epoch, ciphers: ciphers)
     }
