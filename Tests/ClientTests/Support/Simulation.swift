@@ -46,13 +46,24 @@ struct Simulation {
         if isSealed { server.sealedBuckets = ["notes"] }
         server.partChanges = seed % 2 == 0 ? .max : 2
         bucket = try BucketName("notes")
-        for index: Int in 0..<count {
-            let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
-            let machine: SyncMachine = try Self.machine(store, seed &* 31 &+ UInt64(index), isHeard: index % 2 == 0)
-            clients.append(Client(machine: machine, store: store, isHeard: index % 2 == 0))
-            _ = try clients[index].machine.open(bucket, keys: keys, now: 0)
-        }
+        for index: Int in 0..<count { try addClient(seed: seed &* 31 &+ UInt64(index), isHeard: index % 2 == 0) }
     }
+
+    private mutating func addClient(seed: UInt64, isHeard: Bool) throws {
+        let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
+        let machine: SyncMachine = try Self.machine(store, seed, isHeard: isHeard)
+        clients.append(Client(machine: machine, store: store, isHeard: isHeard))
+        _ = try clients[clients.count - 1].machine.open(bucket, keys: keys, now: now)
+    }
+
+    /// A device with an empty store.
+    /// - Returns: its index.
+    mutating func addClient(isHeard: Bool) throws -> Int {
+        try addClient(seed: random.next(), isHeard: isHeard)
+        return clients.count - 1
+    }
+
+    mutating func goOnline(_ index: Int) { perform(index, clients[index].machine.goOnline(now: now)) }
 
     /// Of the bucket `notes`.
     static func keys() throws -> SealedBucketKeys {

@@ -1,0 +1,105 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+import ThicketTestSupport
+
+/// A device that has nothing of a sealed bucket reads all of it: where nobody listens many objects are opened at once, else
+/// one by one.
+@Suite("The first walk through a sealed bucket")
+struct FirstWalkTests {
+    /// More than one thread opens at a time.
+    private static let objects: Int = 150
+
+    /// A writer has made the objects; the first has edits behind its snapshot, more than it takes for a compaction.
+    private func written(seed: UInt64) throws -> Simulation {
+        var world: Simulation = try Simulation(clients: 1, seed: seed, isSealed: true)
+        world.mayForget = false
+        let bucket: BucketName = world.bucket
+        for number: Int in 0..<Self.objects {
+            let (key, now): (EntityKey, Int64) = (try EntityKey("key\(number)"), world.now)
+            _ = try world.act(0) { (machine) throws(ClientError) in
+                try machine.set(bucket, key, to: ["n": .number(JSONNumber(Int64(number)))], now: now)
+            }
+        }
+        world.goOnline(0)
+        try settle(&world)
+        for _ in 0..<5 {
+            try world.insertSomething(0, "key7")
+            try settle(&world)
+        }
+        return world
+    }
+
+    private func settle(_ world: inout Simulation) throws {
+        let isQuiet: Bool = world.settle()
+        try #require(isQuiet, "somebody never gets to the end")
+    }
+
+    /// Two devices come new to it and read it, the second with an editor that listens.
+    private func read(_ world: inout Simulation) throws -> (quiet: Simulation.Client, loud: Simulation.Client) {
+        world.alarms = []
+        for isHeard: Bool in [false, true] {
+            let index: Int = try world.addClient(isHeard: isHeard)
+            world.goOnline(index)
+            try settle(&world)
+        }
+        return (world.clients[1], world.clients[2])
+    }
+
+    private func serverKeys(_ world: Simulation) throws -> [EntityKey] {
+        try (world.server.buckets["notes"]?.entities.keys.sorted() ?? []).map { try EntityKey($0) }
+    }
+
+    @Test("keeps the same, whoever listens", arguments: [1, 2] as [UInt64])
+    func same(seed: UInt64) throws {
+        var world: Simulation = try written(seed: seed)
+        let (quiet, loud): (Simulation.Client, Simulation.Client) = try read(&world)
+        let keys: [EntityKey] = try serverKeys(world)
+        #expect(keys.count == Self.objects)
+        for key: EntityKey in keys {
+            let address: EntityAddress = EntityAddress(bucket: world.bucket, key: key)
+            let kept: EntityRecord? = quiet.store.entity(address)
+            #expect(kept?.name != nil && kept?.isLive == true)
+            #expect(kept == loud.store.entity(address))
+        }
+        var machine: SyncMachine = quiet.machine
+        let truth: [String: (object: JSONObject, version: Version)] = try world.truth()
+        for (key, wanted): (String, (object: JSONObject, version: Version)) in truth {
+            let object: JSONObject? = try machine.object(world.bucket, try EntityKey(key))
+            #expect(object == wanted.object)
+        }
+        #expect(world.alarms.isEmpty)
+    }
+
+    @Test("shows nothing of what does not open, and the rest all the same")
+    func damaged() throws {
+        var world: Simulation = try written(seed: 3)
+        guard let sealing: SealedBucketKeys = world.keys else { return }
+        let wrong: [String] = ["key3", "key70", "key149"]
+        for name: String in wrong {
+            let key: String = sealing.serverKey(of: name)
+            var entity: ModelServer.Entity = try #require(world.server.buckets["notes"]?.entities[key])
+            var sealed: SealedEntity = try SealedEntity(try #require(entity.object))
+            var bytes: [UInt8] = SealedObject.bytes(of: sealed.snapshots[0] ?? "")
+            bytes[bytes.count - 1] ^= 1
+            sealed.snapshots[0] = Base64.encodeURL(bytes)
+            if name == "key149" { entity.object = ["n": 149] } else { entity.object = sealed.object }
+            world.server.buckets["notes"]?.entities[key] = entity
+        }
+        let (quiet, loud): (Simulation.Client, Simulation.Client) = try read(&world)
+        for client: Simulation.Client in [quiet, loud] {
+            var machine: SyncMachine = client.machine
+            let shown: Set<String> = Set(
+                try machine.keys(world.bucket, after: nil, limit: 1_000).map(\.text))
+            #expect(shown.count == Self.objects - wrong.count)
+            #expect(shown.isDisjoint(with: wrong))
+            for name: String in wrong {
+                let problem: String? = try machine.problem(world.bucket, try EntityKey(name))
+                #expect(problem != nil, "\(name) is not reported")
+            }
+        }
+        #expect(world.alarms.count == wrong.count, "who listens is told")
+    }
+}
