@@ -23,6 +23,29 @@ public final class ClientSession: Sendable {
     /// - Throws: as `Session.bucket`.
     public func bucket(_ name: String) async throws(ClientError) -> Bucket { try await sync.bucket(name) }
 
+    /// Opens a bucket in the mode that is asked for: a sealed one with the account's keys.
+    ///
+    /// - Throws: as `Session.bucket(_:sealed:)`; `noKeys` when the session has none.
+    public func bucket(_ name: String, sealed: Bool) async throws(ClientError) -> Bucket {
+        try await sync.bucket(name, sealed: sealed)
+    }
+
+    /// Gives the session the keys of its account, where it was not made by `ThicketApp.resume`: a partner's user's, or an
+    /// account's that was locked before.
+    ///
+    /// - Throws: `sealed` for keys of another user or app.
+    public func useKeys(of account: OpenAccount) async throws(ClientError) {
+        let id: String =
+            switch user {
+            case .partner(let entity, _): entity
+            case .account(_, let userId): userId
+            }
+        guard id.utf8.elementsEqual(account.user.utf8) else {
+            throw ClientError(.sealed, "these are keys of another user")
+        }
+        try await sync.useKeys(of: account)
+    }
+
     /// What happens to the user's access from now on. Each reader has its own stream; a slow one sees the newest.
     public var events: AsyncStream<SessionEvent> {
         get async {

@@ -42,6 +42,14 @@ public enum ThicketProgram {
     private static let bucketArgument: Argument = .one("BUCKET", "name of the bucket, such as notes")
     private static let keyArgument: Argument = .one("KEY", "key of the object, such as plan")
 
+    /// Of commands on the objects of a bucket.
+    static let bucketOptions: [Option] =
+        [
+            .flag(
+                "sealed",
+                "the bucket is one that the server cannot read, opened with the account's keys; needed the first time")
+        ] + accountOptions
+
     private static func offline(_ text: String) -> Option { .flag("offline", text) }
 
     // MARK: - Accounts
@@ -59,7 +67,7 @@ public enum ThicketProgram {
         options: [
             .flag("long", short: "l", "also sizes and contents"), jsonOption,
             offline("list the copy kept here, without the server"),
-        ] + accountOptions,
+        ] + bucketOptions,
         examples: [
             Example("thicket ls", "buckets"), Example("thicket ls notes", "keys and versions"),
             Example("thicket ls notes --long --json | jq .object.title", "every title"),
@@ -72,7 +80,7 @@ public enum ThicketProgram {
             .value("version", "N", "an old version that the server keeps"),
             .value("path", "A.B", "only this field; a text is printed as it is, ended by a line feed"),
             .flag("json", "print compact JSON on one line"), offline("read the copy kept here, without the server"),
-        ] + accountOptions,
+        ] + bucketOptions,
         examples: [
             Example("thicket get notes plan", "the object"),
             Example("thicket get notes plan --path author.name", "one field"),
@@ -88,10 +96,11 @@ public enum ThicketProgram {
         arguments: [
             bucketArgument, keyArgument, .one("JSON", "a JSON object, '-' for standard input, or @FILE", .file),
         ],
-        options: [offline("keep the edit here; it goes out with the next command on the bucket")] + accountOptions,
+        options: [offline("keep the edit here; it goes out with the next command on the bucket")] + bucketOptions,
         examples: [
             Example(#"thicket put notes plan '{"title": "Oak", "text": "Plant it."}'"#, "write"),
             Example("thicket put notes plan @plan.json", "from a file"),
+            Example("thicket put --sealed diary today @today.json", "into a bucket that the server cannot read"),
             Example(
                 "thicket get notes plan | jq '.done = true' | thicket put notes plan -", "change with another program"),
         ])
@@ -102,7 +111,7 @@ public enum ThicketProgram {
         options: [
             .flag("force", short: "f", "end well when an object is not there"),
             offline("remove it here; the server hears of it with the next command on the bucket"),
-        ] + accountOptions,
+        ] + bucketOptions,
         examples: [Example("thicket rm notes plan draft", "two objects")])
 
     static let edit: Command = .init(
@@ -112,7 +121,7 @@ public enum ThicketProgram {
             are merged, texts character by character, and you are told. An object that is not there is begun.
             """,
         arguments: [bucketArgument, keyArgument],
-        options: [.value("text", "FIELD", "edit this text alone instead of the object's JSON")] + accountOptions,
+        options: [.value("text", "FIELD", "edit this text alone instead of the object's JSON")] + bucketOptions,
         examples: [
             Example("thicket edit notes plan", "as JSON"), Example("thicket edit notes plan --text text", "its text"),
             Example("EDITOR='code --wait' thicket edit notes plan", "with another editor"),
@@ -128,7 +137,7 @@ public enum ThicketProgram {
             {"event":"present","key":…,"object":…} (--all), or {"event":"missed","count":…} for a reader that is too slow.
             """,
         arguments: [bucketArgument, .any("KEY", "only these objects")],
-        options: [jsonOption, .flag("all", "begin with the objects that are there")] + accountOptions,
+        options: [jsonOption, .flag("all", "begin with the objects that are there")] + bucketOptions,
         examples: [
             Example("thicket watch notes", "everything"),
             Example("thicket watch notes --json plan | jq .object.title", "one object, for a script"),
@@ -140,14 +149,14 @@ public enum ThicketProgram {
         options: [
             .value("limit", "N", "how many versions back to look, 1 to 1000", defaultText: "20"),
             .flag("diff", "show what each version changed"), jsonOption,
-        ] + accountOptions,
+        ] + bucketOptions,
         examples: [Example("thicket history notes plan --diff", "who changed what, less the who")])
 
     static let revert: Command = .init(
         "revert", summary: "make an object what it was in an old version",
         details: "The old state becomes a new version; nothing of the history is lost.",
         arguments: [bucketArgument, keyArgument, .one("VERSION", "as listed by 'thicket history'")],
-        options: accountOptions, examples: [Example("thicket revert notes plan 3", "back to version 3")])
+        options: bucketOptions, examples: [Example("thicket revert notes plan 3", "back to version 3")])
 
     // MARK: - Folders
 
@@ -161,7 +170,7 @@ public enum ThicketProgram {
         "import", summary: "take the files of a folder into a bucket",
         details: fileRules
             + "\n\nFiles that cannot be taken are named, the others are taken. Objects without a file stay.",
-        arguments: [bucketArgument, .one("DIR", "the folder", .folder)], options: accountOptions,
+        arguments: [bucketArgument, .one("DIR", "the folder", .folder)], options: bucketOptions,
         examples: [Example("thicket import notes ./my-notes", "all files")])
 
     static let exporting: Command = .init(
@@ -171,7 +180,7 @@ public enum ThicketProgram {
         options: [
             .flag("force", short: "f", "replace files that differ"),
             offline("from the copy kept here, without the server"),
-        ] + accountOptions,
+        ] + bucketOptions,
         examples: [Example("thicket export notes ./backup", "all objects")])
 
     static let mirror: Command = .init(
@@ -186,7 +195,7 @@ public enum ThicketProgram {
             the mirror's memory.
             """,
         arguments: [.one("DIR", "the folder; made when it is missing", .folder), bucketArgument],
-        options: [.flag("once", "bring both to the same state and end")] + accountOptions,
+        options: [.flag("once", "bring both to the same state and end")] + bucketOptions,
         examples: [
             Example("thicket mirror ./my-notes notes", "until Ctrl-C"),
             Example("thicket mirror ./my-notes notes --once", "from a timer"),

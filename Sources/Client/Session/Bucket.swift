@@ -48,6 +48,17 @@ public struct Bucket: Sendable {
         }
     }
 
+    /// The app's keys by those under which the server knows the objects, which in an open bucket are the same.
+    package func namesByStoredKey() async throws(ClientError) -> [String: String] {
+        let bucket: BucketName = bucket
+        let names: [String] = try await keys()
+        return try await engine.act { (machine, _) throws(ClientError) in
+            var stored: [String: String] = [:]
+            for name: String in names { stored[try machine.wireKey(bucket, try Self.key(name)).text] = name }
+            return (stored, [])
+        }
+    }
+
     /// What is known about an object besides its content; version 0 when nothing is.
     public func info(_ key: String) async throws(ClientError) -> ObjectInfo {
         let key: EntityKey = try Self.key(key)

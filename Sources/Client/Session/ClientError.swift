@@ -46,6 +46,8 @@ public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let protocolViolation: Code = .init(rawValue: "protocol")
         /// The bucket is sealed and was opened without its secret, or the other way round; or the object is of the other kind.
         public static let sealed: Code = .init(rawValue: "sealed")
+        /// The session has no keys of its account, and a sealed bucket opens by them (`Session.useKeys`).
+        public static let noKeys: Code = .init(rawValue: "no-keys")
         /// The object does not fit what this device has seen of it: read-only until `Bucket.keepMine` or
         /// `Bucket.takeServers`.
         public static let integrity: Code = .init(rawValue: "integrity")

@@ -1,3 +1,4 @@
+internal import Synchronization
 import ThicketProtocol
 public import ThicketSealed
 
@@ -6,21 +7,93 @@ public import ThicketSealed
 /// Ends with `close()`, or when nobody holds it and its buckets any more.
 public final class Session: Sendable {
     package let engine: SyncEngine
+    /// nil: nobody has given them.
+    private let keys: Mutex<SessionKeys?> = Mutex(nil)
 
     package init(engine: SyncEngine) { self.engine = engine }
+
+    // MARK: - Buckets
 
     /// Opens a bucket: from now on it is kept in sync, also after a restart.
     ///
     /// - Parameter name: 1–64 of `[A-Za-z0-9._%-]`.
-    /// - Throws: `invalidName`, `limit` (1,000 buckets), `store`, `closed`.
+    /// - Throws: `invalidName`, `limit` (1,000 buckets), `store`, `closed`, and `sealed` for a bucket that this store or the
+    ///   account's bundle knows as a sealed one: nothing is sent into it in clear.
     public func bucket(_ name: String) async throws(ClientError) -> Bucket {
         let bucket: BucketName
         do { bucket = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
+        if keys.withLock({ $0?.mode(of: name)?.isSealed }) == true {
+            throw ClientError(.sealed, "the account has the bucket as a sealed one: open it with 'sealed: true'")
+        }
         try await engine.act { (machine, now) throws(ClientError) in ((), try machine.open(bucket, now: now)) }
         return Bucket(engine: engine, name: bucket)
     }
 
-    /// Opens a sealed bucket: one that the server orders and cannot read. Everything else is as in an open one.
+    /// Gives the session the keys of its account: sealed buckets then open by name. They stay in memory until `close()` and
+    /// are kept nowhere. Give them again when the account's bundle has changed.
+    ///
+    /// - Parameter account: as it was opened by signing in, by pairing, by the words, or from `DeviceKeys`.
+    /// - Throws: `sealed` for keys of another app.
+    public func useKeys(of account: OpenAccount) async throws(ClientError) {
+        let app: String = account.app
+        try await engine.act { (machine, _) throws(ClientError) in
+            guard machine.options.app.text.utf8.elementsEqual(app.utf8) else {
+                throw ClientError(.sealed, "these are keys of another app")
+            }
+            return ((), [])
+        }
+        let given: SessionKeys = SessionKeys(account)
+        keys.withLock { $0 = given }
+    }
+
+    /// Whether the session has the keys of its account.
+    public var hasKeys: Bool { keys.withLock { $0 != nil } }
+
+    /// Opens a bucket in the mode that is asked for: a sealed one with keys that are derived from the account's vault secret.
+    /// Everything else is as in an open one.
+    ///
+    /// ```swift
+    /// let diary = try await session.bucket("diary", sealed: true)
+    /// try await diary.set("today", to: ["text": "Nobody but me reads this."])
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - name: 1–64 of `[A-Za-z0-9._%-]`.
+    ///   - sealed: false is `bucket(_:)`.
+    /// - Throws: as `bucket(_:sealedBy:)`; `noKeys` when the session has no keys (`useKeys(of:)`).
+    public func bucket(_ name: String, sealed: Bool) async throws(ClientError) -> Bucket {
+        guard sealed else { return try await bucket(name) }
+        do { _ = try BucketName(name) } catch { throw ClientError(.invalidName, error.description) }
+        guard let held: SessionKeys = keys.withLock({ $0 }) else {
+            throw ClientError(
+                .noKeys, "the session has no keys of its account: a sealed bucket opens after a sign-in with keys")
+        }
+        return try await bucket(name, sealedBy: try held.keys(of: name))
+    }
+
+    /// Whether the local store knows the bucket as a sealed one; nil: it does not know the bucket.
+    package func isSealed(_ name: String) async throws(ClientError) -> Bool? {
+        try await engine.act { (machine, _) throws(ClientError) in
+            ((try? BucketName(name)).flatMap { machine.isSealed($0) }, [])
+        }
+    }
+
+    /// Whether the server has said, on this connection or one before, that it holds the bucket as a sealed one.
+    package func isServedSealed(_ name: String) async -> Bool {
+        let isServed: Bool? = try? await engine.act { (machine, _) throws(ClientError) in
+            ((try? BucketName(name)).map { machine.isServedSealed($0) } ?? false, [])
+        }
+        return isServed ?? false
+    }
+
+    /// A bucket of the local store as it stands, without opening it: for counting what is not sent.
+    package func kept(_ name: String) throws(ClientError) -> Bucket {
+        do { return Bucket(engine: engine, name: try BucketName(name)) } catch {
+            throw ClientError(.invalidName, error.description)
+        }
+    }
+
+    /// Opens a sealed bucket with keys of the app's own, such as those of a bucket that several accounts share.
     ///
     /// The keys are not kept: give them again after each start; until then the bucket is not synced. Keys of objects may
     /// be as in open buckets; the server sees other ones.
@@ -96,7 +169,10 @@ public final class Session: Sendable {
     }
 
     /// Ends the session and frees the local store. What is not yet sent stays in the store and goes out next time.
-    public func close() async { await engine.close() }
+    public func close() async {
+        keys.withLock { $0 = nil }
+        await engine.close()
+    }
 }
 
 /// What a session has exchanged with its server: messages, and the bytes of their texts (frames and TLS not counted).

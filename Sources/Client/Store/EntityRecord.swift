@@ -64,7 +64,12 @@ package struct EditState: Sendable, Equatable {
     /// There is something the server has not confirmed.
     package var hasEdits: Bool { pending != nil || later != nil || sealed.later != nil }
     /// Nothing of it is sent before the app does something.
-    package var isRefused: Bool { refusal != nil || sealed.problem != nil }
+    package var isRefused: Bool { refusal != nil || isReadOnly }
+    /// Of a sealed object: the user has to choose first, or what the server holds was written under newer rules, and edits wait
+    /// for a newer program.
+    var isReadOnly: Bool {
+        sealed.problem != nil || (held?.object != nil && pending == nil && sealed.later != nil)
+    }
 }
 
 /// Everything kept about one object. What the app sees is ghost, then pending, then later.

@@ -204,7 +204,7 @@ extension SQLiteLocalStore {
         statement.bind(9, edits.held?.version).bind(10, blobs[3])
         statement.bind(11, edits.wanted).bind(12, edits.refusal.map(Int64.init)).bind(13, Int64(edits.attempts))
         statement.bind(14, edits.sendsWhole ? 1 : 0).bind(15, blobs[4])
-        let flags: Int64 = (edits.sealed.later == nil ? 0 : 1) | (edits.sealed.problem == nil ? 0 : 2)
+        let flags: Int64 = (edits.sealed.later == nil ? 0 : 1) | (edits.isReadOnly ? 2 : 0)
         statement.bind(16, flags)
         try statement.run()
         return blobs.reduce(0) { $0 + ($1?.count ?? 0) }

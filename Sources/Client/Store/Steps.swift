@@ -1,4 +1,5 @@
 package import ThicketProtocol
+import ThicketSealed
 
 /// A ghost moved on by one change. Read again by applying the diff, which means the same in every version of this program:
 /// merging, whose rules may grow, is never part of reading a store.
@@ -31,6 +32,10 @@ extension EditState {
     package func after(_ steps: [ObjectDiff]) throws(DiffError) -> EditState {
         var grown: EditState = self
         for step: ObjectDiff in steps {
+            if grown.sealed.later != nil {
+                try grown.sealed.add(step)
+                continue
+            }
             switch grown.later {
             case nil: grown.later = .modify(step)
             case .modify(let diff): grown.later = .modify(try JSONDiff.compose(diff, step))

@@ -173,7 +173,7 @@ final class StoreJournal {
         found.ghost = try bytes("SELECT length(object) FROM ghost WHERE id = ?1", id)
         let edits: String = """
             SELECT ifnull(length(pending), 0) + ifnull(length(sent), 0) + ifnull(length(later), 0)
-                + ifnull(length(held), 0) FROM edit WHERE id = ?1
+                + ifnull(length(held), 0) + ifnull(length(sealed), 0) FROM edit WHERE id = ?1
             """
         found.edits = try bytes(edits, id)
         guard owners.contains(id) else { return found }

@@ -20,6 +20,8 @@ struct Sealing {
     var headsSeen: JSONObject?
     /// The server said that the bucket is open, and the app was told.
     var isModeTold: Bool = false
+    /// The server said that the bucket is sealed.
+    var isServed: Bool = false
     /// What earlier programs had to leave was looked at.
     var hasReadOn: Bool = false
     /// Objects that the last index does not list, and that nobody is known to have deleted: the changes that led there may

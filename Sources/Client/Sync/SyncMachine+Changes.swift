@@ -278,6 +278,7 @@ extension SyncMachine {
         guard let value else {
             // Not kept any more, or removed since: only the index knows.
             channels[number].needsWalk = true
+            try wantNoMore(number, key)
             return
         }
         try jump(number, key, to: Ghost(version: version, object: value))

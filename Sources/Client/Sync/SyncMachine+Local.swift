@@ -31,7 +31,15 @@ extension SyncMachine {
         guard let number: Int = channelNumbers[bucket], channels[number].record.isSealed else {
             return try store.liveKeys(bucket, after: after, limit: limit)
         }
-        return try store.liveNames(bucket, after: after?.text, limit: limit).compactMap { try? EntityKey($0) }
+        var keys: [EntityKey] = []
+        for name: String in try store.liveNames(bucket, after: after?.text, limit: limit) {
+            // No object is taken whose name is none (`isNamed`).
+            guard let key: EntityKey = try? EntityKey(name) else {
+                throw ClientError(.store, "an object's name in the local store is damaged")
+            }
+            keys.append(key)
+        }
+        return keys
     }
 
     /// Makes the object equal to `object`: the difference is taken once, now.
@@ -152,6 +160,16 @@ extension SyncMachine {
     /// The buckets that are kept in sync, in byte order.
     package var bucketNames: [BucketName] { channels.map(\.record.name).sorted() }
 
+    /// Whether the bucket is kept as a sealed one; nil: it is not kept.
+    package func isSealed(_ bucket: BucketName) -> Bool? {
+        channelNumbers[bucket].map { channels[$0].record.isSealed }
+    }
+
+    /// Whether the server has said that it holds the bucket as a sealed one.
+    package func isServedSealed(_ bucket: BucketName) -> Bool {
+        channelNumbers[bucket].flatMap { channels[$0].sealing?.isServed } ?? false
+    }
+
     func number(_ bucket: BucketName) throws(ClientError) -> Int {
         guard let number: Int = channelNumbers[bucket] else { throw ClientError(.notFound, "the bucket is not open") }
         return number
@@ -161,7 +179,13 @@ extension SyncMachine {
     private mutating func add(
         _ edit: Edit, to number: Int, _ key: EntityKey, _ name: String
     ) throws(ClientError) {
-        if channels[number].sealing != nil { return try addSealed(edit, to: number, key, name: name) }
+        if channels[number].sealing != nil {
+            guard !SealedHeads.isReserved(name) else {
+                throw ClientError(
+                    .invalidName, "'\(name)' is an object that the devices of a sealed bucket keep for themselves")
+            }
+            return try addSealed(edit, to: number, key, name: name)
+        }
         try checkOpen(number, key)
         var entity: Entity = try entity(number, key)
         let before: JSONObject? = entity.local

@@ -40,6 +40,8 @@ extension SyncMachine {
     }
 
     private mutating func received(_ events: [ChangeEvent], on number: Int) throws(ClientError) {
+        // Of a sealed bucket that was opened as an open one nothing is taken.
+        guard channels[number].unavailable?.code != .sealed else { return }
         switch channels[number].phase {
         // What comes between the end of a token and the next one is told again from our position on.
         case .opening, .closed, .lapsed, .renewing: return

@@ -24,6 +24,9 @@ extension SyncMachine {
     mutating func reopen(
         _ number: Int, _ keys: SealedBucketKeys?, now: Int64
     ) throws(ClientError) -> [SyncAction] {
+        if let keys, !channels[number].record.isSealed, let drafts = try drafts(number) {
+            return try seal(number, keys, drafts, now: now)
+        }
         guard channels[number].record.isSealed == (keys != nil) else {
             throw ClientError(
                 .sealed,
@@ -39,6 +42,13 @@ extension SyncMachine {
         }
     }
 
+    /// Whether what an object calls itself is a key that an app may use, and the one by which the server knows the object.
+    /// Whoever has the keys may write anything into a snapshot; another name in it would show one object as another.
+    func isNamed(_ log: SealedLog, _ key: EntityKey, on number: Int) -> Bool {
+        guard let sealing: Sealing = channels[number].sealing, (try? EntityKey(log.appKey)) != nil else { return false }
+        return sealing.keys.serverKey(of: log.appKey).utf8.elementsEqual(key.text.utf8)
+    }
+
     /// What the server says the bucket is. It is not believed: what the app opened it as stands in the store. But that the two
     /// differ is told, and nothing clear is sent into a sealed bucket.
     mutating func heardMode(_ mode: String?, on number: Int) {
@@ -48,18 +58,24 @@ extension SyncMachine {
         )
         guard isSealed != channels[number].record.isSealed else {
             channels[number].sealing?.isModeTold = false
+            channels[number].sealing?.isServed = isSealed
             return
         }
         if let sealing: Sealing = channels[number].sealing {
             guard !sealing.isModeTold else { return }
             channels[number].sealing?.isModeTold = true
+            channels[number].sealing?.isServed = false
             let detail: String = "the server no longer holds the bucket for a sealed one; this device goes on sealing"
             actions.append(.event(name, .integrity(IntegrityReport(modeChanged: detail))))
         } else if isSealed {
             let error: ClientError = ClientError(
                 .sealed, "the bucket is sealed: open it with its secret; nothing is sent into it in clear")
+            let isTold: Bool = channels[number].unavailable == error
+            channels[number].phase = .refused
             channels[number].unavailable = error
-            actions.append(.event(name, .unavailable(error)))
+            channels[number].answerDue = nil
+            channels[number].resumeAt = now + SyncLimits.reopenMilliseconds
+            if !isTold { actions.append(.event(name, .unavailable(error))) }
         }
     }
 
@@ -134,9 +150,12 @@ extension SyncMachine {
 
     /// Takes the object's new state into the turn.
     ///
-    /// - Parameter isGhostNew: the ghost is another one; `step` is then all that happened to it, if that is known.
+    /// - Parameters:
+    ///   - isGhostNew: the ghost is another one; `step` is then all that happened to it, if that is known.
+    ///   - laterStep: all that happened to the edits, if that is known.
     mutating func putSealed(
-        _ number: Int, _ key: EntityKey, _ changed: Entity, isGhostNew: Bool = false, step: GhostStep? = nil
+        _ number: Int, _ key: EntityKey, _ changed: Entity, isGhostNew: Bool = false, step: GhostStep? = nil,
+        laterStep: ObjectDiff? = nil
     ) {
         var entity: Entity = changed
         let known: EntityRecord? = cache[address(number, key)]?.record
@@ -152,7 +171,7 @@ extension SyncMachine {
             cache[address(number, key)] = entity
             return
         }
-        put(number, key, entity, parts, ghostStep: step)
+        put(number, key, entity, parts, ghostStep: step, laterStep: laterStep)
     }
 
     // MARK: - Telling
@@ -171,6 +190,8 @@ extension SyncMachine {
         let name: String = shownKey(number, key)
         for event: SealedEvent in events {
             switch event {
+            // Of the devices' own object nobody wants to know.
+            case .conflict where SealedHeads.isReserved(name): break
             case .conflict(let conflict): actions.append(.event(bucket, .conflict(ConflictReport(key: name, conflict))))
             case .integrity(let integrity):
                 actions.append(.event(bucket, .integrity(IntegrityReport(key: name, integrity))))

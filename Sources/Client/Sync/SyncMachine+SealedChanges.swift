@@ -117,6 +117,9 @@ extension SyncMachine {
             var theirs: SealedObject
             (theirs, events) = try SealedObject.open(
                 shown, author: sealed.author, place: sealed.log.place, with: try sealer(number, key))
+            guard isNamed(theirs.log, key, on: number) else {
+                throw SealedOpenError(integrity: .snapshotMismatch(at: theirs.log.position))
+            }
             if sealed.pastIncarnations.contains(theirs.log.incarnation) {
                 events += theirs.report(.rolledBack(to: theirs.log.position))
             }
@@ -135,16 +138,16 @@ extension SyncMachine {
     }
 
     /// What the server showed, and how it was taken.
-    private struct Shown {
+    struct Shown {
         let next: Ghost
         let entity: SealedEntity
         /// The log stands where it stood.
-        let isSame: Bool
-        let step: GhostStep?
+        var isSame: Bool = false
+        var step: GhostStep?
     }
 
     /// Moves the ghost as far as the log went, so that the one always follows from the other.
-    private mutating func finish(
+    mutating func finish(
         _ number: Int, _ key: EntityKey, _ entity: inout Entity, _ sealed: SealedObject, _ shown: Shown,
         _ events: [SealedEvent]
     ) throws(ClientError) {
@@ -265,6 +268,14 @@ extension SyncMachine {
         putSealed(number, key, entity)
         queueSealed(number, key)
         try tellSealed(number, key, before: before, events)
+    }
+
+    /// The server does not have the version that was asked for. Of an object that is read-only whatever it shows is as good.
+    mutating func wantNoMore(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard entity.sealed?.problem != nil else { return }
+        entity.record.edits.wanted = nil
+        putSealed(number, key, entity)
     }
 
     // MARK: - Objects that an index does not list

@@ -11,6 +11,7 @@ extension SyncMachine {
         guard var sealed: SealedObject = entity.sealed else { return }
         sealed.name(name)
         let before: JSONObject? = sealed.object
+        var step: ObjectDiff?
         do {
             switch edit {
             case .remove: try sealed.delete()
@@ -18,17 +19,22 @@ extension SyncMachine {
                 if before == nil {
                     try sealed.create(try JSONDiff.apply(diff, to: JSONObject()))
                 } else {
-                    try take(diff, &sealed)
+                    step = try take(diff, &sealed) ? diff : nil
                 }
             }
         } catch {
-            throw Self.told(error, sealed.problem)
+            throw Self.told(error, sealed)
+        }
+        // With edits in front of it that wait, and behind it, the edit alone is what happened to them.
+        let known: EditState = entity.record.edits
+        if known.sealed.later == nil || sealed.later == nil || known.refusal != nil || known.attempts != 0 {
+            step = nil
         }
         entity.sealed = sealed
         entity.record.edits.refusal = nil
         entity.record.edits.attempts = 0
         let shown: JSONObject? = entity.local
-        putSealed(number, key, entity)
+        putSealed(number, key, entity, laterStep: step)
         queueSealed(number, key)
         let after: JSONObject? = shownObject(sealed)
         guard shown != nil || after != nil else { return }
@@ -36,20 +42,30 @@ extension SyncMachine {
     }
 
     /// What the rules have no form for goes as the difference it makes.
-    private func take(_ diff: ObjectDiff, _ sealed: inout SealedObject) throws {
-        do throws(SealedEditError) { try sealed.edit(diff) } catch {
+    /// - Returns: whether it went as it is.
+    private func take(_ diff: ObjectDiff, _ sealed: inout SealedObject) throws -> Bool {
+        do throws(SealedEditError) {
+            try sealed.edit(diff)
+            return true
+        } catch {
             guard case .doesNotFit(let why) = error, why.kind == .unknownOperation,
                 let object: JSONObject = sealed.object
             else { throw error }
             try sealed.edit(to: try JSONDiff.apply(diff, to: object))
+            return false
         }
     }
 
-    private static func told(_ error: any Error, _ problem: SealedIntegrity?) -> ClientError {
+    private static func told(_ error: any Error, _ sealed: SealedObject) -> ClientError {
         if case .readOnly? = error as? SealedEditError {
-            let what: String = problem.map { "\($0)" } ?? "its state is not clear"
+            guard let problem: SealedIntegrity = sealed.problem else {
+                return ClientError(
+                    .integrity,
+                    "the object is read-only: operation \(sealed.log.position + 1) was written under newer rules; update this "
+                        + "program")
+            }
             return ClientError(
-                .integrity, "the object is read-only: \(what); choose between this device's and the server's first")
+                .integrity, "the object is read-only: \(problem); choose between this device's and the server's first")
         }
         return ClientError(.misfit, "the edit does not fit the object: \(error)")
     }
@@ -110,7 +126,7 @@ extension SyncMachine {
     /// *Take the server's*: the object is what the server shows. What the app saw is told as a conflict.
     ///
     /// - Returns: false when there is nothing to choose.
-    /// - Throws: `integrity` when what the server shows does not open.
+    /// - Throws: `integrity` when what the server shows does not open, or holds two histories at once.
     package mutating func takeServers(
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {
@@ -123,18 +139,24 @@ extension SyncMachine {
             var entity: Entity = known
             guard var sealed: SealedObject = entity.sealed else { return }
             let before: JSONObject? = entity.local
-            let events: [SealedEvent]
             if let object: JSONObject = next.object {
                 let sealer: ObjectSealer = try machine.sealer(number, key)
                 guard let shown: SealedEntity = try? SealedEntity(object),
-                    let told: [SealedEvent] = try? sealed.takeServers(shown, with: sealer)
+                    let events: [SealedEvent] = try? sealed.takeServers(shown, with: sealer),
+                    machine.isNamed(sealed.log, key, on: number)
                 else { throw ClientError(.integrity, "what the server shows does not open: \(problem)") }
-                events = told
-            } else {
-                events = sealed.takeRemoval()
-                sealed.removedAfterTombstone()
+                guard sealed.problem == nil else {
+                    throw ClientError(.integrity, "what the server shows does not hold together: \(problem)")
+                }
+                machine.landed(number, key)
+                entity.record.edits = EditState()
+                try machine.finish(number, key, &entity, sealed, Shown(next: next, entity: shown), events)
+                try machine.tellSealed(number, key, before: before, events, .local)
+                return try machine.correctHeads(number, key)
             }
             machine.landed(number, key)
+            let events: [SealedEvent] = sealed.takeRemoval()
+            sealed.removedAfterTombstone()
             entity.sealed = sealed
             entity.record.ghost = next
             entity.record.edits = EditState()

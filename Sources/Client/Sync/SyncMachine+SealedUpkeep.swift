@@ -19,12 +19,16 @@ extension SyncMachine {
             channels[number].sealing?.compactions[key] = now + 1 + wait
         }
         guard key != channels[number].sealing?.headsKey else { return try lookAtHeads(number, sealed) }
+        noteForHeads(number, key)
+    }
+
+    /// The object is to be told of in `heads`.
+    private mutating func noteForHeads(_ number: Int, _ key: EntityKey) {
         channels[number].sealing?.noteChanged(key)
-        if channels[number].sealing?.headsDue == nil {
-            let interval: Int64 = SealedHeads.intervalSeconds * 1_000
-            // The first within the hour, at no moment that devices share.
-            channels[number].sealing?.headsDue = now + interval / 4 + Int64(random.next() % UInt64(interval / 2))
-        }
+        guard channels[number].sealing?.headsDue == nil else { return }
+        let interval: Int64 = SealedHeads.intervalSeconds * 1_000
+        // The first within the hour, at no moment that devices share.
+        channels[number].sealing?.headsDue = now + interval / 4 + Int64(random.next() % UInt64(interval / 2))
     }
 
     /// Does what is due, on a channel that is live.
@@ -104,6 +108,18 @@ extension SyncMachine {
         try addSealed(.modify(diff), to: number, key, name: SealedHeads.appKey)
     }
 
+    /// The user has taken what the server shows of an object: other devices, and this one after a restart, need not hear of the
+    /// other history again.
+    mutating func correctHeads(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        guard let headsKey: EntityKey = channels[number].sealing?.headsKey, key != headsKey,
+            let log: SealedLog = try entity(number, key).sealed?.log, log.object != nil,
+            let heads: SealedObject = try entity(number, headsKey).sealed, heads.problem == nil,
+            let content: JSONObject = heads.object,
+            let diff: ObjectDiff = SealedHeads.correction(of: content, for: log)
+        else { return }
+        try addSealed(.modify(diff), to: number, headsKey, name: SealedHeads.appKey)
+    }
+
     /// Everything the server has to say was read: is it all that others have seen?
     mutating func sealedCaughtUp(_ number: Int) throws(ClientError) {
         guard let key: EntityKey = channels[number].sealing?.headsKey else { return }
@@ -126,7 +142,7 @@ extension SyncMachine {
 
     /// Compares what others have seen with what is here.
     private mutating func lookAtHeads(_ number: Int, _ heads: SealedObject) throws(ClientError) {
-        guard channels[number].phase == .live, let content: JSONObject = heads.log.object else { return }
+        guard channels[number].phase == .live, let content: JSONObject = heads.object else { return }
         let seen: JSONObject? = channels[number].sealing?.headsSeen
         var fresh: JSONObject = [:]
         for (key, value) in content.pairs where seen?[key] != value { fresh[key] = value }
@@ -141,6 +157,7 @@ extension SyncMachine {
                 !sealed.isStopped
             {
                 logs[key] = sealed.log
+                if SealedHeads.isBehind(content, sealed.log) { noteForHeads(number, wire) }
             } else if entity.record.ghost != Ghost() || seen == nil || !entity.record.edits.isEmpty {
                 // Deleted, on its way, told already; or before our time, when it may have been deleted.
                 isSilent.insert(key)
@@ -163,6 +180,8 @@ extension SyncMachine {
         if entity.record.ghost.object != nil {
             entity.sealed = sealed
             putSealed(number, key, entity)
+            // What the server shows by now has to be here, for whoever chooses it.
+            try want(number, key, entity.record.ghost.version)
         }
         try tellSealed(number, key, before: before, events)
     }

@@ -208,6 +208,7 @@ package struct SyncMachine {
                 renewed[number].record =
                     records.first { $0.name == name }
                     ?? BucketRecord(name: name, isSealed: renewed[number].record.isSealed)
+                if !renewed[number].record.isSealed { renewed[number].sealing = nil }
                 try readEdited(&renewed[number])
             }
         } catch {

@@ -4,12 +4,16 @@ import ThicketProtocol
 /// server key, the newest position and head that somebody has seen. A server that leaves out whole objects, or their
 /// last operations, is found by it: what it dropped is named here, and what names it is chained itself.
 ///
-/// `{"<server key>":["<first 8 bytes of the incarnation id>",position,"<head>"],…}`
+/// `{"<server key>":["<first 8 bytes of the incarnation id>",position,"<head>"],…}`, with two members more once a user has taken the
+/// server's history in the place of one that stood here: position and head of that. Who has it learns that it was given up.
 public enum SealedHeads {
     /// The app's key of the object.
     public static let appKey: String = "heads"
     /// Seconds from one writing of a device to its next.
     public static let intervalSeconds: Int64 = 3_600
+
+    /// Whether no app may have an object of this name.
+    public static func isReserved(_ name: String) -> Bool { name.utf8.elementsEqual(appKey.utf8) }
 
     /// Something that the server does not show as it was.
     public struct Finding: Sendable, Equatable {
@@ -30,10 +34,30 @@ public enum SealedHeads {
             guard let head: Head = log.chain[log.position] else { continue }
             let before: Entry? = content[key].flatMap(Entry.init)
             if let before, before.tag == log.incarnationTag, before.position >= log.position { continue }
-            let value: JSONValue = Entry(tag: log.incarnationTag, position: log.position, head: head).json
+            let isSame: Bool = before?.tag == log.incarnationTag
+            let value: JSONValue = Entry(
+                tag: log.incarnationTag, position: log.position, head: head, rejected: isSame ? before?.rejected : nil
+            ).json
             operations.append((key: key, operation: content.contains(key) ? .replace(value) : .insert(value)))
         }
         return ObjectDiff(operations)
+    }
+
+    /// What to write once the user has taken the server's history: what stands there of the other one is not held against
+    /// anybody again.
+    ///
+    /// - Returns: nil when nothing there contradicts the log.
+    public static func correction(of content: JSONObject, for log: SealedLog) -> ObjectDiff? {
+        let key: String = log.place.serverKey
+        guard let entry: Entry = content[key].flatMap(Entry.init), entry.tag == log.incarnationTag,
+            let head: Head = log.chain[log.position]
+        else { return nil }
+        let isAhead: Bool = entry.position > log.position
+        guard isAhead || log.chain[entry.position].map({ $0 != entry.head }) == true else { return nil }
+        let value: JSONValue = Entry(
+            tag: log.incarnationTag, position: log.position, head: head, rejected: (entry.position, entry.head)
+        ).json
+        return ObjectDiff([(key: key, operation: .replace(value))])
     }
 
     /// Compares what is written there with what this device holds, having read all that the server has to say.
@@ -52,6 +76,9 @@ public enum SealedHeads {
             }
             // Of another incarnation nothing can be said.
             guard entry.tag == log.incarnationTag else { return nil }
+            if let rejected = entry.rejected, log.chain[rejected.position] == rejected.head {
+                return Finding(serverKey: key, integrity: .forked(at: entry.position + 1))
+            }
             if entry.position > log.position {
                 return Finding(serverKey: key, integrity: .rolledBack(to: log.position))
             }
@@ -60,25 +87,48 @@ public enum SealedHeads {
         }
     }
 
+    /// Whether the log is further than what stands there, as after two devices wrote at once: it is to be written again.
+    public static func isBehind(_ content: JSONObject, _ log: SealedLog) -> Bool {
+        guard let entry: Entry = content[log.place.serverKey].flatMap(Entry.init) else { return false }
+        return entry.tag == log.incarnationTag && entry.position < log.position
+    }
+
     private struct Entry {
         var tag: UInt64
         var position: Int
         var head: Head
+        /// The newest of a history that a user has given up.
+        var rejected: (position: Int, head: Head)?
 
-        init(tag: UInt64, position: Int, head: Head) { (self.tag, self.position, self.head) = (tag, position, head) }
+        init(tag: UInt64, position: Int, head: Head, rejected: (position: Int, head: Head)?) {
+            (self.tag, self.position, self.head, self.rejected) = (tag, position, head, rejected)
+        }
 
         /// What somebody has written that is no entry says nothing.
         init?(_ json: JSONValue) {
-            guard let list: [JSONValue] = json.arrayValue, list.count == 3,
+            guard let list: [JSONValue] = json.arrayValue, list.count == 3 || list.count == 5,
                 let tag: AuthorID = list[0].stringValue.flatMap(AuthorID.init(text:)),
-                let position: Int64 = list[1].intValue, position >= 0, position < 1 << 53,
-                let head: Head = list[2].stringValue.flatMap(Head.init(text:))
+                let (position, head): (Int, Head) = Self.place(list[1...])
             else { return nil }
-            self.init(tag: tag.rawValue, position: Int(position), head: head)
+            self.init(tag: tag.rawValue, position: position, head: head, rejected: nil)
+            guard list.count == 5 else { return }
+            guard let rejected: (Int, Head) = Self.place(list[3...]) else { return nil }
+            self.rejected = rejected
+        }
+
+        private static func place(_ list: ArraySlice<JSONValue>) -> (Int, Head)? {
+            guard let position: Int64 = list.first?.intValue, position >= 0, position < 1 << 53,
+                let head: Head = list.dropFirst().first?.stringValue.flatMap(Head.init(text:))
+            else { return nil }
+            return (Int(position), head)
         }
 
         var json: JSONValue {
-            [.string(AuthorID(rawValue: tag).text), .number(JSONNumber(Int64(position))), .string(head.text)]
+            var list: [JSONValue] = [.string(AuthorID(rawValue: tag).text)]
+            for (position, head): (Int, Head) in [(position, head)] + (rejected.map { [$0] } ?? []) {
+                list += [.number(JSONNumber(Int64(position))), .string(head.text)]
+            }
+            return .array(list)
         }
     }
 }

@@ -4,6 +4,8 @@ import ThicketProtocol
 /// Why a sealed object cannot be opened on a device that has nothing of it.
 public struct SealedOpenError: Error, Equatable, Sendable {
     public let integrity: SealedIntegrity
+
+    public init(integrity: SealedIntegrity) { self.integrity = integrity }
 }
 
 extension SealedObject {
@@ -49,7 +51,9 @@ extension SealedObject {
     public mutating func adopt(_ entity: SealedEntity, with sealer: some Sealer) -> [SealedEvent] {
         guard problem == nil, !isStopped else { return [] }
         guard let newest: (position: Int, text: String) = entity.newest,
-            let theirs: SealedLog = Self.log(of: newest, log.place, sealer)
+            let theirs: SealedLog = Self.log(of: newest, log.place, sealer),
+            // One server key is one app key's, for ever.
+            log.appKey.isEmpty || theirs.appKey.utf8.elementsEqual(log.appKey.utf8)
         else { return [block(.snapshotMismatch(at: entity.newest?.position ?? 0))] }
         let tail: [[UInt8]] = entity.tail.reversed().map(Self.bytes(of:))
         guard theirs.incarnation == log.incarnation else { return adopt(another: theirs, tail, sealer) }

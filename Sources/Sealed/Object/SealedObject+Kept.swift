@@ -22,6 +22,12 @@ public struct SealedKept: Sendable, Equatable {
 
     public var isEmpty: Bool { self == SealedKept() }
 
+    /// Puts an edit behind the others, exactly as `SealedObject.edit` does.
+    /// - Throws: when there is nothing that it fits.
+    public mutating func add(_ diff: ObjectDiff) throws(DiffError) {
+        later = try SealedObject.composed(later, try Edit(.object(diff)))
+    }
+
     public var json: JSONObject {
         var object: JSONObject = [:]
         object["p"] = pendingEdit?.settledJSON

@@ -54,7 +54,7 @@ public struct SealedObject: Sendable, Equatable {
 
 /// Why an edit of the app is not taken.
 public enum SealedEditError: Error, Equatable, Sendable {
-    /// The user must choose first, see `SealedObject.problem`.
+    /// The user must choose first, see `SealedObject.problem`; or the program must be a newer one, see `isStopped`.
     case readOnly
     /// There is no object to edit.
     case deleted
@@ -80,7 +80,7 @@ extension SealedObject {
     public mutating func delete() throws(SealedEditError) { try take(.remove()) }
 
     private mutating func take(_ edit: Edit) throws(SealedEditError) {
-        guard problem == nil else { throw .readOnly }
+        guard problem == nil, !isStopped else { throw .readOnly }
         guard shown != nil else { throw .deleted }
         do throws(DiffError) {
             let after: JSONValue? = try edit.apply(to: shown).value
@@ -92,7 +92,7 @@ extension SealedObject {
 
     /// Makes an object where the app sees none: a new one, or a deleted one again (`needsRecreation`).
     public mutating func create(_ object: JSONObject) throws(SealedEditError) {
-        guard problem == nil else { throw .readOnly }
+        guard problem == nil, !isStopped else { throw .readOnly }
         guard shown == nil else { return try edit(to: object) }
         (later, shown) = (.set(.object(object)), .object(object))
     }

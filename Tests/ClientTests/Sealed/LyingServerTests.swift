@@ -14,6 +14,11 @@ struct LyingServerTests {
     enum Lie: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case dropsNewest, dropsOlder, reorders, replays, swapsOperation, rollsBack, garbage, removes, clears
         case damagesSnapshot, movesSnapshot, swapsSnapshot
+        /// Each device is shown a history of its own, both true in themselves; then one of the two goes on for both, with a
+        /// word from the other.
+        case forks
+        /// What one device was told to be taken is left out for everybody else, and nobody is told of anything.
+        case dropsQuietly
 
         var testDescription: String { rawValue }
         /// Only one operation is wrong, and the object goes on.
@@ -30,15 +35,14 @@ struct LyingServerTests {
             for key: String in [Self.doc, "doc1"] { try world.insertSomething(0, key) }
             try live(&world, "\(lie), seed \(seed): before", rounds: 60 + world.below(200))
             #expect(world.alarms.isEmpty, "\(lie), seed \(seed): a false alarm")
+            try tell(lie, &world)
             var own: [Set<UnicodeScalar>] = [[], []]
             for index: Int in 0..<2 { own[index] = try letters(world, index) }
-            let before: Int = world.typed[Self.doc]?.count ?? 0
-            try tell(lie, &world)
             for index: Int in 0..<2 { world.cut(index) }
             for _ in 0..<120 {
                 try world.step { world, index in try Self.type(&world, index) }
             }
-            let isQuiet: Bool = world.settle()
+            let isQuiet: Bool = passAnHour(&world)
             #expect(isQuiet, "\(lie), seed \(seed): somebody never gets to the end \(isQuiet ? "" : world.picture)")
             let problems: [String?] = try (0..<2).map { index in
                 try world.clients[index].machine.problem(world.bucket, try EntityKey(Self.doc))
@@ -46,7 +50,7 @@ struct LyingServerTests {
             let isReported: Bool = !world.alarms.isEmpty || problems.contains { $0 != nil }
             #expect(isReported, "\(lie), seed \(seed): nobody noticed")
             if lie.isMisfit { #expect(world.alarms.contains { $0.kind == .misfit }, "\(lie), seed \(seed)") }
-            try checkGenuine(world, own, before, "\(lie), seed \(seed)")
+            try checkGenuine(world, own, "\(lie), seed \(seed)")
             try repair(&world, "\(lie), seed \(seed)")
         }
     }
@@ -63,14 +67,24 @@ struct LyingServerTests {
 
     // MARK: - Life
 
-    private static func type(_ world: inout Simulation, _ index: Int) throws {
-        do { try world.insertSomething(index, "doc\(world.below(2))") } catch let error as ClientError {
+    private static func type(_ world: inout Simulation, _ index: Int, _ key: String? = nil) throws {
+        do { try world.insertSomething(index, key ?? "doc\(world.below(2))") } catch let error as ClientError {
             guard error.code == .integrity else { throw error }
         }
     }
 
     private static func anything(_ world: inout Simulation, _ index: Int) throws {
         try world.editAnything(index, "doc\(world.below(3))")
+    }
+
+    /// Long enough for every device to write into `heads`, and to read there.
+    private func passAnHour(_ world: inout Simulation) -> Bool {
+        var isQuiet: Bool = world.settle()
+        for _ in 0..<3 {
+            world.now += SealedHeads.intervalSeconds * 1_000
+            isQuiet = world.settle() && isQuiet
+        }
+        return isQuiet
     }
 
     private func live(_ world: inout Simulation, _ what: String, rounds: Int) throws {
@@ -96,7 +110,7 @@ struct LyingServerTests {
 
     /// What is shown was typed by somebody, once each; and what a device saw or typed is still there.
     private func checkGenuine(
-        _ world: Simulation, _ own: [Set<UnicodeScalar>], _ before: Int, _ what: String
+        _ world: Simulation, _ own: [Set<UnicodeScalar>], _ what: String
     ) throws {
         let typed: Set<UnicodeScalar> = Set((world.typed[Self.doc] ?? []).flatMap(\.unicodeScalars))
         for index: Int in 0..<2 {
@@ -152,6 +166,8 @@ struct LyingServerTests {
 
     private func tell(_ lie: Lie, _ world: inout Simulation) throws {
         guard let keys: SealedBucketKeys = world.keys else { return }
+        if lie == .forks { return try fork(&world, keys.serverKey(of: Self.doc)) }
+        if lie == .dropsQuietly { return try drop(&world, keys.serverKey(of: Self.doc)) }
         let (key, other): (String, String) = (keys.serverKey(of: Self.doc), keys.serverKey(of: "doc1"))
         var entity: ModelServer.Entity = try #require(world.server.buckets["notes"]?.entities[key])
         let neighbour: JSONObject = try #require(world.server.buckets["notes"]?.entities[other]?.object)
@@ -182,10 +198,55 @@ struct LyingServerTests {
             sealed.snapshots[position + 1] = sealed.snapshots.removeValue(forKey: position)
             sealed.tail.removeLast()
         case .swapsSnapshot: sealed.snapshots[position] = try SealedEntity(neighbour).newest?.text
+        case .forks, .dropsQuietly: break
         }
         if lie != .removes, lie != .clears { entity.object = sealed.object }
         entity.version += 1
         world.server.buckets["notes"]?.entities[key] = entity
+        world.server.forgetLog("notes")
+    }
+
+    /// Each device types at a server of its own. Then the second's goes on for both, with an operation of the first's in its
+    /// history.
+    private func fork(_ world: inout Simulation, _ key: String) throws {
+        var word: String = ""
+        let common: ModelServer = world.server
+        for index: Int in 0..<2 { world.cut(index) }
+        for index: Int in 0..<2 {
+            world.server = common
+            try typeAlone(&world, index)
+            if index == 0 { word = try #require(try branch(world, key).tail.first) }
+        }
+        var sealed: SealedEntity = try branch(world, key)
+        sealed.tail.insert(word, at: 0)
+        replace(key, by: sealed, &world, versions: 1)
+    }
+
+    /// The first device types, and is told that it was taken. For everybody else the object stays as it was, under the version
+    /// that the first one knows, so that nobody has anything to ask.
+    private func drop(_ world: inout Simulation, _ key: String) throws {
+        let sealed: SealedEntity = try branch(world, key)
+        world.cut(1)
+        try typeAlone(&world, 0)
+        replace(key, by: sealed, &world, versions: 0)
+    }
+
+    private func typeAlone(_ world: inout Simulation, _ index: Int) throws {
+        for _ in 0..<(1 + world.below(6)) {
+            try Self.type(&world, index, Self.doc)
+            let isQuiet: Bool = world.settle(only: index)
+            #expect(isQuiet, "client \(index) does not get to the end of its branch")
+        }
+        world.cut(index)
+    }
+
+    private func branch(_ world: Simulation, _ key: String) throws -> SealedEntity {
+        try SealedEntity(try #require(world.server.buckets["notes"]?.entities[key]?.object))
+    }
+
+    private func replace(_ key: String, by sealed: SealedEntity, _ world: inout Simulation, versions: Version) {
+        world.server.buckets["notes"]?.entities[key]?.object = sealed.object
+        world.server.buckets["notes"]?.entities[key]?.version += versions
         world.server.forgetLog("notes")
     }
 }

@@ -96,7 +96,9 @@ struct SealedBucketTests {
         try await other.waitUntilSynced(timeout: Self.patience)
         #expect(try await text(other, "one") == "xyz")
         #expect(try await text(other, "two") == "new")
-        _ = try await session.bucket("plain")
+        let open: Bucket = try await session.bucket("plain")
+        try await open.set("k", to: ["t": "clear"])
+        try await open.waitUntilSynced(timeout: Self.patience)
         let plain: SealedBucketKeys = try SealedBucketKeys(
             owner: "u", app: "app", bucket: "plain", secrets: [0: SecureBytes(copying: Array(repeating: 1, count: 32))])
         await #expect {

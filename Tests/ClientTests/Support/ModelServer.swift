@@ -53,6 +53,10 @@ struct ModelServer {
     var closedBuckets: Set<String> = []
     /// Buckets of the mode `sealed`: changes have its shape, insertions are taken on any version.
     var sealedBuckets: Set<String> = []
+    /// Compactions are answered with 412.
+    var refusesCompactions: Bool = false
+    /// Compactions that came.
+    private(set) var compactions: Int = 0
     /// How many changes were applied, and how often each code was answered.
     private(set) var applied: Int = 0
     private(set) var refusals: [Int: Int] = [:]
@@ -264,7 +268,7 @@ struct ModelServer {
 
     // MARK: - Sealed buckets
 
-    private func sealed(_ change: ChangeRequest, _ entity: Entity) -> Result<ObjectDiff, Refusal> {
+    private mutating func sealed(_ change: ChangeRequest, _ entity: Entity) -> Result<ObjectDiff, Refusal> {
         do {
             switch try SealedShape.check(change) {
             case .creation(let snapshot):
@@ -274,6 +278,8 @@ struct ModelServer {
                 guard entity.object != nil else { return .failure(Refusal(code: 404)) }
                 return .success(SealedEntity.insertion(operation))
             case .compaction(let compaction):
+                compactions += 1
+                guard !refusesCompactions else { return .failure(Refusal(code: 412)) }
                 guard let object: JSONObject = entity.object else { return .failure(Refusal(code: 404)) }
                 return .success(try rebased(compaction, on: SealedEntity(object)))
             case .removal: return .failure(Refusal(code: 400))

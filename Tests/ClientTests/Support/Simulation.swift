@@ -232,20 +232,27 @@ struct Simulation {
     }
 
     /// Everything heals and everybody gets to the end. False: somebody does not.
-    mutating func settle(rounds: Int = 20_000) -> Bool {
+    ///
+    /// - Parameter only: nobody else moves, or is waited for.
+    mutating func settle(rounds: Int = 20_000, only: Int? = nil) -> Bool {
+        let moving: [Int] = only.map { [$0] } ?? Array(clients.indices)
         server.refusal = nil
         for one: (connection: Int, text: [UInt8]) in late { serve(one.connection, one.text) }
         late = []
         for index: Int in clients.indices { clients[index].store.failsNextCommit = false }
         for _: Int in 0..<rounds {
             now += 50
-            for index: Int in clients.indices {
+            for index: Int in moving {
                 if clients[index].isConnecting { accept(index) }
                 while clients[index].connection != nil, !clients[index].up.isEmpty { carryUp(index) }
                 while !clients[index].down.isEmpty { carryDown(index) }
                 perform(index, clients[index].machine.tick(now: now))
             }
-            if clients.allSatisfy({ $0.machine.isSynced(bucket) && $0.up.isEmpty && $0.down.isEmpty }) { return true }
+            let isQuiet: Bool = moving.allSatisfy { index in
+                let client: Client = clients[index]
+                return client.machine.isSynced(bucket) && client.up.isEmpty && client.down.isEmpty
+            }
+            if isQuiet { return true }
         }
         return false
     }

@@ -1,4 +1,5 @@
 public import ThicketCrypto
+import ThicketProtocol
 
 /// Accounts whose password and keys stay on the device (docs/AUTH.md, "Where the password stays with the client").
 ///
@@ -7,6 +8,7 @@ public import ThicketCrypto
 /// let ann = try await accounts.signUp(name: "ann@example.com", password: password)
 /// let secret = ann.account.bundle.vaultSecret         // what sealed buckets and notes are sealed with
 /// let session = try await app.resume(ann)
+/// let diary = try await session.bucket("diary", sealed: true)
 /// ```
 /// Passwords come in memory that wipes itself; they are not kept. What a device keeps for later is `DeviceKeys`.
 public struct Accounts: Sendable {
@@ -95,6 +97,25 @@ public struct Accounts: Sendable {
         try await door.run(BundleFlow(account, asker(account, accessToken), random: random, change: change))
     }
 
+    /// Writes into the bundle that a bucket is sealed: every device of the account then knows it from the bundle, and no server
+    /// can make one open it in clear. Nothing is written when the bundle has it already.
+    ///
+    /// - Throws: `unusable` when the bundle has the bucket as an open one, or holds `AccountBundle.bucketsMax` modes; else as
+    ///   `update`.
+    public func keepSealed(
+        _ bucket: String, of account: OpenAccount, accessToken: String
+    ) async throws(AccountError) -> OpenAccount {
+        guard (try? BucketName(bucket)) != nil else { throw .unusable("'\(bucket)' is no name of a bucket") }
+        let kept: OpenAccount = try await update(account, accessToken: accessToken) { bundle in
+            guard bundle.buckets[bucket] == nil, bundle.buckets.count < AccountBundle.bucketsMax else { return }
+            bundle.buckets[bucket] = AccountBundle.BucketMode(mode: AccountBundle.BucketMode.sealedName, epoch: 0)
+        }
+        guard kept.bundle.buckets[bucket]?.isSealed == true else {
+            throw .unusable("the account has \(bucket) as an open bucket, or too many buckets")
+        }
+        return kept
+    }
+
     /// Ends the account: its keys, its proof and its logins are gone when this returns, its data soon.
     /// - Throws: `wrongPassword`, `downgrade`, `unknown`.
     public func delete(
@@ -150,9 +171,22 @@ extension ThicketApp {
         Accounts(app: calls.app, device: calls.deviceId, door: try AccountDoor(calls, stretch: stretch))
     }
 
-    /// The session of who signed in.
+    /// The session of who signed in, with the account's keys: sealed buckets open by name.
     public func resume(_ login: SignedIn) async throws(ClientError) -> ClientSession {
-        try await resumeSession(
-            accessToken: login.accessToken, username: login.account.name, userId: login.account.user)
+        try await resume(login.account, accessToken: login.accessToken)
+    }
+
+    /// The session of an account whose keys are open on this device, with a token of earlier (`ClientSession.accessToken`):
+    /// what a program does that starts again with the `DeviceKeys` it has kept.
+    ///
+    /// - Throws: as `resumeSession`.
+    public func resume(_ account: OpenAccount, accessToken: String) async throws(ClientError) -> ClientSession {
+        let session: ClientSession = try await resumeSession(
+            accessToken: accessToken, username: account.name, userId: account.user)
+        do throws(ClientError) { try await session.useKeys(of: account) } catch {
+            await session.close()
+            throw error
+        }
+        return session
     }
 }

@@ -14,6 +14,8 @@ struct Account: Sendable {
     /// Where a renewed token is kept; nil: nowhere.
     let home: ProfileHome?
     let timeout: Duration
+    /// The call says that its bucket is sealed.
+    let isSealed: Bool
 
     static func profileName(_ call: Call) throws(Failure) -> String {
         try ProfileHome.checked(call.setting("profile") ?? "default")
@@ -43,6 +45,7 @@ struct Account: Sendable {
         self.profile = profile
         profileName = name
         timeout = try call.timeout()
+        isSealed = call.flag("sealed")
         let isKept: Bool = kept?.agrees(with: profile) ?? false
         folder = isKept ? home?.folder(name) : nil
         keyFile = isKept ? home?.keyFile(name) : nil

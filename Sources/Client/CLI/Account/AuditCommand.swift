@@ -90,16 +90,23 @@ enum AuditCommand {
         let open: OpenBucket = try await OpenBucket.open(account, bucket: bucket, store: .profile)
         do throws(Failure) {
             try await open.ready()
+            let names: [String: String] = try await trying("cannot read \(bucket)") { () throws(ClientError) in
+                try await open.bucket.namesByStoredKey()
+            }
             for object: StoredObject in stored {
+                let name: String? = open.isSealed ? names[object.key] : object.key
                 let own: JSONObject? = try await trying("cannot read \(bucket)/\(object.key)") {
-                    () throws(ClientError) in try await open.bucket.get(object.key)
+                    () throws(ClientError) in
+                    guard let name else { return nil }
+                    return try await open.bucket.get(name)
                 }
                 let text: String? = own.map { JSONValue.object($0).serializedText }
                 let reads: String = text.map { same($0, object.text) } == true ? " — the server can read it" : ""
                 row(
                     "\(bucket)/\(Screen.safe(object.key))",
                     server: "version \(object.version): \(cut(object.text))\(reads)",
-                    you: text.map(cut) ?? "nothing under that name")
+                    you: text.map { (open.isSealed ? "\(Screen.safe(name ?? "")): " : "") + cut($0) }
+                        ?? "nothing under that name")
             }
         } catch {
             await open.close()

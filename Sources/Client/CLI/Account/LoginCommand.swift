@@ -169,5 +169,6 @@ extension Account {
         keyFile = kept?.keyFile(profileName)
         home = nil
         timeout = try call.timeout()
+        isSealed = false
     }
 }

@@ -53,13 +53,7 @@ enum LogoutCommand {
         var found: [String] = []
         for bucket: String in home.buckets(name) {
             let account: Account = try Account(call, trying: profile, copiesOf: home)
-            let open: OpenBucket = try await OpenBucket.open(
-                account, bucket: bucket, store: .profileOnly, isOnline: false)
-            let count: Int = try await trying("cannot read the copy of \(bucket)") { () throws(ClientError) in
-                try await open.bucket.pendingCount
-            }
-            await open.close()
-            if count > 0 { found.append(bucket) }
+            if try await OpenBucket.count(account, bucket: bucket).unsent > 0 { found.append(bucket) }
         }
         return found
     }

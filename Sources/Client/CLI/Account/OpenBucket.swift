@@ -14,6 +14,8 @@ struct OpenBucket: Sendable {
     let timeout: Duration
     /// Edits outlive this command.
     let isKept: Bool
+    /// Of a sealed bucket.
+    var opening: SealedOpening?
 
     /// Opens the local copy and, unless `isOnline` is false, begins to connect.
     static func open(
@@ -38,13 +40,41 @@ struct OpenBucket: Sendable {
             }
             isKept = false
         }
-        let bucket: Bucket = try await trying("cannot open the bucket \(name)") { () throws(ClientError) in
-            try await opened.session.bucket(name)
+        let (bucket, sealing): (Bucket, SealedOpening?)
+        do throws(Failure) {
+            let opening: SealedOpening = try SealedOpening(account, name)
+            let isSealed: Bool
+            (bucket, isSealed) = try await opening.open(opened.session, opened.client)
+            sealing = isSealed ? opening : nil
+        } catch {
+            if let client: ClientSession = opened.client { await client.close() } else { await opened.session.close() }
+            throw error
         }
         return OpenBucket(
             session: opened.session, client: opened.client, bucket: bucket, name: name, server: account.profile.server,
-            timeout: account.timeout,
-            isKept: isKept)
+            timeout: account.timeout, isKept: isKept, opening: sealing)
+    }
+
+    /// The bucket is one that the server cannot read.
+    var isSealed: Bool { opening != nil }
+
+    /// Objects, and edits that are not sent, of the copy kept for the profile, sealed or not: counting needs no keys.
+    static func count(
+        _ account: Account, bucket name: String
+    ) async throws(Failure) -> (objects: Int, unsent: Int) {
+        let (location, _): (StoreLocation, Bool) = try place(account, name, .profileOnly)
+        let opened: (session: Session, client: ClientSession?)
+        do throws(ClientError) {
+            opened = try await connect(account, location, account.sessionOptions(isOnline: false))
+        } catch { throw failure(error, account, name, .profileOnly) }
+        let result: Result<(objects: Int, unsent: Int), ClientError>
+        do throws(ClientError) {
+            let kept: Bucket = try opened.session.kept(name)
+            let isKnown: Bool = try await opened.session.isSealed(name) != nil
+            result = .success((isKnown ? try await kept.keys().count : 0, try await kept.pendingCount))
+        } catch { result = .failure(error) }
+        if let client: ClientSession = opened.client { await client.close() } else { await opened.session.close() }
+        return try blocking("cannot read the copy of \(name)") { () throws(ClientError) in try result.get() }
     }
 
     private static func connect(
@@ -118,6 +148,7 @@ struct OpenBucket: Sendable {
             if error.code == .unauthorized, await isOnline { return }
             throw unreachable(error, consequence ?? "\(name) was not read")
         }
+        try await opening?.tellOthers(session)
     }
 
     /// Waits until the server has confirmed the edit of an object; an edit that it refuses is undone.
@@ -129,7 +160,10 @@ struct OpenBucket: Sendable {
             try await synced()
             waited = nil
         } catch { waited = error }
-        guard let waited else { return }
+        guard let waited else {
+            try await opening?.tellOthers(session)
+            return
+        }
         let refusal: Int? = try await trying(what) { () throws(ClientError) in try await bucket.info(key).refusal }
         let isUndone: Bool = try await trying(what) { () throws(ClientError) in try await bucket.discardRefused(key) }
         if isUndone, let refusal {
@@ -171,6 +205,10 @@ struct OpenBucket: Sendable {
         case .deadline:
             Failure(
                 "\(server) did not answer within \(timeout.words); \(consequence). --timeout waits longer.", .offline)
+        case .sealed:
+            Failure(
+                "\(name) is a sealed bucket: the server cannot read it; \(consequence). --sealed opens it with the account's "
+                    + "keys", .usage)
         default:
             Failure(consequence, error)
         }

@@ -42,12 +42,8 @@ enum StatusCommand {
         for file: String in Files.names(in: folder + "/objects").sorted() where file.hasSuffix(".db") {
             let name: String = String(file.dropLast(3))
             do throws(Failure) {
-                let open: OpenBucket = try await OpenBucket.open(
-                    account, bucket: name, store: .profileOnly, isOnline: false)
-                let count: Int? = try? await open.bucket.keys().count
-                let unsent: Int? = try? await open.bucket.pendingCount
-                await open.close()
-                copies.append(Copy(name: name, objects: count, unsent: unsent ?? 0))
+                let (count, unsent): (Int, Int) = try await OpenBucket.count(account, bucket: name)
+                copies.append(Copy(name: name, objects: count, unsent: unsent))
             } catch {
                 guard error.code == .storeInUse else { throw error }
                 copies.append(Copy(name: name, objects: nil, unsent: 0))

@@ -1,0 +1,67 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketProtocol
+
+/// In which mode a command opens a bucket, and by which keys.
+///
+/// A bucket is sealed when `--sealed` says so, when the copy on this machine is, or when the account's bundle has it so; never
+/// because a server says so, and never in clear because a server says that.
+struct SealedOpening: Sendable {
+    /// What this machine has of the account; nil where it has no keys.
+    let keys: OpenAccount?
+    let account: Account
+    let name: String
+
+    init(_ account: Account, _ name: String) throws(Failure) {
+        (self.account, self.name) = (account, name)
+        let kept: DeviceKeys? = try account.home?.readKeys(account.profileName)
+        do throws(AccountError) { keys = try kept?.open() } catch {
+            throw Failure("the keys kept here cannot be used", keys: error)
+        }
+    }
+
+    /// Opens the bucket.
+    func open(_ session: Session, _ client: ClientSession?) async throws(Failure) -> (bucket: Bucket, isSealed: Bool) {
+        let what: String = "cannot open the bucket \(name)"
+        let kept: Bool? = try await trying(what) { () throws(ClientError) in try await session.isSealed(name) }
+        guard account.isSealed || kept == true || keys?.bundle.buckets[name]?.isSealed == true else {
+            return (try await trying(what) { () throws(ClientError) in try await session.bucket(name) }, false)
+        }
+        guard let keys else { throw missing() }
+        let bucket: Bucket = try await trying(what) { () throws(ClientError) in
+            if let client { try await client.useKeys(of: keys) } else { try await session.useKeys(of: keys) }
+            return try await session.bucket(name, sealed: true)
+        }
+        return (bucket, true)
+    }
+
+    private func missing() -> Failure {
+        let next: String =
+            switch account.profile.kind {
+            case .keys: "'thicket login', 'thicket recover' or 'thicket pair' gets them."
+            case .partner: "'thicket keys open' gets them, or makes them on the first machine."
+            case .account, .token:
+                "This login never has any: 'thicket signup' makes an account whose password and keys stay with you."
+            }
+        return Failure(
+            "\(name) is a sealed bucket, and this machine does not have the account's keys. \(next)", .notFound)
+    }
+
+    /// Tells the account's other machines, by its bundle, that the bucket is sealed: once, when the server holds it so.
+    func tellOthers(_ session: Session) async throws(Failure) {
+        guard let keys, let home: ProfileHome = account.home, keys.bundle.buckets[name] == nil,
+            await session.isServedSealed(name)
+        else { return }
+        let accounts: Accounts = try KeyCall.accounts(account)
+        let noted: OpenAccount
+        do throws(AccountError) {
+            noted = try await accounts.keepSealed(name, of: keys, accessToken: account.profile.token)
+        } catch {
+            Terminal.writeError(
+                "warning: the account's other machines are not told that \(name) is sealed (\(error)); they need --sealed "
+                    + "once\n")
+            return
+        }
+        try KeyCall.keep(noted, home, account.profileName)
+    }
+}

@@ -1,0 +1,74 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketSealed
+
+@Suite("Edits of sealed objects that wait", .timeLimit(.minutes(2)))
+struct SealedJournalTests {
+    @Test("typing without a connection is one step a keystroke, from the second on, and reads as the whole")
+    func steps() throws {
+        var world: Simulation = try Simulation(clients: 1, seed: 11, isSealed: true)
+        world.perform(0, world.clients[0].machine.goOnline(now: 0))
+        try world.insertSomething(0, "doc0")
+        let isQuiet: Bool = world.settle()
+        #expect(isQuiet)
+        world.perform(0, world.clients[0].machine.goOffline(.requested, now: world.now))
+        world.cut(0)
+        for number: Int in 0..<200 {
+            // The store plays the steps and compares (`replaysSteps`).
+            try world.insertSomething(0, "doc0")
+            let write: EntityWrite = try #require(world.clients[0].store.newest.first)
+            #expect(world.clients[0].store.newest.count == 1 && write.parts == .edits)
+            #expect(write.laterSteps?.count == (number == 0 ? nil : 1), "keystroke \(number)")
+        }
+        let name: EntityKey = try EntityKey("doc0")
+        let typed: JSONObject? = try world.clients[0].machine.object(world.bucket, name)
+        try world.crash(0)
+        let kept: JSONObject? = try world.clients[0].machine.object(world.bucket, name)
+        #expect(kept == typed && typed?["t"]?.stringValue?.count == 201)
+        world.perform(0, world.clients[0].machine.goOnline(now: world.now))
+        let isSent: Bool = world.settle()
+        #expect(isSent)
+        #expect(try world.truth()["doc0"]?.object == typed)
+        #expect(world.alarms.isEmpty && world.problems.isEmpty)
+    }
+
+    @Test("a long edit in a file, kept keystroke by keystroke, is all there after a restart, and on another device")
+    func file() async throws {
+        let server: LoopbackServer = LoopbackServer()
+        server.with { $0.sealedBuckets = ["notes"] }
+        let folder: TemporaryFolder = try TemporaryFolder()
+        let path: String = folder.file("a.db")
+        let make: @Sendable () throws(ClientError) -> any LocalStore = { () throws(ClientError) in
+            try SQLiteLocalStore(path: path)
+        }
+        var session: Session = try await server.session(store: make)
+        var bucket: Bucket = try await session.bucket("notes", .sealed)
+        try await bucket.set("page", to: ["t": "."])
+        try await bucket.waitUntilSynced(timeout: .seconds(60))
+        server.setDown(true)
+        let paste: String = String(repeating: "A page of many words. ", count: 500)
+        try await bucket.editText("page", path: ["t"], at: 0, inserting: paste)
+        for number: Int in 0..<120 {
+            // Some of what was typed is taken back, some other members change beside it.
+            try await bucket.editText("page", path: ["t"], at: number * 7, deleting: number % 3, inserting: "\(number)")
+            if number % 10 == 0 {
+                let text: JSONValue = try #require(try await bucket.get("page")?["t"])
+                try await bucket.set("page", to: ["t": text, "n": .number(JSONNumber(Int64(number)))])
+            }
+        }
+        let typed: JSONObject? = try await bucket.get("page")
+        await session.close()
+        session = try await server.session(store: make)
+        bucket = try await session.bucket("notes", .sealed)
+        #expect(try await bucket.get("page") == typed)
+        server.setDown(false)
+        try await bucket.waitUntilSynced(timeout: .seconds(60))
+        let other: Session = try await server.session()
+        let there: Bucket = try await other.bucket("notes", .sealed)
+        try await there.waitUntilSynced(timeout: .seconds(60))
+        #expect(try await there.get("page") == typed)
+        await session.close()
+        await other.close()
+    }
+}

@@ -1,0 +1,251 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+
+/// What devices of a sealed bucket do for each other, by a clock that the test steps.
+@Suite("Upkeep of sealed buckets: heads and snapshots")
+struct SealedUpkeepTests {
+    private static let hour: Int64 = SealedHeads.intervalSeconds * 1_000
+    /// Longer than any device waits with a compaction.
+    private static let waitMax: Int64 = 32_000
+
+    private func world(_ clients: Int, _ seed: UInt64 = 1) throws -> Simulation {
+        var world: Simulation = try Simulation(clients: clients, seed: seed, isSealed: true)
+        for index: Int in 0..<clients { world.perform(index, world.clients[index].machine.goOnline(now: 0)) }
+        settle(&world)
+        return world
+    }
+
+    private func settle(_ world: inout Simulation, only: Int? = nil, _ line: SourceLocation = #_sourceLocation) {
+        let isQuiet: Bool = world.settle(only: only)
+        #expect(isQuiet, "somebody never gets to the end \(isQuiet ? "" : world.picture)", sourceLocation: line)
+    }
+
+    private func type(_ world: inout Simulation, _ index: Int, _ key: String) throws {
+        try world.insertSomething(index, key)
+        settle(&world, only: index)
+    }
+
+    private func pass(_ milliseconds: Int64, _ world: inout Simulation) {
+        world.now += milliseconds
+        settle(&world)
+    }
+
+    private func key(_ name: String, _ world: Simulation) throws -> String {
+        try #require(world.keys).serverKey(of: name)
+    }
+
+    /// Operations in `heads`, and the objects it names; nil: nobody has made it.
+    private func heads(_ world: Simulation) throws -> (operations: Int, names: Set<String>)? {
+        let key: String = try key(SealedHeads.appKey, world)
+        guard let object: JSONObject = world.server.buckets["notes"]?.entities[key]?.object else { return nil }
+        let keys: SealedBucketKeys = try #require(world.keys)
+        let opened: SealedObject = try SealedObject.open(
+            try SealedEntity(object), author: AuthorID(rawValue: 0), place: keys.place(serverKey: key),
+            with: try keys.sealer(serverKey: key)
+        ).object
+        return (opened.log.position, Set(opened.log.object?.pairs.map(\.key) ?? []))
+    }
+
+    /// Nobody's position is known any more: everybody reads what is there.
+    private func forget(_ world: inout Simulation) {
+        world.server.forgetLog("notes")
+        world.server.buckets["notes"]?.epoch += 1
+    }
+
+    // MARK: - Heads
+
+    @Test("a device writes into 'heads' once an hour at most, what has changed, and nothing when nothing has")
+    func hourly() throws {
+        var world: Simulation = try world(1)
+        try type(&world, 0, "doc0")
+        pass(Self.hour / 4 - 10_000, &world)
+        #expect(try heads(world) == nil, "at no moment that all devices share")
+        for minute: Int in 0..<240 {
+            try type(&world, 0, minute % 2 == 0 ? "doc0" : "doc1")
+            pass(60_000, &world)
+        }
+        let written: (operations: Int, names: Set<String>) = try #require(try heads(world))
+        #expect((3...4).contains(written.operations), "the first is the creation, then one an hour")
+        #expect(written.names == [try key("doc0", world), try key("doc1", world)])
+        for _ in 0..<2 { pass(Self.hour, &world) }
+        let last: Int = try #require(try heads(world)).operations
+        for _ in 0..<6 { pass(Self.hour, &world) }
+        #expect(try heads(world)?.operations == last, "silence is not written down")
+        #expect(world.alarms.isEmpty && world.problems.isEmpty)
+        #expect(try world.clients[0].machine.keys(world.bucket, after: nil, limit: 9).map(\.text) == ["doc0", "doc1"])
+    }
+
+    @Test(
+        "an object that others have and the server hides is told, by its key at the server; one that was deleted is not"
+    )
+    func hidden() throws {
+        var world: Simulation = try world(2)
+        try type(&world, 1, "doc0")
+        pass(Self.hour, &world)
+        pass(Self.hour, &world)
+        #expect(try heads(world) != nil)
+        world.cut(0)
+        try type(&world, 1, "hidden")
+        try type(&world, 1, "deleted")
+        world.now += Self.hour
+        settle(&world, only: 1)
+        let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey("deleted"))
+        let now: Int64 = world.now
+        world.perform(1, try world.clients[1].machine.remove(bucket, name, now: now))
+        settle(&world, only: 1)
+        let hidden: String = try key("hidden", world)
+        #expect(try heads(world)?.names.contains(hidden) == true)
+        world.server.buckets["notes"]?.entities[hidden] = nil
+        forget(&world)
+        settle(&world)
+        let told: [IntegrityReport] = world.alarms.filter { $0.kind == .removed && $0.key == hidden }
+        #expect(told.count == 1, "\(world.alarms)")
+        let deleted: String = try key("deleted", world)
+        #expect(!world.alarms.contains { $0.key == deleted || $0.key == "deleted" }, "\(world.alarms)")
+    }
+
+    @Test(
+        "operations that one device was told to be taken, and nobody else is shown, are told by 'heads' alone; once chosen, never again"
+    )
+    func rolledBack() throws {
+        var world: Simulation = try world(2)
+        for _ in 0..<4 { try type(&world, 0, "doc0") }
+        settle(&world)
+        let doc: String = try key("doc0", world)
+        let before: JSONObject? = world.server.buckets["notes"]?.entities[doc]?.object
+        world.cut(1)
+        try type(&world, 0, "doc0")
+        try type(&world, 0, "doc0")
+        world.server.buckets["notes"]?.entities[doc]?.object = before
+        world.server.forgetLog("notes")
+        settle(&world)
+        #expect(world.alarms.isEmpty, "nobody can know yet")
+        // Both may write at once, and then once more who was further.
+        for _ in 0..<3 { pass(Self.hour, &world) }
+        let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey("doc0"))
+        let problem: String? = try world.clients[1].machine.problem(bucket, name)
+        #expect(problem == SealedIntegrity.rolledBack(to: 3).description, "\(world.alarms)")
+        let now: Int64 = world.now
+        let (isDone, actions): (Bool, [SyncAction]) = try world.clients[1].machine.takeServers(bucket, name, now: now)
+        #expect(isDone)
+        world.perform(1, actions)
+        settle(&world)
+        for _ in 0..<3 {
+            try world.crash(1)
+            world.perform(1, world.clients[1].machine.goOnline(now: world.now))
+            pass(Self.hour, &world)
+        }
+        let left: String? = try world.clients[1].machine.problem(bucket, name)
+        #expect(left == nil, "what was chosen is not told again")
+        // Who has what was given up learns of it by the same object, once, and has lost nothing.
+        #expect(world.alarms.map(\.kind) == [.forked], "\(world.alarms)")
+        var first: JSONObject? = try world.clients[0].machine.object(bucket, name)
+        #expect(first?["t"]?.stringValue?.count == 6)
+        let later: Int64 = world.now
+        let (isTaken, last): (Bool, [SyncAction]) = try world.clients[0].machine.takeServers(bucket, name, now: later)
+        #expect(isTaken)
+        world.perform(0, last)
+        for _ in 0..<3 { pass(Self.hour, &world) }
+        try type(&world, 1, "doc0")
+        for _ in 0..<3 { pass(Self.hour, &world) }
+        first = try world.clients[0].machine.object(bucket, name)
+        let second: JSONObject? = try world.clients[1].machine.object(bucket, name)
+        #expect(first == second && first?["t"]?.stringValue?.count == 5 && world.alarms.count == 1)
+    }
+
+    @Test("no app has an object 'heads' in a sealed bucket")
+    func reserved() throws {
+        var world: Simulation = try world(1)
+        let name: EntityKey = try EntityKey(SealedHeads.appKey)
+        var code: ClientError.Code?
+        do throws(ClientError) {
+            _ = try world.clients[0].machine.set(world.bucket, name, to: ["t": "mine"], now: world.now)
+        } catch { code = error.code }
+        #expect(code == .invalidName)
+    }
+
+    // MARK: - Compaction
+
+    @Test("a tail that nobody compacts is compacted by one of the devices, after a wait that is nobody else's")
+    func compaction() throws {
+        var waits: Set<Int64> = []
+        for seed: UInt64 in 1...6 {
+            var world: Simulation = try world(3, seed)
+            world.server.refusesCompactions = true
+            for _ in 0...SealedLimits.tailCompactedBeyond + 1 { try type(&world, 0, "doc0") }
+            world.server.refusesCompactions = false
+            let tried: Int = world.server.compactions
+            settle(&world)
+            let begun: Int64 = world.now
+            let doc: String = try key("doc0", world)
+            while world.now < begun + Self.waitMax, world.server.compactions == tried { pass(250, &world) }
+            waits.insert((world.now - begun) / 1_000)
+            for _ in 0..<3 { pass(Self.waitMax, &world) }
+            let entity: JSONObject? = world.server.buckets["notes"]?.entities[doc]?.object
+            #expect(try SealedEntity(try #require(entity)).tail.isEmpty, "seed \(seed)")
+            #expect(world.server.compactions == tried + 1, "seed \(seed): one device, once")
+            try type(&world, 1, "doc0")
+            settle(&world)
+            var shown: [JSONObject?] = []
+            for index: Int in 0..<3 {
+                shown.append(try world.clients[index].machine.object(world.bucket, try EntityKey("doc0")))
+            }
+            #expect(shown[0] == shown[1] && shown[1] == shown[2] && world.alarms.isEmpty)
+        }
+        #expect(waits.count > 3, "the wait is random: \(waits)")
+    }
+
+    // MARK: - Names
+
+    @Test("an object that calls itself by another name is told and not shown; the others are")
+    func names() throws {
+        var world: Simulation = try world(1)
+        let keys: SealedBucketKeys = try #require(world.keys)
+        try type(&world, 0, "doc0")
+        for (number, name): (Int, String) in ["no key!", "doc7"].enumerated() {
+            let key: String = keys.serverKey(of: number == 0 ? name : "another")
+            let made: SealedObject = SealedObject(
+                author: AuthorID(rawValue: 9),
+                log: SealedLog(
+                    place: keys.place(serverKey: key), appKey: name, incarnation: Array(repeating: 5, count: 16),
+                    object: ["t": "x"]))
+            let snapshot: [UInt8] = made.sealedSnapshot(
+                id: Array(repeating: 1, count: 16), nonce: Array(repeating: UInt8(number), count: 12),
+                with: try keys.sealer(serverKey: key))
+            world.server.buckets["notes"]?.entities[key] = ModelServer.Entity(
+                version: 1, object: SealedEntity(snapshots: [0: Base64.encodeURL(snapshot)]).object)
+        }
+        forget(&world)
+        world.cut(0)
+        settle(&world)
+        #expect(world.alarms.map(\.kind) == [.snapshotMismatch, .snapshotMismatch])
+        #expect(try world.clients[0].machine.keys(world.bucket, after: nil, limit: 9).map(\.text) == ["doc0"])
+        let other: JSONObject? = try world.clients[0].machine.object(world.bucket, try EntityKey("doc7"))
+        #expect(other == nil)
+    }
+
+    // MARK: - Mode
+
+    @Test("a server that calls the bucket an open one is not believed: it is told once, and everything goes on sealed")
+    func mode() throws {
+        var world: Simulation = try world(1)
+        try type(&world, 0, "doc0")
+        for mode: String in ["sealed", "open", "open"] {
+            world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
+            settle(&world)
+        }
+        #expect(world.alarms.map(\.kind) == [.modeChanged])
+        try type(&world, 0, "doc0")
+        for (_, entity): (String, ModelServer.Entity) in world.server.buckets["notes"]?.entities ?? [:] {
+            #expect(SealedEntity.looksSealed(try #require(entity.object)))
+        }
+        for mode: String in ["sealed", "open"] {
+            world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
+            settle(&world)
+        }
+        #expect(world.alarms.count == 2, "told again when it was sealed in between")
+    }
+}
