@@ -182,7 +182,8 @@ extension SyncMachine {
         putSealed(number, key, entity, isGhostNew: isGhostNew, step: isStep ? shown.step : nil)
         queueSealed(number, key)
         let isOwn: Bool = events.contains { if case .acknowledged = $0 { true } else { false } }
-        if !shown.isSame { try wentOn(number, key, sealed, isOwn: isOwn, tail: shown.entity.tail.count) }
+        // A creation of ours leaves the log where it was, and is news to the others.
+        if !shown.isSame || isCreation { try wentOn(number, key, sealed, isOwn: isOwn, tail: shown.entity.tail.count) }
     }
 
     /// While an object is read-only, what the server shows is only remembered.
