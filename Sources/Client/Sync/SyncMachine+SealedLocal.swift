@@ -36,6 +36,7 @@ extension SyncMachine {
         let shown: JSONObject? = entity.local
         putSealed(number, key, entity, laterStep: step)
         queueSealed(number, key)
+        if edit == .remove { try forgetInHeads(number, key) }
         let after: JSONObject? = shownObject(sealed)
         guard shown != nil || after != nil else { return }
         tell(number, key, before: shown, after: after, by: edit, .local)

@@ -90,7 +90,7 @@ extension SyncMachine {
         channels[number].sealing?.changed = []
         channels[number].sealing?.headsDue = now + SealedHeads.intervalSeconds * 1_000
         let heads: Entity = try entity(number, key)
-        guard heads.sealed?.problem == nil else { return }
+        guard heads.sealed?.problem == nil, heads.sealed?.isStopped == false else { return }
         let content: JSONObject = heads.sealed?.object ?? JSONObject()
         var logs: [SealedLog] = []
         var removed: [(key: String, operation: Operation)] = []
@@ -113,11 +113,28 @@ extension SyncMachine {
     mutating func correctHeads(_ number: Int, _ key: EntityKey) throws(ClientError) {
         guard let headsKey: EntityKey = channels[number].sealing?.headsKey, key != headsKey,
             let log: SealedLog = try entity(number, key).sealed?.log, log.object != nil,
-            let heads: SealedObject = try entity(number, headsKey).sealed, heads.problem == nil,
-            let content: JSONObject = heads.object,
+            let content: JSONObject = try writableHeads(number, headsKey),
             let diff: ObjectDiff = SealedHeads.correction(of: content, for: log)
         else { return }
         try addSealed(.modify(diff), to: number, headsKey, name: SealedHeads.appKey)
+    }
+
+    /// The app deletes an object: `heads` no longer names it, before it is gone from the server. Else a device that was away
+    /// meanwhile would miss what nobody has hidden.
+    mutating func forgetInHeads(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        guard let headsKey: EntityKey = channels[number].sealing?.headsKey, key != headsKey,
+            try writableHeads(number, headsKey)?.contains(key.text) == true
+        else { return }
+        let diff: ObjectDiff = ObjectDiff([(key: key.text, operation: .remove)])
+        try addSealed(.modify(diff), to: number, headsKey, name: SealedHeads.appKey)
+    }
+
+    /// The content of `heads`, if it may be written.
+    private mutating func writableHeads(_ number: Int, _ key: EntityKey) throws(ClientError) -> JSONObject? {
+        guard let heads: SealedObject = try entity(number, key).sealed, heads.problem == nil, !heads.isStopped else {
+            return nil
+        }
+        return heads.object
     }
 
     /// Everything the server has to say was read: is it all that others have seen?
