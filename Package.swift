@@ -106,7 +106,9 @@ let package = Package(
         // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.
         library(
             "ThicketSimulation", "Sources/Simulation",
-            ["ThicketServer", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite"]),
+            [
+                "ThicketServer", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketSealed",
+            ]),
         program("thicket-soak", "Sources/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
         tests("SimulationTests", ["ThicketSimulation"]),
 
@@ -116,7 +118,11 @@ let package = Package(
         library(
             "ThicketTestServer", "Tests/Support/TestServer",
             ["ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
-        library("ThicketFuzz", "Fuzz/Targets", ["ThicketProtocol", "ThicketCrypto"]),
+        library(
+            "ThicketFuzz", "Fuzz/Targets",
+            [
+                "ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketClient", "ThicketOnions", "ThicketRelease",
+            ]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
@@ -155,7 +161,11 @@ let package = Package(
         // A model of the server on a disk that crashes or fails at every call.
         library(
             "ThicketSweep", "Tests/Sweep",
-            ["ThicketServer", "ThicketSQLite", "ThicketProtocol", "ThicketProcesses", "ThicketTestSupport"]),
+            [
+                "ThicketServer", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketSealed",
+                "ThicketProcesses",
+                "ThicketTestSupport",
+            ]),
         program("thicket-crash", "Tests/Crash", ["ThicketProcesses", "ThicketSweep", "ThicketCommandLine"]),
         // Hours of mixed load on a real server.
         library(

@@ -30,5 +30,18 @@ public enum FuzzTargets {
         ("secret-share", fuzzSecretShare),
         ("padding", fuzzPadding),
         ("names", fuzzNames),
+        ("sealed-entity", fuzzSealedEntity),
+        ("sealed-change", fuzzSealedChange),
+        ("sealed-value", fuzzSealedValue),
+        ("sealed-operation", fuzzSealedOperation),
+        ("sealed-snapshot", fuzzSealedSnapshot),
+        ("sealed-heads", fuzzSealedHeads),
+        ("sealed-kept", fuzzSealedKept),
+        ("account-bundle", fuzzAccountBundle),
+        ("pairing-answer", fuzzPairingAnswer),
+        ("typed-codes", fuzzTypedCodes),
+        ("release", fuzzRelease),
+        ("stored-note", fuzzStoredNote),
+        ("typed-text", fuzzTypedText),
     ]
 }

@@ -57,22 +57,22 @@ public enum NoteRounds {
 }
 
 /// A note as the bucket has it: what is sealed, and what stands beside it.
-struct StoredNote: Sendable, Equatable {
+package struct StoredNote: Sendable, Equatable {
     let id: String
     let object: JSONObject
 
-    init(id: String, object: JSONObject) { (self.id, self.object) = (id, object) }
+    package init(id: String, object: JSONObject) { (self.id, self.object) = (id, object) }
 
-    var format: NoteFormat { NoteFormat(object[Member.version]) }
+    package var format: NoteFormat { NoteFormat(object[Member.version]) }
     /// nil: no number that anybody uses.
-    var rounds: Int? { NoteRounds.read(object[Member.rounds]) }
+    package var rounds: Int? { NoteRounds.read(object[Member.rounds]) }
     /// Milliseconds since 1970; 0 where it does not say.
-    var createdAt: Int64 { object[Member.created].flatMap(NoteTime.milliseconds) ?? 0 }
+    package var createdAt: Int64 { object[Member.created].flatMap(NoteTime.milliseconds) ?? 0 }
 
     func sealed(_ field: NoteField) -> [UInt8]? { object[field.member]?.stringValue.map { Array($0.utf8) } }
 
     /// Whether a look at what is sealed would find the same.
-    func isSame(as other: StoredNote) -> Bool {
+    package func isSame(as other: StoredNote) -> Bool {
         for name: String in [NoteField.title.member, NoteField.info.member, Member.version, Member.rounds]
         where object[name] != other.object[name] { return false }
         return true

@@ -14,10 +14,13 @@ public enum Campaign {
         public private(set) var clientSeconds: Int64 = 0
         /// Wall time it took.
         public fileprivate(set) var seconds: Double = 0
+        /// Seeds that had sealed buckets.
+        public private(set) var sealedRuns: Int = 0
         private var tally: Tally = Tally()
 
         mutating func add(_ result: SimulationResult) {
             runs += 1
+            if result.isSealed { sealedRuns += 1 }
             events += result.events
             virtualSeconds += result.virtualSeconds
             clientSeconds += result.clientSeconds
@@ -36,6 +39,7 @@ public enum Campaign {
                 "\(runs) seeds, \(events) events, \(virtualSeconds / 3_600) h of virtual time, \(failures.count) failed.",
                 "\(tally.edits) edits, \(tally.applied) changes applied, refusals \(refusals).",
                 "\(tally.walks) index walks, \(tally.logCuts) cuts of logs, \(tally.decidedElsewhere) changes decided elsewhere; faults: \(tally.faults.text).",
+                "\(sealedRuns) seeds with sealed buckets: \(tally.operations) operations, \(tally.compactions) compactions, \(tally.alarms) alarms after restores and cuts of logs, no other.",
                 "\(clientSeconds / 86_400) client-days in \(Int(seconds)) s: \(clientDaysPerMinute) a minute.",
             ]
             return lines.map { SimulationResult.prefix + $0 }.joined(separator: "\n")
@@ -51,22 +55,26 @@ public enum Campaign {
     ///   - seconds: wall time after which no other seed is begun.
     ///   - tasks: seeds played at once.
     ///   - kind: what is played; nil: each seed decides.
+    ///   - isSealed: whether all must have sealed buckets; false: each seed decides.
+    ///   - runsMax: seeds to play at most.
     ///   - mutant: a bug to build in; the first failure is then enough.
     ///   - tell: called with each failure as it comes.
     public static func run(
-        firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, mutant: Mutant? = nil,
-        tell: @escaping @Sendable (SimulationResult) -> Void
+        firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, isSealed: Bool = false, runsMax: Int = .max,
+        mutant: Mutant? = nil, tell: @escaping @Sendable (SimulationResult) -> Void
     ) async -> Report {
         let start: ContinuousClock.Instant = .now
         let end: ContinuousClock.Instant = start + .milliseconds(Int64(seconds * 1_000))
-        let progress: Progress = Progress(firstSeed, failuresMax: mutant == nil ? failuresMax : 1)
+        let progress: Progress = Progress(
+            firstSeed, failuresMax: mutant == nil ? failuresMax : 1, runsMax: runsMax)
         // Threads of their own, behind all others: a seed never waits, and would keep a thread that tasks share.
         let (played, ends): (AsyncStream<Void>, AsyncStream<Void>.Continuation) = AsyncStream.makeStream()
         let threads: [OwnThread] = (0..<max(1, tasks)).map { (number: Int) in
             OwnThread("seeds-\(number)", stackBytes: 16 << 20) {
                 OwnThread.yieldToOthers(by: niceness)
                 while ContinuousClock.now < end, let seed: UInt64 = progress.next() {
-                    let result: SimulationResult = Simulation.run(seed: seed, kind: kind, mutant: mutant)
+                    let result: SimulationResult = Simulation.run(
+                        seed: seed, kind: kind, isSealed: isSealed, mutant: mutant)
                     progress.add(result)
                     if !result.problems.isEmpty { tell(result) }
                 }
@@ -89,18 +97,21 @@ public enum Campaign {
         private let state: Mutex<(next: UInt64, report: Report)>
 
         private let failuresMax: Int
+        /// The seed behind the last one; nil: there is none.
+        private let end: UInt64?
 
-        init(_ first: UInt64, failuresMax: Int) {
+        init(_ first: UInt64, failuresMax: Int, runsMax: Int) {
             state = Mutex((first, Report()))
             self.failuresMax = failuresMax
+            end = runsMax == .max ? nil : first &+ UInt64(max(0, runsMax))
         }
 
         var report: Report { state.withLock { $0.report } }
 
-        /// nil: there are failures enough.
+        /// nil: there are failures or seeds enough.
         func next() -> UInt64? {
             state.withLock { state in
-                guard state.report.failures.count < failuresMax else { return nil }
+                guard state.report.failures.count < failuresMax, state.next != end else { return nil }
                 defer { state.next &+= 1 }
                 return state.next
             }

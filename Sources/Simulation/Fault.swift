@@ -13,6 +13,7 @@ public enum Fault: Int, CaseIterable, Sendable {
     case doubledRequest
     case doubledAnswer
     case serverRestore
+    case clearWrite
 
     /// As in the catalogue and after `--with`.
     public var name: String { "\(self)" }
@@ -38,6 +39,8 @@ public enum Fault: Int, CaseIterable, Sendable {
         case .doubledRequest: "a change arrives twice at the server"
         case .doubledAnswer: "an answer to a change arrives twice at the client"
         case .serverRestore: "the server ends and goes on from a backup that it made some time before; only on disks"
+        case .clearWrite:
+            "an older program of the same user writes clear text into a sealed bucket; the server has to refuse it"
         }
     }
 }

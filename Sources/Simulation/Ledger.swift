@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketSealed
 import ThicketServer
 
 /// A second account of what the store holds, made by replaying its log as it grows: each row must follow from the ones
@@ -14,6 +15,9 @@ final class Ledger {
         var entities: [EntityKey: Entity] = [:]
         /// Versions of new objects begin above.
         var base: Version = 0
+        /// A sealed bucket: its objects, read with the keys.
+        var isSealed: Bool = false
+        var sealed: [EntityKey: SealedTruth] = [:]
     }
 
     /// What is told of a change besides its difference.
@@ -72,6 +76,9 @@ final class Ledger {
         guard record.head != mirrors[bucket]?.head else { return }
         // Taken out while it grows, or each row would copy the whole of it.
         var mirror: Mirror = mirrors.removeValue(forKey: bucket) ?? Mirror(base: base)
+        let keys: SealedBucketKeys? = names.keys(bucket)
+        mirror.isSealed = keys != nil
+        if keys != nil, record.mode != .sealed { world.problem("the sealed bucket \(bucket.name.text) is an open one") }
         if record.head < mirror.head { world.problem("durable changes of \(bucket.name.text) are gone") }
         while mirror.head < record.head {
             let page: ChangePage? = try reader.changes(
@@ -82,7 +89,7 @@ final class Ledger {
             }
             for row: ChangeRecord in page.changes {
                 let isInsertion: Bool = insertions.contains(row.changeID.text)
-                if let flaw: String = mirror.take(row, isInsertion: isInsertion) {
+                if let flaw: String = mirror.take(row, isInsertion: isInsertion, keys, world) {
                     world.problem("change \(row.gid): \(flaw)")
                 }
                 world.tally.applied += 1
@@ -109,7 +116,9 @@ extension Ledger.Mirror {
 
     /// Replays one row.
     /// - Returns: what is wrong with it.
-    fileprivate mutating func take(_ row: ChangeRecord, isInsertion: Bool) -> String? {
+    fileprivate mutating func take(
+        _ row: ChangeRecord, isInsertion: Bool, _ keys: SealedBucketKeys?, _ world: World
+    ) -> String? {
         guard row.gid > head, row.previousOfBucket == head else {
             return "it follows \(row.previousOfBucket), the bucket stood at \(head)"
         }
@@ -131,6 +140,7 @@ extension Ledger.Mirror {
         case .remove:
             guard entity.object != nil else { return "a removal of \(row.key.text), which was not there" }
             entity.object = nil
+            if let keys, let flaw: String = takeSealed(row, nil, nil, keys, world) { return flaw }
         case .modify:
             guard let value: JSONValue = try? JSONValue(parsing: row.diff),
                 let diff: ObjectDiff = try? ObjectDiff(value)
@@ -143,6 +153,7 @@ extension Ledger.Mirror {
             if isInsertion, let lost: Unicode.Scalar = Self.missing(in: object, from: base) {
                 return "its author only inserted, and '\(lost)' is gone"
             }
+            if let keys, let flaw: String = takeSealed(row, diff, object, keys, world) { return flaw }
             entity.object = object
             entity.history[row.endVersion] = object
         }

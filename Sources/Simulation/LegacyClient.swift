@@ -22,7 +22,9 @@ final class LegacyClient: Peer {
     override init(_ world: World, _ number: Int, _ account: Account) {
         habit = Habit(rawValue: number % 2) ?? .goesOn
         super.init(world, number, account)
-        channels = world.names.buckets.enumerated().map { LegacyChannel(self, $0.offset, $0.element) }
+        channels = world.names.buckets.filter { !world.names.isSealed($0) }.enumerated().map {
+            LegacyChannel(self, $0.offset, $0.element)
+        }
     }
 
     var isSynced: Bool { channels.allSatisfy(\.isSynced) && (link?.isQuiet ?? false) }
@@ -43,7 +45,8 @@ final class LegacyClient: Peer {
 
     private func act() {
         let isNotes: Bool = world.random.chance(500)
-        let channel: LegacyChannel = channels[isNotes ? 0 : 1]
+        let bucket: BucketName = isNotes ? world.names.notes : world.names.scratch
+        guard let channel: LegacyChannel = channels.first(where: { $0.bucket == bucket }) else { return }
         if !isNotes, world.random.chance(15) { return channel.empty() }
         if isNotes, world.random.chance(500) { return type(channel) }
         guard let key: EntityKey = try? EntityKey(isNotes ? "old" : "thing\(world.random.below(5))") else { return }

@@ -65,6 +65,12 @@ struct Model {
 
     // MARK: - After a restore
 
+    /// Of a sealed bucket.
+    mutating func restoredSealed() {
+        for key: EntityKey in texts.keys { texts[key]?.restoredSealed() }
+        sum = nil
+    }
+
     /// The server goes on from an older state: `texts` are those of its backup, and `own` what was typed and is not
     /// confirmed yet at the clients that typed it. These must be there at the end; of everything else a client may bring
     /// it back with its own edits or not.

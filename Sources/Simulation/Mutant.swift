@@ -50,9 +50,25 @@ public enum Mutant: String, CaseIterable, Sendable {
     case mixedFeed
     /// A token admits to the account of another user, one time in five.
     case wrongGrant
+    /// The snapshot of a sealed object lacks what the last operation did.
+    case forgetfulCompaction
+    /// A client that sends a sealed operation again seals it again.
+    case freshSealing
+    /// The server takes clear text in sealed buckets.
+    case takesClear
+    /// A client removes a sealed object without its tombstone.
+    case bareRemoval
 
     /// What has to be played for it to show.
     public var kind: Kind { self == .lyingDisk || self == .plainRestore ? .disks : .storm }
+    var needsSealing: Bool {
+        switch self {
+        case .forgetfulCompaction, .freshSealing, .takesClear, .bareRemoval: true
+        default: false
+        }
+    }
+    /// The bucket that is sealed where the seed seals none: things are removed only in one.
+    var sealing: SealingShare { self == .bareRemoval ? .scratch : .notes }
     var needsAccounts: Bool { self == .mixedFeed || self == .wrongGrant }
 }
 

@@ -15,7 +15,7 @@ class MutantReader: StoreReader {
     final var identity: StoreIdentity { inner.identity }
 
     final func lastGlobalID() throws(StoreError) -> GlobalID { try inner.lastGlobalID() }
-    final func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? { try inner.bucket(id) }
+    func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? { try inner.bucket(id) }
 
     final func mode(ofNew name: BucketName, in app: AppID) throws(StoreError) -> BucketMode {
         try inner.mode(ofNew: name, in: app)
@@ -157,6 +157,12 @@ final class MutantWriter: MutantReader, StoreWriter {
     }
 
     func newBucketRow() -> BucketRow { inner.newBucketRow() }
+
+    override func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? {
+        var record: BucketRecord? = try super.bucket(id)
+        if mutation.mutant == .takesClear { record?.mode = .open }
+        return record
+    }
 
     func changeIDTail(of bucket: BucketRow) throws(StoreError) -> ChangeIDTail { try inner.changeIDTail(of: bucket) }
 

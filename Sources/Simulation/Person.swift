@@ -185,6 +185,39 @@ final class Person {
         }
     }
 
+    // MARK: - Alarms
+
+    /// Chooses between what is here and what the server shows, wherever an object is read-only.
+    func choose() {
+        for bucket: BucketName in world.names.buckets where world.names.keys(bucket, of: client.account) != nil {
+            for key: EntityKey in client.blocked(bucket) {
+                world.alarm(on: EntityAddress(bucket: bucket, key: key), of: client)
+                let keepsMine: Bool = world.random.chance(500)
+                if let wire: EntityKey = client.wireKey(bucket, key) {
+                    chooses(bucket, key, wire, keepsMine: keepsMine)
+                }
+            }
+        }
+    }
+
+    private func chooses(_ bucket: BucketName, _ key: EntityKey, _ wire: EntityKey, keepsMine: Bool) {
+        let now: Int64 = world.milliseconds
+        if keepsMine {
+            world.replaced.insert(wire)
+            client.turn { (machine) throws(ClientError) in try machine.keepMine(bucket, key, now: now).1 }
+            return
+        }
+        // They see what they give up.
+        world.giveUp(client.object(bucket, key))
+        client.turn { (machine) throws(ClientError) in
+            do throws(ClientError) { return try machine.takeServers(bucket, key, now: now).1 } catch {
+                // What the server shows does not open: only the other choice is left.
+                guard error.code == .integrity else { throw error }
+                return []
+            }
+        }
+    }
+
     // MARK: - In calm weather
 
     /// Writes something of which is known when it is everywhere.

@@ -22,6 +22,9 @@ extension Scenario {
                 name: "reader", least: 0, get: { $0.reader == nil ? 0 : 1 },
                 set: { if $1 == 0 { $0.reader = nil } }),
             Knob(name: "texts", least: 1, get: { $0.texts }, set: { $0.texts = max(1, $1) }),
+            Knob(
+                name: "sealed", least: 0, get: { $0.sealing.rawValue },
+                set: { $0.sealing = SealingShare(rawValue: min(max(0, $1), 3)) ?? .none }),
             Knob(name: "deletes", least: 0, get: { $0.deletes ? 1 : 0 }, set: { $0.deletes = $1 > 0 }),
             Knob(
                 name: "retention", least: 0, get: { $0.retention == nil ? 0 : 1 },

@@ -21,6 +21,8 @@ struct Scenario: Sendable {
     var texts: Int
     /// Whether characters are deleted, too.
     var deletes: Bool
+    /// Which buckets are sealed.
+    var sealing: SealingShare = .none
 
     var faults: FaultRates = FaultRates()
     /// Microseconds of the longest way of a message.
@@ -39,13 +41,17 @@ struct Scenario: Sendable {
     static let day: Int64 = 86_400_000_000
     /// Of 1,000 seeds that may be anything.
     private static let (daysPerMille, disksPerMille): (Int, Int) = (30, 100)
+    /// Of 1,000 seeds, those that have sealed buckets.
+    private static let sealedPerMille: Int = 250
 
     var isDays: Bool { kind == .days }
     /// Microseconds between two throws of the dice for machines and cables; days have fewer, as life has.
     var weatherStep: Int64 { isDays ? 60_000_000 : 1_000_000 }
 
-    /// - Parameter kind: what it plays; nil: the seed decides.
-    init(seed: UInt64, kind wished: Kind? = nil) {
+    /// - Parameters:
+    ///   - kind: what it plays; nil: the seed decides.
+    ///   - isSealed: whether there must be sealed buckets; false: the seed decides.
+    init(seed: UInt64, kind wished: Kind? = nil, isSealed: Bool = false) {
         self.seed = seed
         var random: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ce7_a210)
         let dice: Int = random.below(1_000)
@@ -88,12 +94,29 @@ struct Scenario: Sendable {
         retention = random.chance(400) ? Self.retention(&random) : nil
         // All, or those that are late or meet something large: last, so that a seed plays what it did without.
         if random.chance(300) { shard.decidedHereMax = random.chance(500) ? -1 : 20_000 }
+        // A stream of its own: with open buckets a seed plays what it did before there were others.
+        var dice2: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ea1_ed00)
+        let share: SealingShare = SealingShare(rawValue: 1 + dice2.below(3)) ?? .both
+        if dice2.chance(Self.sealedPerMille) || isSealed { seal(share, isRough ? dice2.below(60) : 0) }
     }
+
+    /// Seals buckets. Clients that keep the older libraries' rules stay on an open one.
+    /// - Parameter rate: of `Fault.clearWrite`.
+    mutating func seal(_ share: SealingShare, _ rate: Int) {
+        sealing = share == .both && legacies > 0 ? .notes : share
+        faults[.clearWrite] = rate
+        // Snapshots hold the last operations, too, and what they replaced.
+        shard.documentBytesMax = max(shard.documentBytesMax, Self.snapshotBytesMax)
+    }
+
+    /// Bytes of a sealed snapshot in these scenarios, at most.
+    private static let snapshotBytesMax: Int = 400_000
 
     /// Builds a bug in, and what has to be there for it to show.
     mutating func build(in bug: Mutant?) {
         mutant = bug
         if bug?.needsAccounts == true, accounts < 2 { (accounts, clients) = (2, max(2, clients)) }
+        if bug?.needsSealing == true, sealing == .none { seal(bug?.sealing ?? .notes, 30) }
         if bug == .plainRestore { faults[.serverRestore] = max(faults[.serverRestore], 40) }
     }
 
@@ -138,6 +161,14 @@ struct Scenario: Sendable {
         settings.sweepInterval = random.between(500, 20_000)
         return settings
     }
+}
+
+/// Which buckets of a run are sealed.
+enum SealingShare: Int, Sendable {
+    case none, notes, scratch, both
+
+    var hasNotes: Bool { self == .notes || self == .both }
+    var hasScratch: Bool { self == .scratch || self == .both }
 }
 
 /// What a seed plays.

@@ -44,14 +44,16 @@ public enum Shrinking {
 
     /// - Parameters:
     ///   - kind: what is played; nil: the seed decides.
+    ///   - isSealed: whether there must be sealed buckets; false: the seed decides.
     ///   - mutant: a bug to build in.
     ///   - runsMax: scenarios to try at most.
     ///   - tell: called with each step that still fails.
     /// - Returns: nil when the seed does not fail.
     public static func run(
-        seed: UInt64, kind: Kind? = nil, mutant: Mutant? = nil, runsMax: Int = 300, tell: (String) -> Void
+        seed: UInt64, kind: Kind? = nil, isSealed: Bool = false, mutant: Mutant? = nil, runsMax: Int = 300,
+        tell: (String) -> Void
     ) -> Outcome? {
-        var scenario: Scenario = Scenario(seed: seed, kind: kind)
+        var scenario: Scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
         scenario.build(in: mutant)
         let found: SimulationResult = Simulation.run(scenario, sink: nil)
         guard let problem: String = found.problems.first else { return nil }
@@ -136,7 +138,8 @@ public enum Shrinking {
         mutating func visitNeighbours(_ count: UInt64, _ tell: (String) -> Void) -> Bool {
             let (start, least): (Scenario, Int) = (scenario, best.events)
             for distance: UInt64 in 1...count {
-                var candidate: Scenario = Scenario(seed: start.seed &+ distance, kind: start.kind)
+                var candidate: Scenario = Scenario(
+                    seed: start.seed &+ distance, kind: start.kind, isSealed: start.sealing != .none)
                 candidate.build(in: start.mutant)
                 for knob: Scenario.Knob in Scenario.knobs { knob.set(&candidate, knob.get(start)) }
                 if adopts(candidate, onlyIfSmaller: true) {
@@ -147,7 +150,8 @@ public enum Shrinking {
         }
 
         func outcome(eventsBefore: Int, linesMax: Int) -> Outcome {
-            var whole: Scenario = Scenario(seed: scenario.seed, kind: scenario.kind)
+            var whole: Scenario = Scenario(
+                seed: scenario.seed, kind: scenario.kind, isSealed: scenario.sealing != .none)
             whole.build(in: scenario.mutant)
             var (changes, cast): ([String: Int], [String]) = ([:], [])
             for knob: Scenario.Knob in Scenario.knobs {

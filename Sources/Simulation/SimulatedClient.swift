@@ -1,5 +1,6 @@
 import ThicketClient
 import ThicketProtocol
+import ThicketSealed
 
 /// A client of ours: the real machine over a store in memory or on a simulated disk. The program can be killed between any two turns, and
 /// between what a turn keeps and what it sends.
@@ -14,6 +15,8 @@ final class SimulatedClient: Peer {
     /// What an editor that follows only the events shows.
     private var shown: [BucketName: [EntityKey: JSONObject]] = [:]
     private(set) lazy var person: Person = Person(self)
+    /// What a bug in sealing makes of what is sent; nil: there is none.
+    private lazy var mutation: SealedMutation? = SealedMutation(self)
 
     init(joining world: World, as number: Int, of account: Account) throws {
         storage =
@@ -43,13 +46,19 @@ final class SimulatedClient: Peer {
     private static func follows(_ number: Int) -> Bool { number % 2 == 0 }
 
     func begin() {
-        for bucket: BucketName in world.names.buckets {
-            let now: Int64 = world.milliseconds
-            _ = turn { (machine) throws(ClientError) in try machine.open(bucket, now: now) }
-        }
+        openBuckets()
         isOpen = true
         wake()
         person.begin()
+    }
+
+    /// Nothing goes wrong in it.
+    private func openBuckets() {
+        for bucket: BucketName in world.names.buckets {
+            let now: Int64 = world.milliseconds
+            let keys: SealedBucketKeys? = world.names.keys(bucket, of: account)
+            _ = turn { (machine) throws(ClientError) in try machine.open(bucket, keys: keys, now: now) }
+        }
     }
 
     var isSynced: Bool {
@@ -75,6 +84,11 @@ final class SimulatedClient: Peer {
             return true
         } catch {
             storage.endTurn()
+            // Until somebody has chosen, the object is read-only. Who hears no events learns of the alarm by this.
+            if error.code == .integrity {
+                if let place { world.alarm(on: place, of: self) }
+                return false
+            }
             guard error.code == .store else {
                 world.problem("client \(number): \(error)")
                 return false
@@ -105,7 +119,7 @@ final class SimulatedClient: Peer {
                 world.note("client disconnects", number)
                 inbox = []
                 hangUp()
-            case .send(let text): link?.send(text)
+            case .send(let text): link?.send(mutation?.sent(text) ?? text)
             case .event(let bucket, let event): follow(bucket, event)
             case .status, .fetched, .tokenEnded, .tokenGood: break
             }
@@ -139,6 +153,12 @@ final class SimulatedClient: Peer {
             machine = try Self.machine(world, number, account, storage)
         } catch {
             return world.problem("client \(number) does not start again: \(error)")
+        }
+        // The keys of sealed buckets are not in the store.
+        if world.scenario.sealing != .none {
+            isOpen = false
+            openBuckets()
+            isOpen = true
         }
         look()
         world.after(world.random.delay(10_000, 5_000_000)) { [self] in wake() }
@@ -213,7 +233,8 @@ final class SimulatedClient: Peer {
         case .removed(let removal):
             guard let key: EntityKey = try? EntityKey(removal.key) else { return }
             shown[bucket]?[key] = nil
-        case .conflict, .integrity, .refused, .unavailable, .caughtUp, .overrun: break
+        case .integrity(let report): world.alarm(bucket, report, of: self)
+        case .conflict, .refused, .unavailable, .caughtUp, .overrun: break
         }
     }
 
@@ -224,7 +245,27 @@ final class SimulatedClient: Peer {
 
     func object(_ bucket: BucketName, _ key: EntityKey) -> JSONObject? { (try? machine.object(bucket, key)) ?? nil }
 
+    /// The bucket of a channel: they are opened in this order.
+    func bucket(of channel: ChannelNumber) -> BucketName? {
+        let buckets: [BucketName] = world.names.buckets
+        return Int(channel) < buckets.count ? buckets[Int(channel)] : nil
+    }
+
+    /// The key by which the server knows a sealed object.
+    func wireKey(_ bucket: BucketName, _ key: EntityKey) -> EntityKey? {
+        world.names.keys(bucket, of: account).flatMap { try? EntityKey($0.serverKey(of: key.text)) }
+    }
+
     func ghost(_ bucket: BucketName, _ key: EntityKey) -> Ghost? { try? machine.ghost(bucket, key) }
+
+    /// Objects that are read-only until somebody chooses.
+    func blocked(_ bucket: BucketName) -> [EntityKey] {
+        let keys: [EntityKey] = (try? machine.keys(bucket, after: nil, limit: 10_000)) ?? []
+        return keys.filter { blockade(bucket, $0) != nil }
+    }
+
+    /// What makes an object read-only; nil: nothing.
+    func blockade(_ bucket: BucketName, _ key: EntityKey) -> String? { (try? machine.problem(bucket, key)) ?? nil }
 
     func refusal(_ bucket: BucketName, _ key: EntityKey) -> Int? { (try? machine.standing(bucket, key))?.refusal }
 }

@@ -45,6 +45,7 @@ final class SimulatedServer {
     private var life: Life?
     private var serial: UInt32 = 0
     private var asks: AskID = 0
+    private var clearWrites: Int = 0
     /// 2023-11-14: the server's clock of days at the beginning.
     private static let epochMilliseconds: Int64 = 1_700_000_000_000
 
@@ -169,6 +170,7 @@ final class SimulatedServer {
         let backup: Backup = backups[world.random.below(backups.count)]
         world.note("server restored", 0)
         world.tally.faults[.serverRestore] += 1
+        world.isRestored = true
         self.life = nil
         for link: Link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
         do {
@@ -187,6 +189,7 @@ final class SimulatedServer {
     /// what it had, the confirmation may be on its way still.
     private func restoreModel(_ account: Account, _ backup: Backup) {
         let notes: BucketName = world.names.notes
+        guard world.names.keys(notes, of: account) == nil else { return world.models[account.number].restoredSealed() }
         let mirror: Ledger.Mirror? = backup.mirrors[world.names.id(notes, of: account)]
         let last: Ledger.Mirror = world.ledger.mirror(world.names.id(notes, of: account))
         var (texts, own): ([EntityKey: String], [EntityKey: Set<UInt32>]) = ([:], [:])
@@ -249,7 +252,19 @@ final class SimulatedServer {
         world.tally.messages += 1
         link.watch.asked(text, codec, self)
         life.hub.received(id, mutation?.received(text) ?? text, now: instant)
+        if let clear: [UInt8] = clearWrite(beside: text, of: link.peer.account) {
+            life.hub.received(id, clear, now: instant)
+        }
         perform(life)
+    }
+
+    /// What an older program of the same user would write at this moment; nil: nothing.
+    private func clearWrite(beside text: [UInt8], of account: Account) -> [UInt8]? {
+        guard world.scenario.faults[.clearWrite] > 0, ClearWrite.fits(text), world.befalls(.clearWrite) else {
+            return nil
+        }
+        clearWrites += 1
+        return ClearWrite.made(beside: text, of: account, number: clearWrites)
     }
 
     /// The server notices that a client is gone.

@@ -15,10 +15,13 @@ public struct SimulationResult: Sendable {
     let tally: Tally
     /// The bug that was built in.
     let mutant: Mutant?
+    /// It had sealed buckets.
+    public let isSealed: Bool
 
     /// The arguments of `./dev soak` that play it again.
     public var arguments: String {
-        "--seed \(seed) --\(kind.rawValue)" + (mutant.map { " --mutant \($0.rawValue)" } ?? "")
+        "--seed \(seed) --\(kind.rawValue)" + (isSealed ? " --sealed" : "")
+            + (mutant.map { " --mutant \($0.rawValue)" } ?? "")
     }
 }
 
@@ -28,13 +31,14 @@ public enum Simulation {
     /// - Parameters:
     ///   - changes: what is to be another value than the seed makes, as `Shrinking` finds it; unknown names do nothing.
     ///   - kind: what is played; nil: the seed decides.
+    ///   - isSealed: whether there must be sealed buckets; false: the seed decides.
     ///   - mutant: a bug to build in.
     ///   - sink: takes one line per event; nil: nobody reads.
     public static func run(
-        seed: UInt64, with changes: [String: Int] = [:], kind: Kind? = nil, mutant: Mutant? = nil,
-        sink: (@Sendable (String) -> Void)? = nil
+        seed: UInt64, with changes: [String: Int] = [:], kind: Kind? = nil, isSealed: Bool = false,
+        mutant: Mutant? = nil, sink: (@Sendable (String) -> Void)? = nil
     ) -> SimulationResult {
-        var scenario: Scenario = Scenario(seed: seed, kind: kind)
+        var scenario: Scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
         scenario.build(in: mutant)
         for (name, value): (String, Int) in changes.sorted(by: { $0.key < $1.key }) {
             _ = scenario.turn(name, to: value)
@@ -54,12 +58,13 @@ public enum Simulation {
                 seed: scenario.seed, kind: scenario.kind, problems: world.problems, traceHash: world.trace.hash,
                 events: world.trace.events,
                 virtualSeconds: seconds, clientSeconds: seconds * Int64(scenario.clients + scenario.legacies),
-                tally: world.tally, mutant: scenario.mutant)
+                tally: world.tally, mutant: scenario.mutant, isSealed: scenario.sealing != .none)
         } catch {
             return SimulationResult(
                 seed: scenario.seed, kind: scenario.kind, problems: ["the world cannot be made: \(error)"],
                 traceHash: 0, events: 0,
-                virtualSeconds: 0, clientSeconds: 0, tally: Tally(), mutant: scenario.mutant)
+                virtualSeconds: 0, clientSeconds: 0, tally: Tally(), mutant: scenario.mutant,
+                isSealed: scenario.sealing != .none)
         }
     }
 }

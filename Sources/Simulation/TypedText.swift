@@ -11,6 +11,16 @@ struct TypedText {
 
     mutating func abandon() { isAbandoned = true }
 
+    /// A sealed object of a server that was restored: nothing is taken back silently, so all that was typed must be there or
+    /// have been given up by somebody; what was deleted may be there again.
+    private(set) var isRestoredSealed: Bool = false
+
+    mutating func restoredSealed() {
+        isRestoredSealed = true
+        doubtful.formUnion(deleted)
+        deleted = []
+    }
+
     /// - Parameter certain: what of the text the restored server and the clients' unconfirmed edits hold.
     mutating func restored(to certain: Set<UInt32>) {
         doubtful.formUnion(deleted)
@@ -29,17 +39,21 @@ struct TypedText {
     }
 
     /// What is wrong with `text`; nil: nothing.
-    /// - Parameter forgivesReturns: whether a deleted character may be there once, because a whole object took the place
-    ///   of the change that deleted it.
-    func flaw(in text: String, forgivesReturns: Bool) -> String? {
+    /// - Parameters:
+    ///   - forgivesReturns: whether a deleted character may be there once, because a whole object took the place of the
+    ///     change that deleted it.
+    ///   - givenUp: characters that people chose against after a restore of a sealed bucket. They may be missing, or there
+    ///     twice: two devices may both bring them back.
+    func flaw(in text: String, forgivesReturns: Bool, givenUp: Set<UInt32> = []) -> String? {
         if isAbandoned { return nil }
         var counts: [UInt32: Int] = [:]
         for scalar: Unicode.Scalar in text.unicodeScalars { counts[scalar.value, default: 0] += 1 }
         for value: UInt32 in kept.sorted() where counts[value] != 1 {
+            if givenUp.contains(value) || (isRestoredSealed && counts[value] ?? 0 > 0) { continue }
             return "\(name(value)) was typed and is there \(counts[value] ?? 0) times"
         }
         for (value, count): (UInt32, Int) in counts.sorted(by: { $0.key < $1.key }) where !kept.contains(value) {
-            if doubtful.contains(value), count == 1 { continue }
+            if doubtful.contains(value), count == 1 || isRestoredSealed { continue }
             if !deleted.contains(value) { return "\(name(value)) is there and nobody typed it" }
             if count > 1 || !forgivesReturns { return "\(name(value)) was deleted and is there \(count) times" }
         }

@@ -43,6 +43,7 @@ final class Watch {
 
     private func asked(_ request: ChannelRequest, _ number: ChannelNumber, _ codec: ChangeVersionCodec) {
         guard let channel: Channel = channels[number] else { return }
+        if case .change(let change) = request, world.names.isSealed(channel.bucket) { return asked(sealed: change) }
         switch request {
         case .changesSince(let position):
             if let gid: GlobalID = codec.decode(position, tag: tag(channel.bucket, codec)) {
@@ -55,6 +56,15 @@ final class Watch {
             if isTyped, change.insertsOnly { world.ledger.noteInsertion(change.ccid) }
         default: break
         }
+    }
+
+    /// Once sealed, the bytes of an operation never change under its ccid.
+    private func asked(sealed change: ChangeRequest) {
+        guard let operation: String = change.sealedOperation else { return }
+        if let before: String = world.sealings[change.ccid], before != operation {
+            return world.problem("link \(link): \(change.ccid) was sealed twice")
+        }
+        world.sealings[change.ccid] = operation
     }
 
     // MARK: - What the server says
@@ -71,6 +81,9 @@ final class Watch {
             return world.problem("link \(link): the server sent what cannot be read: \(error)")
         }
         guard case .channel(let number, let reply) = message, let channel: Channel = channels[number] else { return }
+        if world.names.isSealed(channel.bucket), MarkerSource.stranger(in: text, besides: -1) != nil {
+            return world.problem("link \(link): what somebody wrote into a sealed bucket is sent in clear")
+        }
         let mirror: Ledger.Mirror = ledger.mirror(world.names.id(channel.bucket, of: account))
         switch reply {
         case .changes(let events):

@@ -1,4 +1,7 @@
+import ThicketClient
+import ThicketCrypto
 import ThicketProtocol
+import ThicketSealed
 import ThicketServer
 
 /// One run: a server, its store, a network, clients and their people, all on one virtual clock.
@@ -25,6 +28,16 @@ final class World {
     var tally: Tally = Tally()
     /// By the account's number.
     var models: [Model]
+    /// Sealed operations by their ccid, as a client sent them first.
+    var sealings: [String: String] = [:]
+    /// Alarms of sealed objects that wait for their users' choice.
+    var hasAlarms: Bool = false
+    /// The server went on from a backup.
+    var isRestored: Bool = false
+    /// Characters of texts that somebody chose against, after a restore.
+    private(set) var givenUp: Set<UInt32> = []
+    /// Server keys of objects of which somebody chose to keep theirs.
+    var replaced: Set<EntityKey> = []
     /// When a client last sent anything but a heartbeat, microseconds.
     var lastWork: Int64 = 0
 
@@ -32,7 +45,7 @@ final class World {
         self.scenario = scenario
         random = SimulationRandom(seed: scenario.seed)
         trace = Trace(sink: sink)
-        names = try WorldNames(accounts: scenario.accounts)
+        names = try WorldNames(accounts: scenario.accounts, scenario.sealing, seed: scenario.seed)
         models = names.accounts.map { Model(account: $0.number) }
         ledger = Ledger(names)
     }
@@ -54,6 +67,41 @@ final class World {
     func problem(_ text: String) {
         problems.append("at \(agenda.now / 1_000) ms: \(text)")
         trace.note(now, "PROBLEM", 0, Array(text.utf8))
+    }
+
+    /// A sealed object is not what it should be, says a device.
+    func alarm(_ bucket: BucketName, _ report: IntegrityReport, of client: SimulatedClient) {
+        guard isHonest(report.kind, in: bucket) else {
+            return problem("client \(client.number): a false alarm: \(report.key): \(report.kind): \(report.detail)")
+        }
+        tally.alarms += 1
+        hasAlarms = true
+    }
+
+    /// The same, found by somebody who looks at the object.
+    func alarm(on place: EntityAddress, of client: SimulatedClient) {
+        guard let word: String = client.blockade(place.bucket, place.key) else {
+            return problem("client \(client.number): \(place.key.text) is read-only for no reason")
+        }
+        let isRemoval: Bool = word.utf8.elementsEqual(SealedIntegrity.removed.description.utf8)
+        guard isHonest(isRemoval ? .removed : .rolledBack, in: place.bucket) else {
+            return problem("client \(client.number): a false alarm: \(place.key.text): \(word)")
+        }
+        hasAlarms = true
+    }
+
+    /// Whether an honest server may be the reason: after a restore it shows older states, and objects that somebody made
+    /// anew; and where the log was cut, nothing tells any more that a missing object was deleted, which happens in one
+    /// bucket only.
+    private func isHonest(_ kind: IntegrityReport.Kind, in bucket: BucketName) -> Bool {
+        if isRestored, [.rolledBack, .forked, .removed].contains(kind) { return true }
+        // Where somebody kept theirs against a removal, the others are told of it.
+        return scenario.retention != nil && kind == .removed && bucket == names.scratch
+    }
+
+    /// A person has chosen against this text: what stands in it was seen and given up.
+    func giveUp(_ object: JSONObject?) {
+        givenUp.formUnion((object?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
     }
 
     func note(_ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) { trace.note(now, what, who, bytes) }
@@ -140,6 +188,10 @@ struct Tally: Sendable, Equatable {
     /// Changes that were decided beside the shard.
     var decidedElsewhere: Int = 0
     var messages: Int = 0
+    /// In sealed buckets: operations, snapshots of others than creations, alarms where one is honest.
+    var operations: Int = 0
+    var compactions: Int = 0
+    var alarms: Int = 0
 
     mutating func add(_ other: Tally) {
         edits += other.edits
@@ -150,6 +202,9 @@ struct Tally: Sendable, Equatable {
         logCuts += other.logCuts
         decidedElsewhere += other.decidedElsewhere
         messages += other.messages
+        operations += other.operations
+        compactions += other.compactions
+        alarms += other.alarms
     }
 }
 
@@ -170,9 +225,11 @@ struct WorldNames: Sendable {
     let notes: BucketName
     /// Anything may happen here.
     let scratch: BucketName
+    /// Keys of the sealed ones: their secrets are random, and all clients of an account have them.
+    private var keys: [BucketID: SealedBucketKeys] = [:]
 
     /// Two users of one app, then the first one's name in another app; all with the same buckets and keys.
-    init(accounts count: Int) throws {
+    init(accounts count: Int, _ sealing: SealingShare, seed: UInt64) throws {
         let owners: [(app: String, user: String)] = [
             ("app", "ann@example.com"), ("app", "bob@example.com"), ("other", "ann@example.com"),
         ]
@@ -181,7 +238,21 @@ struct WorldNames: Sendable {
         }
         notes = try BucketName("notes")
         scratch = try BucketName("scratch")
+        var random: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ec2_e700)
+        let sealed: [BucketName] = (sealing.hasNotes ? [notes] : []) + (sealing.hasScratch ? [scratch] : [])
+        for account: Account in accounts {
+            for bucket: BucketName in sealed {
+                let secret: SecureBytes = SecureBytes(copying: (0..<32).map { _ in UInt8(random.below(256)) })
+                keys[id(bucket, of: account)] = try SealedBucketKeys(
+                    owner: account.user.text, app: account.app.text, bucket: bucket.text, secrets: [0: secret])
+            }
+        }
     }
+
+    /// nil: an open bucket.
+    func keys(_ id: BucketID) -> SealedBucketKeys? { keys[id] }
+    func keys(_ bucket: BucketName, of account: Account) -> SealedBucketKeys? { keys[id(bucket, of: account)] }
+    func isSealed(_ bucket: BucketName) -> Bool { keys.keys.contains { $0.name == bucket } }
 
     /// Most accounts that a run may have.
     static let accountsMax: Int = 3

@@ -25,12 +25,15 @@ private let program: Program = .init(
                 .flag("storms", "only storms: everybody types all the time"),
                 .flag("days", "only days of people who work now and then"),
                 .flag("disks", "only storms over the real stores, on disks that crash at any write"),
+                .flag("sealed", "only seeds with sealed buckets; also beside --storms, --days, --disks"),
+                .value("runs", "N", "play N seeds from --seed on, however long it takes"),
                 .value("mutant", "NAME", "with a bug built in", completion: .oneOf(Mutant.allCases.map(\.rawValue))),
                 .flag("mutants", "build one bug after the other in and see that it is found within a minute"),
             ],
             examples: [
                 Example("./dev soak --minutes 5", "fresh seeds, and mixed load beside them"),
                 Example("./dev soak --seed 42 --disks --verbose", "one seed, every event"),
+                Example("./dev soak --sealed --runs 10000", "10,000 honest runs of sealed buckets: no false alarm"),
                 Example("./dev soak --shrink --mutant silentFeed", "the shortest story of a bug"),
             ])
     ])
@@ -46,10 +49,14 @@ private struct Wishes {
     var kind: Kind?
     var mutant: Mutant?
     var playsMutants: Bool
+    var isSealed: Bool
+    var runs: Int?
 
     init(_ call: Invocation) throws(BadValue) {
         if call.value("minutes") != nil { minutes = try call.number("minutes", else: 10, in: 0.01...1_000_000) }
         if call.value("seed") != nil { seed = try call.number("seed", else: 0, in: 0...UInt64.max) }
+        isSealed = call.flag("sealed")
+        if call.value("runs") != nil { runs = try call.number("runs", else: 1, in: 1...1_000_000_000) }
         (isVerbose, shrinks, playsMutants) = (call.flag("verbose"), call.flag("shrink"), call.flag("mutants"))
         let kinds: [Kind] = Kind.allCases.filter { call.flag($0.rawValue) }
         guard kinds.count < 2 else {
@@ -84,12 +91,15 @@ private struct Wishes {
 
     /// What cannot go together is refused, not passed over.
     private func check() throws(BadValue) {
-        let isOne: Bool = seed != nil && minutes == nil
+        let isOne: Bool = seed != nil && minutes == nil && runs == nil
+        if runs != nil, shrinks || minutes != nil || playsMutants {
+            throw BadValue("--runs says how long: leave --minutes, --shrink and --mutants out")
+        }
         if isVerbose, !isOne || shrinks { throw BadValue("--verbose goes with one seed: --seed S") }
         if !changes.isEmpty, !isOne || shrinks { throw BadValue("--with goes with one seed: --seed S") }
         if shrinks, minutes != nil { throw BadValue("--shrink takes as long as it takes: leave --minutes out") }
         if shrinks, seed == nil, mutant == nil { throw BadValue("--shrink wants the failing seed: --seed S") }
-        if playsMutants, shrinks || mutant != nil || minutes != nil || kind != nil {
+        if playsMutants, shrinks || mutant != nil || minutes != nil || kind != nil || isSealed {
             throw BadValue("--mutants goes with --seed only: each bug has its minute")
         }
     }
@@ -98,7 +108,8 @@ private struct Wishes {
 private func replay(_ seed: UInt64, _ wishes: Wishes) -> Int32 {
     let tell: @Sendable (String) -> Void = { say($0) }
     let result: SimulationResult = Simulation.run(
-        seed: seed, with: wishes.changes, kind: wishes.kind, mutant: wishes.mutant, sink: wishes.isVerbose ? tell : nil)
+        seed: seed, with: wishes.changes, kind: wishes.kind, isSealed: wishes.isSealed, mutant: wishes.mutant,
+        sink: wishes.isVerbose ? tell : nil)
     let hash: String = String(result.traceHash, radix: 16)
     say("seed \(seed), \(result.kind.rawValue): \(result.events) events, \(result.virtualSeconds) s, trace \(hash)")
     for problem: String in result.problems { say("    \(problem)") }
@@ -113,7 +124,7 @@ private func shrink(_ wishes: Wishes) -> Int32 {
     for seed: UInt64 in seeds {
         guard
             let outcome: Shrinking.Outcome = Shrinking.run(
-                seed: seed, kind: kind, mutant: wishes.mutant, tell: { say("  " + $0) })
+                seed: seed, kind: kind, isSealed: wishes.isSealed, mutant: wishes.mutant, tell: { say("  " + $0) })
         else { continue }
         say(outcome.story)
         return 1
@@ -151,11 +162,12 @@ private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
     let first: UInt64 = wishes.seed ?? UInt64.random(in: 1...(1 << 40))
     if wishes.playsMutants { return await hunt(cores, from: first) }
     if wishes.shrinks { return shrink(wishes) }
-    if let seed: UInt64 = wishes.seed, wishes.minutes == nil { return replay(seed, wishes) }
-    let minutes: Double = wishes.minutes ?? 10
-    say("simulation: first seed \(first), \(minutes) minutes")
+    if let seed: UInt64 = wishes.seed, wishes.minutes == nil, wishes.runs == nil { return replay(seed, wishes) }
+    let minutes: Double = wishes.minutes ?? (wishes.runs == nil ? 10 : 1_000_000)
+    say("simulation: first seed \(first), " + (wishes.runs.map { "\($0) seeds" } ?? "\(minutes) minutes"))
     let report: Campaign.Report = await Campaign.run(
-        firstSeed: first, seconds: minutes * 60, tasks: cores, kind: wishes.kind, mutant: wishes.mutant
+        firstSeed: first, seconds: minutes * 60, tasks: cores, kind: wishes.kind, isSealed: wishes.isSealed,
+        runsMax: wishes.runs ?? .max, mutant: wishes.mutant
     ) { say($0.failureText) }
     say(report.summary)
     return report.failures.isEmpty ? 0 : 1

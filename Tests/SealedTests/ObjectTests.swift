@@ -36,6 +36,34 @@ struct ObjectTests {
         #expect(object.log.object == ["l": [[:]]])
     }
 
+    @Test("when all is said two devices show their members in one order, that of the log")
+    func order() throws {
+        var (mine, theirs): (SealedObject, SealedObject) = (Self.object([:]), Self.object([:], author: 2))
+        try mine.edit(Self.diff(#"{"a":{"o":"+","v":1}}"#))
+        let own: [UInt8] = try Self.seal(&mine).sealed
+        try theirs.edit(Self.diff(#"{"b":{"o":"+","v":2}}"#))
+        let other: [UInt8] = try Self.seal(&theirs, id: 2).sealed
+        for operation: [UInt8] in [other, own] {
+            _ = mine.receive(operation, with: Self.sealer)
+            _ = theirs.receive(operation, with: Self.sealer)
+        }
+        #expect(mine.object?.keys == ["b", "a"] && theirs.object?.keys == ["b", "a"])
+        #expect(mine.log.object?.keys == ["b", "a"])
+    }
+
+    @Test("a device that comes back to a snapshot shows its members in the order of the others")
+    func orderBehindSnapshot() throws {
+        var (mine, theirs): (SealedObject, SealedObject) = (Self.object([:]), Self.object([:], author: 2))
+        try mine.edit(Self.diff(#"{"a":{"o":"+","v":1}}"#))
+        let own: [UInt8] = try Self.seal(&mine).sealed
+        try theirs.edit(Self.diff(#"{"b":{"o":"+","v":2}}"#))
+        let other: [UInt8] = try Self.seal(&theirs, id: 2).sealed
+        for operation: [UInt8] in [other, own] { _ = theirs.receive(operation, with: Self.sealer) }
+        let snapshot: [UInt8] = theirs.sealedSnapshot(id: .init(repeating: 7, count: 16), nonce: [], with: Self.sealer)
+        _ = mine.adopt(SealedEntity(snapshots: [2: Base64.encodeURL(snapshot)]), with: Self.sealer)
+        #expect(mine.object?.keys == ["b", "a"] && mine.pending == nil && mine.problem == nil)
+    }
+
     @Test("one change is in flight, and its bytes do not change under what arrives and what is typed")
     func oneInFlight() throws {
         var (mine, theirs): (SealedObject, SealedObject) = (

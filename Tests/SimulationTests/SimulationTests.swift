@@ -56,7 +56,7 @@ struct SimulationTests {
         "a bug that is built in is found",
         arguments: [
             Mutant.groupWithoutAnswer, .silentFeed, .broadcastBeforeCommit, .noDuplicateCheck, .unsavedPending,
-            .lyingDisk, .plainRestore, .mixedFeed,
+            .lyingDisk, .plainRestore, .mixedFeed, .forgetfulCompaction, .freshSealing, .takesClear, .bareRemoval,
         ])
     func mutants(mutant: Mutant) {
         let found: Bool = (1...200).contains { seed in

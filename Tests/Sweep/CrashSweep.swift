@@ -119,7 +119,7 @@ public struct CrashSweep: Sendable {
             throw SweepError("the workload leaves a store that is not as wanted: \(found)")
         }
         let covered: String =
-            "\(workload.groups.count) groups, \(found.segments) segments, \(found.keptBodies) kept bodies, "
+            "\(workload.groups.count) groups, \(workload.compactions) compactions of sealed objects, \(found.segments) segments, \(found.keptBodies) kept bodies, "
             + "\(settings.changes - found.changes) rows cut"
         return Recording(steps: history.steps, begun: begun, acknowledged: acknowledged, covered: covered)
     }

@@ -29,10 +29,27 @@ final class SweepServer {
         reader = try store.makeReader()
     }
 
+    /// The sealed bucket is known to be one.
+    private var isSealed: Bool = false
+
+    /// As the loop does with the first `init` of a sealed bucket: nobody writes before the mode is durable.
+    private func seal() throws(IdentifierError) {
+        let id: BucketID = try SweepWorkload.bucket(SweepWorkload.sealedBucket)
+        _ = core.receive(.seal(SealRequest(bucket: id, lane: 0)))
+        isSealed = core.commit().buckets.contains { $0.bucket == id && $0.mode == .mode(.sealed) }
+    }
+
     func send(_ group: some Sequence<SweepChange>, now: Int64) throws(IdentifierError) -> Answer {
-        for change: SweepChange in group { _ = core.receive(.change(try change.submitted(now: now))) }
-        let outcome: CommitOutcome = core.commit()
         var answer: Answer = .init()
+        if !isSealed, group.contains(where: { $0.sealed != nil }) { try seal() }
+        for change: SweepChange in group {
+            if change.sealed != nil, !isSealed {
+                answer.refused[change.ccid] = ErrorCode.unavailable.rawValue
+                continue
+            }
+            _ = core.receive(.change(try change.submitted(now: now)))
+        }
+        let outcome: CommitOutcome = core.commit()
         for event: ChangeOutcome in outcome.buckets.flatMap(\.events) {
             switch event {
             case .applied(let applied): answer.applied.formUnion(Self.changeIDs(of: applied.element))
@@ -67,7 +84,15 @@ final class SweepServer {
         for number: Int in 0..<SweepWorkload.bucketCount {
             guard let bucket: BucketRecord = try reader.bucket(try SweepWorkload.bucket(number)) else { continue }
             let query: IndexQuery = .init(bucket: bucket.row, current: bucket.head, limit: 10_000, withData: true)
+            let isSealed: Bool = number == SweepWorkload.sealedBucket
+            guard (bucket.mode == .sealed) == isSealed else { throw SweepError("bucket \(number) is \(bucket.mode)") }
             for entry: IndexEntry in try reader.indexPage(query)?.entries ?? [] {
+                if isSealed {
+                    state.buckets[number][entry.key.text] = .init(
+                        version: entry.version,
+                        members: try entry.body.map { try SweepSealing.read($0, entry.key.text) })
+                    continue
+                }
                 let body: JSONObject? = try entry.body.flatMap { try JSONValue(parsing: $0).objectValue }
                 state.buckets[number][entry.key.text] = .init(
                     version: entry.version, members: body.map { Set($0.keys) })

@@ -13,10 +13,15 @@ struct SweepChange: Sendable {
     let isRemoval: Bool
     /// Length of the member's value.
     let length: Int
+    /// What is sent to a sealed bucket; nil: the bucket is an open one.
+    var sealed: SweepSealing.Sent?
 
     func submitted(now: Int64) throws(IdentifierError) -> SubmittedChange {
         var request: ChangeRequest = .init(key: key, ccid: ccid, operation: isRemoval ? .remove : .modify)
-        if !isRemoval {
+        if let sealed {
+            request.sv = sealed.source
+            request.diff = sealed.diff.map { .value($0.json) }
+        } else if !isRemoval {
             let value: String = .init(repeating: "v", count: length)
             request.diff = .value(.object([ccid: ["o": "+", "v": .string(value)]]))
         }
@@ -31,7 +36,7 @@ struct SweepChange: Sendable {
 struct SweepState: Sendable, Equatable {
     struct Object: Sendable, Equatable {
         var version: Int64 = 0
-        /// Names of the members; nil after a deletion.
+        /// Names of the members, or the ccids of a sealed object's operations; nil after a deletion.
         var members: Set<String>?
     }
 
@@ -40,7 +45,8 @@ struct SweepState: Sendable, Equatable {
     mutating func apply(_ change: SweepChange) {
         var object: Object = buckets[change.bucket][change.key] ?? Object()
         object.version += 1
-        object.members = change.isRemoval ? nil : (object.members ?? []).union([change.ccid])
+        let added: [String] = change.sealed?.isCompaction == true ? [] : [change.ccid]
+        object.members = change.isRemoval ? nil : (object.members ?? []).union(added)
         buckets[change.bucket][change.key] = object
     }
 
@@ -66,7 +72,11 @@ struct SweepWorkload: Sendable {
     /// `states[n]`: after n groups.
     let states: [SweepState]
 
-    static let bucketCount: Int = 3
+    static let bucketCount: Int = 4
+    /// The bucket that is sealed; the others are open.
+    static let sealedBucket: Int = 3
+    /// Compactions among the changes.
+    let compactions: Int
 
     init(changes: Int, groupMax: Int, keys: Int, seed: UInt64) {
         var random: SeededRandom = .init(seed: seed)
@@ -74,11 +84,21 @@ struct SweepWorkload: Sendable {
         var states: [SweepState] = [state]
         var groups: [[SweepChange]] = []
         var made: Int = 0
+        var sealing: SweepSealing = .init()
         while made < changes {
             var group: [SweepChange] = []
+            sealing.beginGroup()
             for _ in 0..<min(Int.random(in: 1...groupMax, using: &random), changes - made) {
                 let bucket: Int = Int.random(in: 0..<8, using: &random) / 3
                 let key: String = "note.\(Int.random(in: 0..<keys, using: &random))"
+                if Int.random(in: 0..<4, using: &random) == 0,
+                    let change: SweepChange = sealing.change(of: key, number: made + 1, &random)
+                {
+                    made += 1
+                    state.apply(change)
+                    group.append(change)
+                    continue
+                }
                 let isAlive: Bool = state.buckets[bucket][key]?.members != nil
                 made += 1
                 let change: SweepChange = .init(
@@ -93,6 +113,7 @@ struct SweepWorkload: Sendable {
         }
         self.groups = groups
         self.states = states
+        compactions = sealing.compactions
     }
 
     static func bucket(_ number: Int) throws(IdentifierError) -> BucketID {

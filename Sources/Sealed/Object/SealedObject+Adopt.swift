@@ -59,7 +59,9 @@ extension SealedObject {
         guard theirs.incarnation == log.incarnation else { return adopt(another: theirs, tail, sealer) }
         if let place: Int = theirs.chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
         if theirs.position > log.position {
-            return catchUp(to: theirs) + tail.flatMap { receive($0, with: sealer) }
+            let events: [SealedEvent] = catchUp(to: theirs)
+            settle()
+            return events + tail.flatMap { receive($0, with: sealer) }
         }
         return compare(theirs, tail, sealer)
     }
@@ -149,7 +151,9 @@ extension SealedObject {
     ) -> [SealedEvent] {
         guard !pastIncarnations.contains(theirs.incarnation) else { return [block(.rolledBack(to: theirs.position))] }
         remember(log.incarnation)
-        return [.recreated] + leap(to: theirs, pendingWasCounted: false) + tail.flatMap { receive($0, with: sealer) }
+        let events: [SealedEvent] = [.recreated] + leap(to: theirs, pendingWasCounted: false)
+        settle()
+        return events + tail.flatMap { receive($0, with: sealer) }
     }
 
     mutating func remember(_ incarnation: [UInt8]) {

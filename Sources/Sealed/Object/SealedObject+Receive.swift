@@ -20,7 +20,16 @@ extension SealedObject {
         case .misfit where isOwn: events += recover()
         case .void, .misfit, .unknownRules, .forked: break
         }
+        settle()
         return events
+    }
+
+    /// Where nothing of this device's is left, the app sees the log's object itself. It was equal to what the app saw, but
+    /// for the order of members: that follows the order in which the server took the operations, for every device alike.
+    mutating func settle() {
+        guard pending == nil, later == nil else { return }
+        projected = log.object.map { .object($0) }
+        shown = projected
     }
 
     /// What everybody is told of an operation, whoever it is from.

@@ -128,7 +128,10 @@ extension SealedObject {
         // With what it meets, `+` and `r` are told apart, and what changes nothing falls away.
         guard let outcome: Edit.Applied = try? told?.apply(to: projected), let edit: Edit = outcome.edit,
             let head: Head = log.chain[log.position]
-        else { return nil }
+        else {
+            settle()
+            return nil
+        }
         let operation: SealedOperation = .init(
             base: log.position, head: head, incarnation: log.incarnationTag, author: author,
             content: outcome.value == nil ? .tombstone : .edit(edit))

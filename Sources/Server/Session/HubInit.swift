@@ -179,7 +179,9 @@ extension Hub {
         metrics.authorizations.add(1, .authorized)
         if let exchange: RESTExchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
         send(Reply.authorized(channel.number, name), to: channel.session)
-        if channel.asksMode || feed.mode != .open { send(Reply.mode(channel.number, feed.mode), to: channel.session) }
+        if (channel.asksMode && !isUndecided(for: channel, on: feed)) || feed.mode != .open {
+            send(Reply.mode(channel.number, feed.mode), to: channel.session)
+        }
         runQueued(channel, now: now)
     }
 

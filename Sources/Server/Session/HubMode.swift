@@ -15,6 +15,12 @@ extension Hub {
         return true
     }
 
+    /// Who may only read wants a sealed bucket that nobody has written to: what it is, the first who may write decides. To say
+    /// `open` would be an alarm about nothing.
+    func isUndecided(for channel: Channel, on feed: BucketFeed) -> Bool {
+        channel.wantedMode == .sealed && !channel.canWrite && feed.mode == .open && feed.row == nil
+    }
+
     /// The shard has said what the bucket is.
     func settleMode(_ answer: BucketModeAnswer, of feed: BucketFeed, now: HubInstant) {
         let waiting: [Channel] = feed.sealing

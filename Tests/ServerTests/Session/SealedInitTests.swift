@@ -46,6 +46,16 @@ struct SealedInitTests {
         try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName("notes"))
     }
 
+    @Test("who may only read is told no mode before somebody who may write has made the bucket what it is")
+    func readerFirst() throws {
+        let harness: HubHarness = try .init()
+        let (reader, writer): (Peer, Peer) = (harness.connect(), harness.connect())
+        #expect(reader.ask(Self.opening(token: "read-token")) == [Self.auth])
+        #expect(writer.ask(Self.opening()) == [Self.auth, Self.sealed])
+        harness.settle()
+        #expect(reader.take() == [Self.sealed])
+    }
+
     @Test("a store that cannot write the mode refuses the init, and the next one tries again")
     func failing() throws {
         let faults: FaultPlan = { point in point.number == 1 ? .fail(StoreError(.full, "a test")) : .none }

@@ -82,7 +82,7 @@ public struct AccountBundle: Sendable {
     private static let names: [String] = ["format", "vault", "tree", "sign", "exchange", "buckets", "backup"]
 
     /// Its clear form: a JSON object, values base64url, filled up with spaces.
-    func text() -> SecureBytes {
+    package func text() -> SecureBytes {
         var writer: SecretWriter = .init()
         writer.add("format", .number(JSONNumber(Self.format)))
         writer.add("vault", bytes: vaultSecret)
@@ -105,7 +105,7 @@ public struct AccountBundle: Sendable {
 
     /// Reads what `text` writes.
     /// - Throws: `newerFormat`, or `damaged` for what no version has written.
-    init(text: SecureBytes) throws(AccountError) {
+    package init(text: SecureBytes) throws(AccountError) {
         guard let object: SecretObject = SecretObject(text) else { throw .damaged }
         guard let format: Int64 = object.value("format")?.intValue else { throw .damaged }
         guard format == Self.format else { throw .newerFormat }

@@ -1,4 +1,4 @@
-internal import ThicketCrypto
+package import ThicketCrypto
 import ThicketProtocol
 
 /// JSON that holds secrets, written into memory that wipes itself: a tree of values with a `String` in it could not be wiped.
@@ -35,7 +35,7 @@ struct SecretWriter {
 }
 
 /// The members of one JSON object that holds secrets, as places in its text: nothing of it is copied but what is asked for.
-struct SecretObject {
+package struct SecretObject {
     private struct Member {
         let name: String
         let pair: Range<Int>
@@ -50,7 +50,7 @@ struct SecretObject {
     private let members: [Member]
 
     /// - Returns: nil for what is no object, has a member twice, or more than 256 of them.
-    init?(_ text: SecureBytes) {
+    package init?(_ text: SecureBytes) {
         guard let members: [Member] = text.withUnsafeBytes({ Self.read($0) }) else { return nil }
         (self.text, self.members) = (text, members)
     }
@@ -73,13 +73,13 @@ struct SecretObject {
     }
 
     /// A value that is no secret.
-    func value(_ name: String) -> JSONValue? {
+    package func value(_ name: String) -> JSONValue? {
         guard let text: SecureBytes = self[name] else { return nil }
         return try? JSONValue(parsing: text.withUnsafeBytes { Array($0) })
     }
 
     /// The members of other names, to be written again as they are.
-    func others(than known: [String]) -> [SecureBytes] {
+    package func others(than known: [String]) -> [SecureBytes] {
         members.filter { member in !known.contains { $0.utf8.elementsEqual(member.name.utf8) } }
             .map { text.part($0.pair) }
     }

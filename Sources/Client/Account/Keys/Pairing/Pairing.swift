@@ -30,7 +30,7 @@ public struct Pairing: Sendable {
     /// The other device's name.
     var device: String { String(decoding: hello.dropFirst(X25519.octetsCount), as: UTF8.self) }
 
-    init(hello: [UInt8]) throws(AccountError) {
+    package init(hello: [UInt8]) throws(AccountError) {
         guard (X25519.octetsCount...X25519.octetsCount + Self.deviceBytesMax).contains(hello.count) else {
             throw .pairingForged
         }
@@ -46,7 +46,7 @@ public struct Pairing: Sendable {
         let app: String
     }
 
-    static func begin(app: String, device: String, random: AccountRandom) throws(AccountError) -> Begun {
+    package static func begin(app: String, device: String, random: AccountRandom) throws(AccountError) -> Begun {
         guard device.utf8.count <= deviceBytesMax, let key: X25519.PrivateKey = try? .init(random.secret(32)) else {
             throw .unusable("the device's name is too long")
         }
@@ -92,7 +92,7 @@ public struct Pairing: Sendable {
     }
 
     /// The four words of this exchange.
-    func words(_ answer: [UInt8]) throws(AccountError) -> String {
+    package func words(_ answer: [UInt8]) throws(AccountError) -> String {
         var bytes: LabelledBytes = .init("thicket/pair-words/1")
         do throws(CryptoError) {
             try bytes.add(hello)
@@ -148,7 +148,7 @@ public struct Pairing: Sendable {
 extension Pairing.Begun {
     /// Opens what came.
     /// - Throws: `pairingForged`, whatever is wrong with it.
-    func open(_ answer: [UInt8]) throws(AccountError) -> Pairing.Received {
+    package func open(_ answer: [UInt8]) throws(AccountError) -> Pairing.Received {
         guard let (head, sealed): (Pairing.Head, [UInt8]) = Pairing.Head.read(answer),
             let info: [UInt8] = try? pairing.info(app, head),
             let text: SecureBytes = try? HPKE.open(sealed, .aes256GCM, with: key, info: info),

@@ -1,0 +1,43 @@
+import Testing
+import ThicketSimulation
+
+@Suite("Changes in flight, as the simulation watches them")
+struct FlightsTests {
+    private static let operation: String = #""o":"M","v":{"d":{"o":"L","v":{"0":{"o":"+","v":"AQI"}}}}"#
+    private static let compaction: String =
+        #""o":"M","v":{"s":{"o":"O","v":{"4":{"o":"+","v":"AQE"},"0":{"o":"-"}}},"d":{"o":"L","v":{"0":{"o":"-"}}}}"#
+
+    private static func sent(_ flights: inout Flights, _ ccid: String, _ change: String) -> String? {
+        flights.sent(Array(#"0:c:{"id":"k","ccid":"\#(ccid)","sv":5,\#(change)}"#.utf8))
+    }
+
+    @Test("a compaction may be on its way beside an operation of the same object")
+    func compactionBesideOperation() {
+        var flights: Flights = Flights()
+        #expect(Self.sent(&flights, "a", Self.operation) == nil)
+        #expect(Self.sent(&flights, "b", Self.compaction) == nil)
+        #expect(Self.sent(&flights, "a", Self.operation) == nil, "sent again")
+    }
+
+    @Test("two operations of one object are never in flight, nor two compactions")
+    func neverTwo() {
+        for change: String in [Self.operation, Self.compaction] {
+            var flights: Flights = Flights()
+            #expect(Self.sent(&flights, "a", change) == nil)
+            #expect(Self.sent(&flights, "b", change) != nil)
+        }
+    }
+
+    @Test("once the object is gone, what was on its way to it is decided; after another change it is not")
+    func goneObject() {
+        let other: String = #"0:c:[{"clientid":"x","cv":"\#(String(repeating: "0", count: 32))","id":"k","#
+        var flights: Flights = Flights()
+        #expect(Self.sent(&flights, "a", Self.operation) == nil)
+        flights.heard(Array((other + #""o":"M","v":{"t":{"o":"+","v":1}},"sv":5,"ev":6,"ccids":["y"]}]"#).utf8))
+        #expect(Self.sent(&flights, "b", Self.operation) != nil)
+        flights = Flights()
+        #expect(Self.sent(&flights, "a", Self.operation) == nil)
+        flights.heard(Array((other + #""o":"-","ev":6,"ccids":["y"]}]"#).utf8))
+        #expect(Self.sent(&flights, "b", Self.operation) == nil)
+    }
+}
