@@ -83,7 +83,7 @@ final class CrashReader {
         let socket: WireSocket = try connect(port)
         var unknown: Set<String> = []
         for ccid: String in ccids.sorted() {
-            socket.send("0:c:{\"clientid\":\"reader\",\"id\":\"no-such-object\",\"o\":\"-\",\"ccid\":\"\(ccid)\"}")
+            socket.send("0:c:{\"clientid\":\"reader\",\"id\":\"\(Self.nobody)\",\"o\":\"-\",\"ccid\":\"\(ccid)\"}")
             let code: Int = try socket.next { (message: ServerMessage) -> Int? in
                 guard case .channel(0, .changes(let events)) = message else { return nil }
                 for case .refused(let refusal) in events { return refusal.error }
@@ -93,6 +93,9 @@ final class CrashReader {
         }
         return unknown
     }
+
+    /// A key that no object has, of the form that sealed buckets take, too.
+    private static let nobody: String = String(repeating: "a", count: 32)
 
     /// Compares what the log says with what the index gives, object by object.
     func compareWithIndex(port: UInt16) throws(ProcessError) {

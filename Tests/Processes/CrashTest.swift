@@ -12,6 +12,8 @@ public struct CrashTest {
         /// Authors; they share the buckets.
         public var writers: Int = 6
         public var buckets: Int = 3
+        /// Authors of one sealed bucket besides; 0: there is none.
+        public var sealedWriters: Int = 2
         /// Shortest and longest time from the first acknowledgement of a round to the crash, in milliseconds.
         public var loadMilliseconds: ClosedRange<Int> = 50...400
         /// Newest changes of a bucket that retention leaves; everything older than a second goes.
@@ -62,13 +64,20 @@ public struct CrashTest {
         var result: Result = .init()
         let token: String = try Daemon.token(folder.path, app: CrashTest.app, user: "crash@example.com")
         let buckets: [String] = (0..<settings.buckets).map { (number: Int) in "bucket-\(number)" }
-        let readers: [CrashReader] = buckets.map { (bucket: String) in
+        let sealed: String = "sealed"
+        let readers: [CrashReader] = (buckets + (settings.sealedWriters > 0 ? [sealed] : [])).map { (bucket: String) in
             CrashReader(app: CrashTest.app, bucket: bucket, token: token, mayHaveGaps: true)
         }
-        let writers: [CrashWriter] = (0..<settings.writers).map { (number: Int) in
+        var writers: [CrashWriter] = (0..<settings.writers).map { (number: Int) in
             CrashWriter(
                 name: "writer-\(number)", app: CrashTest.app, bucket: buckets[number % buckets.count], token: token,
                 seed: random.next())
+        }
+        for number: Int in 0..<settings.sealedWriters {
+            writers.append(
+                CrashWriter(
+                    name: "sealed-\(number)", app: CrashTest.app, bucket: sealed, token: token, seed: random.next(),
+                    isSealed: true, makesShared: number == 0))
         }
         for round: Int in 1...settings.rounds {
             let server: Daemon = try start()

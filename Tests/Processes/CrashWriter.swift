@@ -32,7 +32,22 @@ final class CrashWriter {
     private var texts: [String: String] = [:]
     private var sharedKey: String = "shared-0"
 
-    init(name: String, app: String, bucket: String, token: String, seed: UInt64) {
+    /// The bucket is sealed.
+    private let isSealed: Bool
+    /// It makes the sealed object that all of its bucket write to.
+    private let makesShared: Bool
+    /// Newest version that is known of that; nil: it is not there yet.
+    private var sharedVersion: Version?
+    /// Operations sent to it, and whether it was made.
+    private var (sharedCount, isSharedMade): (Int, Bool) = (0, false)
+    /// Operations that one author adds to it: the server takes 1,024 behind a snapshot.
+    private static let sharedMax: Int = 300
+
+    init(
+        name: String, app: String, bucket: String, token: String, seed: UInt64, isSealed: Bool = false,
+        makesShared: Bool = false
+    ) {
+        (self.isSealed, self.makesShared) = (isSealed, makesShared)
         (self.name, self.app, self.bucket, self.token) = (name, app, bucket, token)
         random = SeededRandom(seed: seed)
     }
@@ -42,9 +57,11 @@ final class CrashWriter {
 
     /// Connects anew and sends again what was not answered.
     func connect(port: UInt16, round: Int) throws(ProcessError) {
-        sharedKey = "shared-\(round)"
+        let shared: String = isSealed ? SealedText.key("shared-\(round)") : "shared-\(round)"
+        if !shared.utf8.elementsEqual(sharedKey.utf8) { (sharedVersion, sharedCount, isSharedMade) = (nil, 0, false) }
+        sharedKey = shared
         let made: WireSocket = try WireSocket(port: port, app: app)
-        try made.open(bucket, app: app, token: token, clientID: name)
+        try made.open(bucket, app: app, token: token, clientID: name, mode: isSealed ? "sealed" : nil)
         socket = made
         isOpen = true
         // Clients differ: some ask first what they missed and find their changes there; some send again first, are told
@@ -69,6 +86,7 @@ final class CrashWriter {
             case .index(let page): cv = page.current.text
             // Retention has cut the log meanwhile: as every client, begin anew from the index.
             case .changeVersionUnknown: socket.send("0:i::::1")
+            case .options, .unknown: if !isSealed { faults.append("\(name): an answer nobody asked for") }
             default: faults.append("\(name): unexpected \(String(decoding: bytes.prefix(200), as: UTF8.self))")
             }
         }
@@ -90,6 +108,7 @@ final class CrashWriter {
         switch event {
         case .applied(let change):
             cv = change.cv.text
+            if change.key.text.utf8.elementsEqual(sharedKey.utf8) { sharedVersion = change.ev }
             for ccid: String in change.ccids { settle(ccid, change.ev, isRemoval: change.operation == .remove) }
         case .refused(let refusal):
             for ccid: String in refusal.ccids { refused(ccid, refusal.error) }
@@ -129,6 +148,7 @@ final class CrashWriter {
     /// Sends one change; false when there is nothing it could change now.
     private func sendOne() -> Bool {
         count += 1
+        guard !isSealed else { return sendSealed(SealedText.changeID("\(name)-\(count)")) }
         let ccid: String = "\(name)-\(count)"
         if random.next() % 4 == 0 {
             // Everybody adds to the same object; each addition is a member of its own, so all must survive.
@@ -145,6 +165,38 @@ final class CrashWriter {
         return send(
             ccid, key,
             ["o": "M", "sv": .number(JSONNumber(state.version)), "v": ["text": ["o": "d", "v": .string(delta)]]])
+    }
+
+    /// As `sendOne`, of sealed objects.
+    private func sendSealed(_ ccid: String) -> Bool {
+        if random.next() % 4 == 0, sharedCount < Self.sharedMax {
+            if let version: Version = sharedVersion {
+                sharedCount += 1
+                return send(ccid, sharedKey, SealedStand.operation(ccid), on: version)
+            }
+            if makesShared, !isSharedMade {
+                isSharedMade = true
+                return send(ccid, sharedKey, SealedStand.creation(ccid))
+            }
+        }
+        let free: [String] = own.keys.filter { (key: String) in !outstanding.contains { $0.key == key } }.sorted()
+        guard let key: String = free.randomElement(using: &random), free.count > 8 || random.next() % 2 == 0,
+            let state: (version: Version, text: String) = own[key], var stand: SealedStand = .init(state.text)
+        else {
+            texts[ccid] = SealedStand().text
+            return send(ccid, SealedText.key("\(name)-key-\(count)"), SealedStand.creation(ccid))
+        }
+        if random.next() % 12 == 0 { return send(ccid, key, ["o": "-"], on: state.version) }
+        var members: JSONObject = SealedStand.operation(ccid)
+        if stand.tail >= SealedStand.tailMax { (members, stand) = stand.compaction(ccid) } else { stand.tail += 1 }
+        texts[ccid] = stand.text
+        return send(ccid, key, members, on: state.version)
+    }
+
+    private func send(_ ccid: String, _ key: String, _ members: JSONObject, on version: Version) -> Bool {
+        var members: JSONObject = members
+        members["sv"] = .number(JSONNumber(version))
+        return send(ccid, key, members)
     }
 
     private func create(_ ccid: String) -> Bool {

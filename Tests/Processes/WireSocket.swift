@@ -149,13 +149,16 @@ public final class WireSocket {
     }
 
     /// Authorizes channel 0 for a bucket.
-    public func open(_ bucket: String, app: String, token: String, clientID: String) throws(ProcessError) {
+    public func open(
+        _ bucket: String, app: String, token: String, clientID: String, mode: String? = nil
+    ) throws(ProcessError) {
         var writer: JSONWriter = .init()
-        writer.write(
-            [
-                "clientid": .string(clientID), "api": "1.1", "token": .string(token), "app_id": .string(app),
-                "name": .string(bucket), "library": "thicket", "version": "1",
-            ] as JSONObject)
+        var hello: JSONObject = [
+            "clientid": .string(clientID), "api": "1.1", "token": .string(token), "app_id": .string(app),
+            "name": .string(bucket), "library": "thicket", "version": "1",
+        ]
+        hello["mode"] = mode.map { .string($0) }
+        writer.write(hello)
         send(Array("0:init:".utf8) + writer.bytes)
         let refusal: String? = try next { (message: ServerMessage) -> String?? in
             switch message {
