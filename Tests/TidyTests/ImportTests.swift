@@ -63,7 +63,10 @@ struct ImportTests {
         ),
         (
             "Sources/Simulation",
-            ["ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer", "ThicketClient", "Glibc"]
+            [
+                "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer", "ThicketClient", "ThicketSealed",
+                "Glibc",
+            ]
         ),
         ("Sources/Soak", ["ThicketSimulation", "ThicketCommandLine", "Glibc"]),
         (
