@@ -181,13 +181,13 @@ let package = Package(
         // Those who mean harm: attackers over HTTP and sockets against a real server.
         library(
             "ThicketThreats", "Tests/Threats",
-            ["ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+            ["ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "CZlib"]),
         program("thicket-threats", "Tests/ThreatRun", ["ThicketThreats", "ThicketProcesses", "ThicketCommandLine"]),
         tests(
             "ThreatTests",
             [
-                "ThicketThreats", "ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport",
-                "thicketd", "thicket",
+                "ThicketThreats", "ThicketProcesses", "ThicketClient", "ThicketSealed", "ThicketOnions",
+                "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "thicketd", "thicket",
             ]),
         // Runs what stands in Examples/ against a real server.
         tests(

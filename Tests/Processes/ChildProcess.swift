@@ -32,15 +32,23 @@ public final class ChildProcess {
     /// - Parameters:
     ///   - words: the program's path, then its arguments.
     ///   - input: what it reads from standard input.
-    ///   - variables: added to this process' own, less all that begin with `THICKET_`.
+    ///   - variables: added to this process' own, less all that begin with `THICKET_`. A run that is recorded
+    ///     (`THICKET_SEALS`) is so in `thicket`, too.
     public init(_ words: [String], input: String = "", variables: [String: String] = [:]) throws(ProcessError) {
         let started: (pid_t, Int32, Int32)? = ChildProcess.starting.withLock { _ in
-            ChildProcess.start(words, input, variables)
+            ChildProcess.start(words, input, ChildProcess.recorded(words, variables))
         }
         guard let (id, output, errors): (pid_t, Int32, Int32) = started else {
             throw ProcessError("cannot start \(words.first ?? "nothing"): \(String(cString: strerror(errno)))")
         }
         (self.id, self.output, self.errors) = (id, output, errors)
+    }
+
+    private static func recorded(_ words: [String], _ variables: [String: String]) -> [String: String] {
+        guard words.first == Programs.thicket, let file: UnsafeMutablePointer<CChar> = getenv("THICKET_SEALS") else {
+            return variables
+        }
+        return ["THICKET_SEALS": String(cString: file)].merging(variables) { $1 }
     }
 
     deinit {

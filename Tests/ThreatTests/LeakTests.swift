@@ -80,7 +80,15 @@ struct LeakTests {
                 around, Array(Base64.encode(around).utf8), Array(Base64.encodeURL(around).utf8),
                 Array(Hex.encode(around).utf8), around.reversed(), around.flatMap { [$0, 0] },
             ]
-            for spelling: [UInt8] in spellings { #expect(!search.found(in: spelling).isEmpty, "\(shift): \(spelling)") }
+            let text: String = String(repeating: "x", count: shift) + "a canary, §7" + "y"
+            let units: [UInt16] = Array(text.utf16)
+            let wide: [[UInt8]] = [
+                units.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] },
+                units.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] },
+            ]
+            for spelling: [UInt8] in spellings + wide {
+                #expect(!search.found(in: spelling).isEmpty, "\(shift): \(spelling)")
+            }
         }
         for other: [UInt8] in [Array("a canary, §8".utf8), Array(secret.dropLast()), []] {
             #expect(search.found(in: other).isEmpty)

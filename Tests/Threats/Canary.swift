@@ -1,7 +1,9 @@
 import Glibc
 import ThicketCrypto
 
-/// Something that must not be found in places where it does not belong, in any of the spellings it may have there.
+/// Something that must not be found in places where it does not belong, in any of the spellings it may have there: as it is,
+/// in UTF-16 of both orders, each of these reversed, in hex, percents and base64, and in JSON's escapes. What is deflated,
+/// packed twice or hashed is `CanaryHunt`'s.
 public struct Canary: Sendable {
     /// What it is, for the person who reads that it was found.
     public let name: String
@@ -12,21 +14,40 @@ public struct Canary: Sendable {
     public init(_ name: String, _ secret: [UInt8]) {
         precondition(secret.count >= 8, "a canary of \(secret.count) bytes is found by chance")
         self.name = name
-        let hex: [UInt8] = secret.flatMap { Self.digits($0, Self.lower) }
-        var forms: [(name: String, bytes: [UInt8])] = [
-            ("as it is", secret), ("reversed", secret.reversed()), ("in UTF-16", secret.flatMap { [$0, 0] }),
-            ("in hex", hex), ("in upper hex", secret.flatMap { Self.digits($0, Self.upper) }),
-            ("in percents", secret.flatMap { [UInt8(ascii: "%")] + Self.digits($0, Self.upper) }),
-        ]
+        var forms: [(name: String, bytes: [UInt8])] = Self.forms(of: secret).map { ($0.isEmpty ? "as it is" : $0, $1) }
+        let units: [UInt16]? = String(validating: secret, as: UTF8.self).map { Array($0.utf16) }
+        if let units: [UInt16] {
+            forms.append(("in JSON's escapes", units.flatMap { Self.escape($0, Self.lower) }))
+            forms.append(("in JSON's escapes, upper", units.flatMap { Self.escape($0, Self.upper) }))
+            for (order, isLittle): (String, Bool) in [("little-endian", true), ("big-endian", false)] {
+                let bytes: [UInt8] = units.flatMap { (unit: UInt16) -> [UInt8] in
+                    let (high, low): (UInt8, UInt8) = (UInt8(unit >> 8), UInt8(unit & 0xFF))
+                    return isLittle ? [low, high] : [high, low]
+                }
+                forms += Self.forms(of: bytes).map { ("in UTF-16, \(order)" + ($0.isEmpty ? "" : ", \($0)"), $1) }
+            }
+        }
+        // Of what is no text, or has more than ASCII: what a program makes that takes bytes for letters.
+        if units?.count != secret.count { forms.append(("with each byte in 16 bits", secret.flatMap { [$0, 0] })) }
+        self.forms = forms
+    }
+
+    /// The spellings of bytes: as they are (named ""), reversed, in hex, percents and base64.
+    private static func forms(of secret: [UInt8]) -> [(name: String, bytes: [UInt8])] {
+        var forms: [(name: String, bytes: [UInt8])] = [("", secret), ("reversed", secret.reversed())]
+        for (name, alphabet): (String, [UInt8]) in [("hex", lower), ("upper hex", upper)] {
+            forms.append(("in \(name)", secret.flatMap { digits($0, alphabet) }))
+            forms.append(("in percents with \(name)", secret.flatMap { [UInt8(ascii: "%")] + digits($0, alphabet) }))
+        }
         // Inside of other bytes base64 has one of three alignments; the letters that neighbours change are left out.
         for shift: Int in 0..<3 {
             let text: [UInt8] = Array(Base64.encode([UInt8](repeating: 0, count: shift) + secret).utf8)
             let body: ArraySlice<UInt8> = text.filter { $0 != UInt8(ascii: "=") }.dropFirst(shift == 0 ? 0 : shift + 1)
             let sure: [UInt8] = Array(body.dropLast((shift + secret.count) % 3 == 0 ? 0 : 1))
             forms.append(("in base64, shifted by \(shift)", sure))
-            forms.append(("in base64url, shifted by \(shift)", sure.map(Self.url)))
+            forms.append(("in base64url, shifted by \(shift)", sure.map(url)))
         }
-        self.forms = forms
+        return forms
     }
 
     public init(_ name: String, _ secret: String) { self.init(name, Array(secret.utf8)) }
@@ -36,6 +57,11 @@ public struct Canary: Sendable {
 
     private static func digits(_ byte: UInt8, _ alphabet: [UInt8]) -> [UInt8] {
         [alphabet[Int(byte >> 4)], alphabet[Int(byte & 15)]]
+    }
+
+    /// `\\u0063`: no product of ours writes letters so, and any reader of JSON takes it.
+    private static func escape(_ unit: UInt16, _ alphabet: [UInt8]) -> [UInt8] {
+        Array("\\u".utf8) + digits(UInt8(unit >> 8), alphabet) + digits(UInt8(unit & 0xFF), alphabet)
     }
 
     private static func url(_ letter: UInt8) -> UInt8 {
@@ -48,7 +74,7 @@ public struct Canary: Sendable {
 }
 
 /// Looks for many canaries in all their spellings at once, in one pass.
-public struct CanarySearch {
+public struct CanarySearch: Sendable {
     private let canaries: [Canary]
     /// By the first eight bytes of a spelling, as a number.
     private var spellings: [UInt64: [(canary: Int, form: Int)]] = [:]

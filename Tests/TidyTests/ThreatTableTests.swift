@@ -6,7 +6,8 @@ import Testing
 struct ThreatTableTests {
     /// The numbers of the threats that this part of the house has to do with.
     private static let wanted: Set<String> = [
-        "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T17", "T18",
+        "T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T17",
+        "T18",
         "T19", "T20",
         "T21",
         "T22",

@@ -1,6 +1,12 @@
 #if DEBUG
     import Synchronization
 
+    #if canImport(Glibc)
+        import Glibc
+    #else
+        import Darwin
+    #endif
+
     /// What was sealed under which nonce, in debug builds: tests ask whether a key has seen a nonce twice for different bytes, by
     /// which both would be lost. Release builds have nothing of it.
     package final class SealRecorder: Sendable {
@@ -14,11 +20,17 @@
             package let nonce: [UInt8]
         }
 
-        /// Of the whole process, from its start.
-        package static let process: SealRecorder = .init()
+        /// Where a whole run is recorded: all processes of it append to one file, `recordBytes` for each seal. `Tests/prove`
+        /// looks for pairs that came twice at its end.
+        package static let variable: String = "THICKET_SEALS"
+        /// Bytes of a record: a hash of the key (8), the nonce (12), a hash of what was sealed (16). No secret is in it.
+        package static let recordBytes: Int = 36
+
+        /// Of the whole process, from its start; nil when no run is recorded.
+        package static let process: SealRecorder? = getenv(variable).map { SealRecorder(file: String(cString: $0)) }
 
         /// Where the calls of this task are recorded instead: a test that seals with published keys and nonces has its own.
-        @TaskLocal package static var current: SealRecorder = process
+        @TaskLocal package static var current: SealRecorder? = process
 
         private struct State {
             var inputs: [[UInt8]: [UInt8]] = [:]
@@ -28,7 +40,18 @@
 
         private let state: Mutex<State> = .init(State())
 
-        package init() {}
+        /// Descriptor of the file that records go to; nil: they are kept here.
+        private let file: Int32?
+
+        /// Keeps what is recorded.
+        package init() { file = nil }
+
+        /// Appends what is recorded to a file, so that it outlives a process that is killed.
+        private init(file path: String) {
+            let file: Int32 = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+            precondition(file >= 0, "\(Self.variable): \(path) cannot be written")
+            self.file = file
+        }
 
         /// Seals so far.
         package var count: Int { state.withLock(\.count) }
@@ -47,14 +70,21 @@
         static func note(
             key: [UInt8], nonce: AEADNonce, _ clear: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer
         ) {
+            guard let recorder: SealRecorder = current else { return }
             var hash: SHA256 = .init()
             withUnsafeBytes(of: UInt64(data.count).bigEndian) { hash.update($0) }
             hash.update(data)
             hash.update(clear)
-            current.note(key, nonce.octets, input: Array(hash.digest().prefix(16)))
+            recorder.note(key, nonce.octets, input: Array(hash.digest().prefix(16)))
         }
 
         private func note(_ key: [UInt8], _ nonce: [UInt8], input: [UInt8]) {
+            if let file {
+                let record: [UInt8] = key + nonce + input
+                // In one call, and behind what other threads and processes have written (O_APPEND).
+                precondition(write(file, record, record.count) == Self.recordBytes, "\(Self.variable): not written")
+                return
+            }
             state.withLock { state in
                 state.count += 1
                 if let before: [UInt8] = state.inputs[key + nonce] {

@@ -1,0 +1,172 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketOnions
+import ThicketProcesses
+import ThicketProtocol
+import ThicketThreats
+
+/// T1: what crosses the line between the client library and a real server, every byte of it, both ways.
+@Suite("What crosses the line", .serialized, .timeLimit(.minutes(10)))
+struct ClientLineTests {
+    /// A recording, ready to be searched.
+    private struct Recording {
+        /// Raw bytes of each direction, and payloads of WebSockets without masks.
+        var places: [(name: String, bytes: [UInt8])] = []
+        var sockets: Int = 0
+
+        init(_ proxy: RecordingProxy) throws {
+            try proxy.quiet()
+            proxy.stop()
+            for (number, line): (Int, RecordingProxy.Line) in proxy.lines.enumerated() {
+                let (up, down): (RecordedLine, RecordedLine) = line.read
+                places.append(("connection \(number), to the server", line.up))
+                places.append(("connection \(number), to the client", line.down))
+                for (way, read): (String, RecordedLine) in [("to the server", up), ("to the client", down)] {
+                    // Nothing is packed that the search would have to unpack message by message, and no body is cut
+                    // into chunks whose heads could stand inside of a canary.
+                    for word: String in ["sec-websocket-extensions", "content-encoding", "transfer-encoding"] {
+                        #expect(!read.text.contains(word), "\(way): \(word)")
+                    }
+                    #expect(read.reserved == 0 && read.rest == 0)
+                    if read.isWebSocket { places.append(("WebSocket \(number), \(way)", read.payload)) }
+                }
+                sockets += up.isWebSocket ? 1 : 0
+            }
+        }
+
+        func holds(_ text: String) -> Bool {
+            let search: CanarySearch = .init([Canary("it", text)])
+            return places.contains { search.found(in: $0.bytes).values.contains("as it is") }
+        }
+    }
+
+    @Test(
+        "T1: through a whole life of an account and its sealed bucket no name of an object, text, password, key or word crosses the line in any spelling; what is sealed and stretched does"
+    )
+    func sealedBucket() async throws {
+        let house: ThreatHouse = try .init("line-sealed")
+        let proxy: RecordingProxy = try .init(to: house.port)
+        let life: SealedLife = try .init(house, port: proxy.port)
+        try await life.live()
+        let recording: Recording = try .init(proxy)
+        #expect(recording.sockets >= 2 && life.texts.count > 9 && life.canaries.count > 25)
+        for (name, text): (String, String) in life.sent { #expect(recording.holds(text), "\(name) was not recorded") }
+        let hunt: CanaryHunt = .init(
+            life.canaries + life.texts.map { Canary($0.name, $0.secret) }, hashed: life.texts)
+        for (name, bytes): (String, [UInt8]) in recording.places {
+            let found: [String] = hunt.findings(in: bytes, place: name)
+            #expect(found.isEmpty, "\(found)")
+        }
+    }
+
+    @Test(
+        "T1: through a whole life of encrypted notes neither user name, password, title nor text cross the line in any spelling, nor any round of the stretch but the last"
+    )
+    func notes() async throws {
+        let house: ThreatHouse = try .init("line-notes")
+        let proxy: RecordingProxy = try .init(to: house.port)
+        let life: NotesLife = try .init(house, port: proxy.port)
+        try await life.live()
+        let recording: Recording = try .init(proxy)
+        #expect(recording.sockets >= 2 && life.texts.count == 9)
+        for (name, text): (String, String) in life.sent { #expect(recording.holds(text), "\(name) was not recorded") }
+        let hunt: CanaryHunt = .init(life.texts.map { Canary($0.name, $0.secret) }, hashed: life.texts)
+        for (name, bytes): (String, [UInt8]) in recording.places {
+            let found: [String] = hunt.findings(in: bytes, place: name)
+            #expect(found.isEmpty, "\(found)")
+        }
+    }
+
+    // MARK: - That it would be found
+
+    /// How somebody might send a secret.
+    private static func leaks(_ secret: String) throws -> [(name: String, bytes: [UInt8])] {
+        let plain: [UInt8] = Array(secret.utf8)
+        let wide: [UInt8] = plain.flatMap { [$0, 0] }
+        var leaks: [(String, [UInt8])] = [
+            ("plain", plain), ("UTF-16, little-endian", wide), ("UTF-16, big-endian", plain.flatMap { [0, $0] }),
+            ("reversed", plain.reversed()), ("base64 of UTF-16", Array(Base64.encode(wide).utf8)),
+            ("percent", plain.flatMap { Array(("%" + Hex.encode([$0])).utf8) }),
+            ("JSON", plain.flatMap { Array(("\\u00" + Hex.encode([$0])).utf8) }),
+        ]
+        for shift: Int in 0..<3 {
+            let around: [UInt8] = [UInt8](repeating: 33, count: shift) + plain + [33]
+            leaks.append(("base64 \(shift)", Array(Base64.encode(around).utf8)))
+            leaks.append(("base64url \(shift)", Array(Base64.encodeURL(around).utf8)))
+            leaks.append(("hex \(shift)", Array(Hex.encode(around).utf8)))
+            leaks.append(("upper hex \(shift)", Array(Hex.encode(around).uppercased().utf8)))
+        }
+        for wrapping: Inflated.Wrapping in Inflated.Wrapping.allCases {
+            for level: Int32 in [0, 1, 9] {
+                let packed: [UInt8] = Inflated.deflated(
+                    Array("so here it is: \(secret), it is".utf8), wrapping, level: level)
+                leaks.append(("deflated \(wrapping) \(level)", [7] + packed))
+                leaks.append(
+                    ("deflated \(wrapping) \(level), base64", Array(("{\"x\":\"" + Base64.encode(packed)).utf8)))
+            }
+            leaks.append(("deflated alone \(wrapping)", Inflated.deflated(plain, wrapping)))
+        }
+        for rounds: Int in [1, 2, 7_000, 14_999] {
+            var value: [UInt8] = plain
+            for _ in 0..<rounds { value = Hash.sha256(value) }
+            leaks += [
+                ("\(rounds) rounds", value), ("\(rounds) rounds in hex", Array(Hex.encode(value).utf8)),
+                ("\(rounds) rounds in base64", Array(("a" + Base64.encode(value)).utf8)),
+                ("\(rounds) rounds in base64url", Array(Base64.encodeURL([1] + value).utf8)),
+                ("\(rounds) rounds, reversed", value.reversed()),
+            ]
+        }
+        return leaks
+    }
+
+    @Test(
+        "T1: what a client sends on purpose is found in the recording, in each spelling, also behind a WebSocket's mask"
+    )
+    func counterproof() throws {
+        let house: ThreatHouse = try .init("line-leak")
+        let proxy: RecordingProxy = try .init(to: house.port)
+        let secret: String = "canary-\(RandomBytes.hex(12))"
+        let leaks: [(name: String, bytes: [UInt8])] = try Self.leaks(secret)
+        for leak: (name: String, bytes: [UInt8]) in leaks {
+            let caller: Caller = try .init(port: proxy.port)
+            let head: String =
+                "POST /x HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: \(leak.bytes.count)\r\n\r\n"
+            try caller.send(Array(head.utf8) + leak.bytes)
+            _ = try caller.reply()
+        }
+        // One WebSocket, whose frames are masked by four bytes each.
+        do {
+            let socket: WireSocket = try .init(port: proxy.port, app: ThreatHouse.app)
+            socket.send(#"0:init:{"clientid":"c","api":"1.1","token":"\#(secret)","app_id":"notes","name":"b"}"#)
+            _ = try socket.next { $0 }
+        }
+        try proxy.quiet()
+        proxy.stop()
+        let hunt: CanaryHunt = .init([Canary("it", secret)], hashed: [("it", secret)])
+        let lines: [RecordingProxy.Line] = proxy.lines
+        try #require(lines.count == leaks.count + 1)
+        for (leak, line): ((name: String, bytes: [UInt8]), RecordingProxy.Line) in zip(leaks, lines) {
+            #expect(!hunt.findings(in: line.up, place: "the line").isEmpty, "\(leak.name) was not found")
+            #expect(hunt.findings(in: line.down, place: "the answer").isEmpty, "nothing is found where nothing is")
+        }
+        let masked: (up: RecordedLine, down: RecordedLine) = lines[leaks.count].read
+        #expect(masked.up.isWebSocket && masked.up.frames >= 1)
+        #expect(!hunt.findings(in: masked.up.payload, place: "the WebSocket").isEmpty)
+        #expect(hunt.findings(in: lines[leaks.count].up, place: "the masked line").isEmpty, "the mask hides it indeed")
+    }
+
+    @Test("T1: of an innocent line nothing is found: one round more than 14,999, another canary, its halves")
+    func innocent() {
+        let secret: String = "canary-\(RandomBytes.hex(12))"
+        let hunt: CanaryHunt = .init([Canary("it", secret)], hashed: [("it", secret)])
+        var value: [UInt8] = Array(secret.utf8)
+        for _ in 0..<15_000 { value = Hash.sha256(value) }
+        let halves: [UInt8] = Array(secret.utf8.prefix(15)) + [0] + Array(secret.utf8.dropFirst(15))
+        let others: [[UInt8]] = [
+            value, Array(Base64.encode(value).utf8), halves, Array("canary-\(RandomBytes.hex(12))".utf8),
+            RandomBytes.make(20_000), [], [0],
+        ]
+        for other: [UInt8] in others { #expect(hunt.findings(in: other, place: "it").isEmpty) }
+    }
+}
