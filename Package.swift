@@ -112,7 +112,11 @@ let package = Package(
         program("thicket-soak", "Sources/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
         tests("SimulationTests", ["ThicketSimulation"]),
 
-        library("ThicketTestSupport", "Tests/Support", ["ThicketProtocol"], exclude: ["TestServer", "Allocations"]),
+        library(
+            "ThicketTestSupport", "Tests/Support", ["ThicketProtocol"],
+            exclude: ["TestServer", "Allocations", "Nonces"]),
+        // For tests that seal: whether a key sees a nonce twice.
+        library("ThicketNonces", "Tests/Support/Nonces", ["ThicketCrypto"]),
         // Counts calls of the heap, for the tests that link it.
         .target(name: "CThicketAllocations", path: "Tests/Support/Allocations"),
         library(
@@ -135,7 +139,7 @@ let package = Package(
                 "ThicketSQLite",
                 "ThicketTestSupport", "CThicketAllocations",
             ]),
-        tests("CryptoTests", ["ThicketCrypto", "ThicketProtocol", "ThicketTestSupport"]),
+        tests("CryptoTests", ["ThicketCrypto", "ThicketProtocol", "ThicketTestSupport", "ThicketNonces"]),
         tests(
             "OnionTests",
             [
@@ -144,7 +148,10 @@ let package = Package(
             ]),
         tests(
             "SealedTests",
-            ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "ThicketProcesses"]),
+            [
+                "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "ThicketProcesses",
+                "ThicketNonces",
+            ]),
         tests(
             "ServerTests",
             [
@@ -214,7 +221,7 @@ let package = Package(
             "ClientTests",
             [
                 "ThicketClient", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer",
-                "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses",
+                "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses", "ThicketNonces",
             ]),
     ]
 )

@@ -1,11 +1,12 @@
 import Testing
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
 @testable import ThicketSealed
 
-@Suite("Sealing of objects")
+@Suite("Sealing of objects", .noncesGiven)
 struct SealingTests {
     private static func keys(epochs: UInt32 = 1, owner: String = "ann", bucket: String = "b") throws -> SealedBucketKeys
     {
@@ -100,7 +101,7 @@ struct SealingTests {
     }
 }
 
-@Suite("Shape of sealed objects")
+@Suite("Shape of sealed objects", .noncesGiven)
 struct ShapeTests {
     private static func sealed(_ kind: SealedHeader.Kind, id: [UInt8] = .init(repeating: 5, count: 16)) throws -> String
     {

@@ -60,7 +60,10 @@ struct BannedCallTests {
             Rule(pattern: "clock_gettime(", instead: "a moment that is passed in", folders: pure),
             Rule(pattern: "O_RDONLY", instead: "bytes that are passed in", folders: pure),
             Rule(pattern: "Glibc.", instead: "bytes that are passed in", folders: pure),
-            Rule(pattern: "getenv(", instead: "settings that are passed in", folders: ["Sources"]),
+            Rule(
+                pattern: "getenv(", instead: "settings that are passed in", folders: ["Sources"],
+                // Of debug builds: a run of tests that is recorded, in all its processes.
+                except: ["Sources/Crypto/AEAD/SealRecorder.swift"]),
             Rule(pattern: "system(", instead: "posix_spawn with a list of words", folders: ["Sources"]),
             Rule(
                 pattern: "unsafeBitCast", instead: "a conversion that is defined", folders: ["Sources"],

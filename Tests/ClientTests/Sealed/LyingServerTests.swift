@@ -1,6 +1,7 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
@@ -9,7 +10,7 @@ import ThicketTestSupport
 ///
 /// Whatever it does is reported; nobody is shown anything that nobody typed; what a device typed stays on that device; and with
 /// the two ways of repair all come together again. `THICKET_SEEDS=17` plays one seed again.
-@Suite("A server that lies about sealed objects")
+@Suite("A server that lies about sealed objects", .nonceWatch)
 struct LyingServerTests {
     enum Lie: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case dropsNewest, dropsOlder, reorders, replays, swapsOperation, rollsBack, garbage, removes, clears

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -24,7 +25,7 @@ enum Seeds {
     }
 }
 
-@Suite("Random lives of several clients and a server, with cuts, crashes and failing disks")
+@Suite("Random lives of several clients and a server, with cuts, crashes and failing disks", .nonceWatch)
 struct SyncMachineRandomTests {
     @Test("what is typed is at the end everywhere, exactly once", arguments: Seeds.lives(40))
     func insertionsSurvive(life: Seeds.Life) throws {

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketNonces
 
 @Suite("Sealing and opening", .nonceWatch)
 struct AEADTests {

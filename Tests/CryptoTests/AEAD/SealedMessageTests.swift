@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketNonces
 
 @Suite("Sealed messages: suite, nonce, ciphertext, tag", .nonceWatch)
 struct SealedMessageTests {

@@ -4,11 +4,9 @@ import ThicketTestSupport
 
 @Suite("Content is sealed in pieces of any size and read at any place")
 struct ContentTests {
-    private static let secret: SecureBytes = .random(32)
-
-    /// A key whose id no other test has: each seals once.
+    /// A key that nobody else has: each seals one stream.
     private static func key(_ suite: AEADSuite = .aes256GCM) throws -> ContentKey {
-        try ContentKey(suite, key: secret, dataID: RandomBytes.make(16))
+        try ContentKey(suite, key: .random(32), dataID: RandomBytes.make(16))
     }
 
     private static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) } }

@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketNonces
 
 @Suite("HPKE beyond the vectors", .nonceWatch)
 struct HPKETests {

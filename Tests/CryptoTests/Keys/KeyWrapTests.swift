@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketNonces
 
 @Suite("Wraps of keys, and commitments to them", .nonceWatch)
 struct KeyWrapTests {
