@@ -25,6 +25,10 @@ let program: Program = .init(
                 .value("count", "N", "measurements of each kind", defaultText: "2000"),
                 .value("costly", "N", "the same where a password is stretched", defaultText: "200"), seed,
             ], examples: [Example("./dev soak --timing", "some minutes on a quiet machine")]),
+        Command(
+            "words", summary: "each change of one recovery word: taken at the checksum's rate (docs/THREATS.md, T24)",
+            options: [.value("phrases", "N", "how many phrases are changed", defaultText: "1000"), seed],
+            examples: [Example("./dev prove --long", "49 million phrases, with the rest")]),
     ])
 
 func say(_ line: String) { _ = Terminal.write(line + "\n") }
@@ -34,7 +38,10 @@ func attack(_ call: Invocation) async throws(BadValue) -> Int32 {
     let name: String = call.command.name
     say("\(name): seed \(seed)")
     var faults: [String]
-    if name == "timing" {
+    if name == "words" {
+        let phrases: Int = try call.number("phrases", else: 1_000, in: 1...100_000)
+        do { faults = try WordsRun.run(phrases: phrases, seed: seed, tell: say) } catch { faults = ["\(error)"] }
+    } else if name == "timing" {
         var settings: TimingRun.Settings = .init()
         settings.count = try call.number("count", else: settings.count, in: 10...1_000_000)
         settings.costly = try call.number("costly", else: settings.costly, in: 10...100_000)

@@ -2,7 +2,6 @@ import Glibc
 import Testing
 import ThicketClient
 import ThicketCrypto
-import ThicketTestSupport
 
 @Suite("What people keep of an account outside of machines")
 struct BackupTests {
@@ -46,43 +45,6 @@ struct BackupTests {
             #expect(error == .unreadableWords(problem))
         }
         #expect(AccountError.unreadableWords(.unknownWord(5)).description.contains("word 5"))
-    }
-
-    @Test(
-        "T24, the whole: each change of one word in 1,000 phrases", .timeLimit(.minutes(60)),
-        .enabled(if: getenv("THICKET_PROVE_WORDS") != nil, "49 million phrases: THICKET_PROVE_WORDS=1 reads them"))
-    func everyWordChanged() throws { try changes(phrases: 1_000, each: nil, seed: 24) }
-
-    /// - Parameter each: changes of each phrase, drawn at random; nil: all 24 × 2,047.
-    private func changes(phrases: Int, each: Int?, seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
-        var (tried, taken, same): (Int, Int, Int) = (0, 0, 0)
-        // Eleven bits of a phrase at a time, so that no word has to be spelled.
-        for _ in 0..<phrases {
-            let entropy: [UInt8] = (0..<32).map { _ in UInt8.random(in: 0...255, using: &random) }
-            let words: [[UInt8]] = try WordList.words(of: SecureBytes(copying: entropy))
-            let places: [(Int, Int)] =
-                each.map { each in
-                    (0..<each).map { _ in
-                        (Int.random(in: 0..<24, using: &random), Int.random(in: 1..<2_048, using: &random))
-                    }
-                } ?? (0..<24).flatMap { place in (1..<2_048).map { (place, $0) } }
-            for (place, step): (Int, Int) in places {
-                var changed: [[UInt8]] = words
-                changed[place] = try WordList.word(after: words[place], by: step)
-                let typed: SecureBytes = .init(copying: Array(changed.joined(separator: [0x20])))
-                tried += 1
-                if let key: AccessKey = try? AccessKey(words: typed) {
-                    taken += 1
-                    if key.secret == SecureBytes(copying: entropy) { same += 1 }
-                }
-            }
-        }
-        // The last word has eight bits of checksum and three of the key: 7 of its 2,047 changes fit, the others 1 in 256.
-        let expected: Double = Double(tried) * (23.0 / 256 + 7.0 / 2_047) / 24
-        let deviation: Double = expected.squareRoot()
-        #expect(abs(Double(taken) - expected) < 5 * deviation, "\(taken) of \(tried), \(expected) expected")
-        #expect(same == 0, "another phrase is another key")
     }
 
     // MARK: - Codes
@@ -170,24 +132,5 @@ struct BackupTests {
                 continue
             }
         }
-    }
-}
-
-/// The list of words, as phrases show it.
-private enum WordList {
-    static func words(of entropy: SecureBytes) throws -> [[UInt8]] {
-        try RecoveryWords.words(entropy).withUnsafeBytes { Array($0) }.split(separator: 0x20).map(Array.init)
-    }
-
-    /// All 2,048 in their order: each is the first word of the phrase whose first eleven bits are its number.
-    static let all: [[UInt8]] = (0..<2_048).compactMap { number in
-        let entropy: [UInt8] = [UInt8(number >> 3), UInt8(number & 7) << 5] + .init(repeating: 0, count: 30)
-        return try? words(of: SecureBytes(copying: entropy)).first
-    }
-
-    private static let numbers: [[UInt8]: Int] = Dictionary(uniqueKeysWithValues: all.enumerated().map { ($1, $0) })
-
-    static func word(after word: [UInt8], by step: Int) throws -> [UInt8] {
-        all[(try #require(numbers[word]) + step) % 2_048]
     }
 }
