@@ -23,6 +23,8 @@ struct Scenario: Sendable {
     var deletes: Bool
     /// Which buckets are sealed.
     var sealing: SealingShare = .none
+    /// Sealed buckets were asked for, and not drawn.
+    let isSealedByWish: Bool
 
     var faults: FaultRates = FaultRates()
     /// Microseconds of the longest way of a message.
@@ -97,7 +99,11 @@ struct Scenario: Sendable {
         // A stream of its own: with open buckets a seed plays what it did before there were others.
         var dice2: SimulationRandom = SimulationRandom(seed: seed ^ 0x5ea1_ed00)
         let share: SealingShare = SealingShare(rawValue: 1 + dice2.below(3)) ?? .both
-        if dice2.chance(Self.sealedPerMille) || isSealed { seal(share, isRough ? dice2.below(60) : 0) }
+        isSealedByWish = isSealed
+        guard dice2.chance(Self.sealedPerMille) || isSealed else { return }
+        seal(share, isRough ? dice2.below(60) : 0)
+        // Alarms that an honest server may raise are played when sealed buckets are asked for (decision 0052).
+        if !isSealed { (retention, faults[.serverRestore]) = (sealing.hasScratch ? nil : retention, 0) }
     }
 
     /// Seals buckets. Clients that keep the older libraries' rules stay on an open one.

@@ -139,7 +139,7 @@ public enum Shrinking {
             let (start, least): (Scenario, Int) = (scenario, best.events)
             for distance: UInt64 in 1...count {
                 var candidate: Scenario = Scenario(
-                    seed: start.seed &+ distance, kind: start.kind, isSealed: start.sealing != .none)
+                    seed: start.seed &+ distance, kind: start.kind, isSealed: start.isSealedByWish)
                 candidate.build(in: start.mutant)
                 for knob: Scenario.Knob in Scenario.knobs { knob.set(&candidate, knob.get(start)) }
                 if adopts(candidate, onlyIfSmaller: true) {
@@ -151,7 +151,7 @@ public enum Shrinking {
 
         func outcome(eventsBefore: Int, linesMax: Int) -> Outcome {
             var whole: Scenario = Scenario(
-                seed: scenario.seed, kind: scenario.kind, isSealed: scenario.sealing != .none)
+                seed: scenario.seed, kind: scenario.kind, isSealed: scenario.isSealedByWish)
             whole.build(in: scenario.mutant)
             var (changes, cast): ([String: Int], [String]) = ([:], [])
             for knob: Scenario.Knob in Scenario.knobs {

@@ -17,10 +17,12 @@ public struct SimulationResult: Sendable {
     let mutant: Mutant?
     /// It had sealed buckets.
     public let isSealed: Bool
+    /// They were asked for.
+    let isSealedByWish: Bool
 
     /// The arguments of `./dev soak` that play it again.
     public var arguments: String {
-        "--seed \(seed) --\(kind.rawValue)" + (isSealed ? " --sealed" : "")
+        "--seed \(seed) --\(kind.rawValue)" + (isSealedByWish ? " --sealed" : "")
             + (mutant.map { " --mutant \($0.rawValue)" } ?? "")
     }
 }
@@ -58,13 +60,15 @@ public enum Simulation {
                 seed: scenario.seed, kind: scenario.kind, problems: world.problems, traceHash: world.trace.hash,
                 events: world.trace.events,
                 virtualSeconds: seconds, clientSeconds: seconds * Int64(scenario.clients + scenario.legacies),
-                tally: world.tally, mutant: scenario.mutant, isSealed: scenario.sealing != .none)
+                tally: world.tally, mutant: scenario.mutant, isSealed: scenario.sealing != .none,
+                isSealedByWish: scenario.isSealedByWish)
         } catch {
             return SimulationResult(
                 seed: scenario.seed, kind: scenario.kind, problems: ["the world cannot be made: \(error)"],
                 traceHash: 0, events: 0,
                 virtualSeconds: 0, clientSeconds: 0, tally: Tally(), mutant: scenario.mutant,
-                isSealed: scenario.sealing != .none)
+                isSealed: scenario.sealing != .none,
+                isSealedByWish: scenario.isSealedByWish)
         }
     }
 }
