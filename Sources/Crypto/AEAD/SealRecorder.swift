@@ -1,10 +1,10 @@
 #if DEBUG
     import Synchronization
 
-    #if canImport(Glibc)
-        import Glibc
-    #else
+    #if canImport(Darwin)
         import Darwin
+    #else
+        import Glibc
     #endif
 
     /// What was sealed under which nonce, in debug builds: tests ask whether a key has seen a nonce twice for different bytes, by
