@@ -121,6 +121,23 @@ public struct LockedWrap: Sendable, Hashable {
     public init(stretch: Account.Stretch, access: [UInt8]) { (self.stretch, self.access) = (stretch, access) }
 }
 
+/// A login by a password that is sent, of an account that is being brought to keys of its own (decision 0054). It goes when
+/// everything is sealed under those.
+public struct OldLogin: Sendable, Hashable {
+    public let user: String
+    /// What names are compared by.
+    public let folded: String
+    /// scrypt of the password under this salt.
+    public let salt: [UInt8]
+    public let hash: [UInt8]
+    /// The access key, sealed by the client under the old password: an upgrade that was cut short goes on with it.
+    public let wrap: LockedWrap
+
+    public init(user: String, folded: String, salt: [UInt8], hash: [UInt8], wrap: LockedWrap) {
+        (self.user, self.folded, self.salt, self.hash, self.wrap) = (user, folded, salt, hash, wrap)
+    }
+}
+
 /// By what the users of an app may log in besides the keys that clients make.
 public enum AppPasswords: Int64, Sendable, Hashable, CaseIterable {
     /// Passwords, as Simperium's clients send them.
@@ -198,6 +215,22 @@ public protocol AccountDirectory: AnyObject {
     /// Ends the account with its tokens and its bundle, and notes that the user's data is to be erased.
     /// - Returns: false when it is gone already.
     func remove(_ user: String, in app: String, now: Int64) throws(DirectoryError) -> Bool
+
+    /// How an account could be come into before it got keys, while it is brought to them; nil for everybody else.
+    /// - Parameter folded: `Account.folded` of the old name.
+    func oldLogin(named folded: String, in app: String) throws(DirectoryError) -> OldLogin?
+    /// The same by the user's id.
+    func oldLogin(of user: String, in app: String) throws(DirectoryError) -> OldLogin?
+    /// Begins to bring an account whose password was sent to one with keys, under the same user id: name, proof and bundle
+    /// are the new ones, the old login goes on beside them, and all tokens but the new one end.
+    /// - Returns: false, and nothing is changed, when somebody else has the name, the account has a bundle, is gone, or
+    ///   its proof is not `before` any more.
+    func upgrade(
+        _ account: Account, from before: Account.Proof, old: OldLogin, bundle: [UInt8], token: NewToken, now: Int64
+    ) throws(DirectoryError) -> Bool
+    /// Ends the old login and, if there was one, all tokens of the user but the new one.
+    /// - Returns: whether there was one.
+    func finishUpgrade(of user: String, in app: String, token: NewToken) throws(DirectoryError) -> Bool
 
     /// Adds a token; of more than `keeping` tokens of the user the oldest go.
     /// - Returns: how many went.

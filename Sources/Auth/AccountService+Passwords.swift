@@ -40,6 +40,10 @@ extension AccountService {
         let name: String? = body.has("new_username") ? try Self.newName(body.text("new_username")) : nil
         let password: [UInt8]? = body.has("new_password") ? try Self.newPassword(body.text("new_password")) : nil
         let before: Account = try prove(body, asked)
+        // A name or a password of the old kind is none that it has.
+        guard case .password = before.proof else {
+            throw .badRequest("this account is being brought to keys of its own; finish that first")
+        }
         var account: Account = before
         if let name: String { account.name = name }
         if let password: [UInt8] {
@@ -119,18 +123,23 @@ extension AccountService {
 
     private static let stretchedBytes: Int = 44
 
-    /// The account whose name and password the body has. Takes as long, and answers the same, where there is none.
-    private mutating func prove(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
+    /// The account whose name and password the body has: by its own login, or by the one from before it got keys. Takes as long,
+    /// and answers the same, where there is none.
+    mutating func prove(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
         guard let name: String = body.text("username"), Account.isName(name),
             let password: String = body.text("password"), !password.utf8.isEmpty,
             password.utf8.count <= Self.passwordBytesMax
         else { throw .badRequest("username and password are wanted") }
         let place: String = Self.place(name, asked)
         try admitProof(place, asked)
-        let found: Account? = try find(name, asked)
+        var found: Account? = try find(name, asked)
         // Nobody, and who has the other kind of proof, is compared with this.
         var (salt, hash): ([UInt8], [UInt8]?) = (Array(repeating: 0, count: 16), nil)
         if case .password(let keptSalt, let keptHash)? = found?.proof { (salt, hash) = (keptSalt, keptHash) }
+        if let old: OldLogin = try oldLogin(name, asked), hash == nil {
+            found = try directory { (d) throws(DirectoryError) in try d.account(old.user, in: asked.app.text) }
+            (salt, hash) = (old.salt, old.hash)
+        }
         let made: [UInt8] = try stretch(Array(password.utf8), salt)
         let isEqual: Bool = ConstantTime.equal(made, hash ?? Array(repeating: 0, count: made.count))
         guard let found: Account, hash != nil, isEqual else { throw failed(place, asked) }
@@ -188,6 +197,11 @@ extension AccountService {
     func find(_ name: String, _ asked: Asked) throws(AccountRefusal) -> Account? {
         let (folded, app): (String, String) = (Account.folded(name), asked.app.text)
         return try directory { (d) throws(DirectoryError) in try d.account(named: folded, in: app) }
+    }
+
+    func oldLogin(_ name: String, _ asked: Asked) throws(AccountRefusal) -> OldLogin? {
+        let (folded, app): (String, String) = (Account.folded(name), asked.app.text)
+        return try directory { (d) throws(DirectoryError) in try d.oldLogin(named: folded, in: app) }
     }
 
     /// Whether a proof may be tried now: looked at before it is known whether anybody has the name.

@@ -88,16 +88,7 @@ extension AccountService {
         _ = try key(asked, body)
         let name: String = try Self.newName(body.text("u"))
         let shown: [UInt8] = secrets.verifier(try Self.bytes("r", body))
-        // Whoever guesses passwords is not to lock out the owner of the words.
-        let place: String = "words \(Self.place(name, asked))"
-        try admitProof(place, asked)
-        let found: Account? = try find(name, asked)
-        let proof: Account.KeyProof? = found?.keyProof
-        let expected: [UInt8] = proof?.recovery ?? pretended("recovery", name, asked, Self.keyBytes)
-        guard ConstantTime.equal(shown, expected), let found: Account, let proof: Account.KeyProof else {
-            throw failed(place, asked)
-        }
-        proved(place)
+        let (found, proof): (Account, Account.KeyProof) = try proveWords(name, shown, asked)
         let (text, after): (String, Account.KeyProof) = try replace(found, proof, body, asked)
         names.succeeded(Self.place(name, asked))
         return try letIn(found, after, text)
@@ -157,6 +148,23 @@ extension AccountService {
         return (account, proof)
     }
 
+    /// The account whose access key somebody has, who shows what is derived from it.
+    mutating func proveWords(
+        _ name: String, _ shown: [UInt8], _ asked: Asked
+    ) throws(AccountRefusal) -> (Account, Account.KeyProof) {
+        // Whoever guesses passwords is not to lock out the owner of the words.
+        let place: String = "words \(Self.place(name, asked))"
+        try admitProof(place, asked)
+        let found: Account? = try find(name, asked)
+        let proof: Account.KeyProof? = found?.keyProof
+        let expected: [UInt8] = proof?.recovery ?? pretended("recovery", name, asked, Self.keyBytes)
+        guard ConstantTime.equal(shown, expected), let found: Account, let proof: Account.KeyProof else {
+            throw failed(place, asked)
+        }
+        proved(place)
+        return (found, proof)
+    }
+
     /// The id that the client reckons too, since it seals what it sends for that id (docs/AUTH.md); a random one for who shows
     /// another account's `recover`, so that nobody comes into what is somebody's, or is still being erased.
     private func newUser(_ recover: [UInt8], _ asked: Asked) throws(AccountRefusal) -> String {
@@ -200,7 +208,7 @@ extension AccountService {
         return AccountAnswer.success(body)
     }
 
-    private static func write(_ bundle: Bundle?, to body: inout JSONObject) {
+    static func write(_ bundle: Bundle?, to body: inout JSONObject) {
         body["bundle"] = bundle.map { .string(Base64.encodeURL($0.content)) } ?? .null
         body["version"] = .number(JSONNumber(bundle?.version ?? 0))
     }

@@ -17,7 +17,7 @@ public struct AccountService {
         case create, authorize, update, resetPassword, delete, forgot, verify
         // Where the password stays with the client.
         case prelogin, signup, login, password, recover, bundle, remove, forgotKey, verifyKey
-        case tokens, token(String), logout, notes
+        case tokens, token(String), logout, notes, upgrade
         // How a new device gets the keys from an old one.
         case openPairing, pairing(String)
     }
@@ -159,6 +159,7 @@ public struct AccountService {
         case .token(let id): try endToken(id, asked)
         case .logout: try logout(asked)
         case .notes: try notes(asked)
+        case .upgrade: asked.request.method == "PUT" ? try finishUpgrade(asked) : try upgrade(asked)
         }
     }
 
@@ -332,6 +333,7 @@ extension AccountService {
         case ["auth", "tokens"]: .tokens
         case ["auth", "logout"]: .logout
         case ["auth", "notes"]: .notes
+        case ["auth", "upgrade"]: .upgrade
         case ["auth", "pair"]: .openPairing
         default: words.count == 3 && words[0] == "auth" ? named(words[1], words[2]) : nil
         }
@@ -351,6 +353,7 @@ extension AccountService {
         case .bundle, .pairing: "GET, PUT"
         case .tokens: "GET, POST"
         case .notes: "GET"
+        case .upgrade: "POST, PUT"
         case .token: "DELETE"
         default: "POST"
         }

@@ -9,9 +9,11 @@ import ThicketProtocol
 /// let vault = try await account.signIn(username: name, password: password)
 /// ```
 public struct OnionAccount: Sendable {
-    private let app: ThicketApp
+    let app: ThicketApp
     private let name: String
-    private let patience: Duration
+    let patience: Duration
+    /// Something cheaper than what is right, for tests.
+    var stretch: AccountDoor.Stretch?
 
     /// - Parameters:
     ///   - server: `https://host[:port][/path]`, or `http://` where the network is trusted.
@@ -48,7 +50,8 @@ public struct OnionAccount: Sendable {
         -> Vault
     {
         let answer: JSONObject = try await ask(path, username, password)
-        let (session, user): (ClientSession, String)
+        let session: ClientSession
+        let user: String
         do throws(ClientError) {
             let token: String = try ServerCalls.text("access_token", in: answer)
             user = try ServerCalls.text("userid", in: answer)
@@ -68,14 +71,13 @@ public struct OnionAccount: Sendable {
         guard answer["userid"]?.stringValue.map({ $0.utf8.elementsEqual(vault.user.utf8) }) ?? false else {
             throw .wrongLogin
         }
-        for onion: Onion in try await vault.list() { try await vault.remove(onion.id) }
-        guard try await vault.list().isEmpty else { throw .changedMeanwhile }
+        try await vault.removeAll()
         _ = try await ask("delete/", username, password)
         await vault.end()
     }
 
     /// POSTs name and password, both stretched.
-    private func ask(
+    func ask(
         _ path: String, _ username: SecureBytes, _ password: SecureBytes
     ) async throws(OnionError) -> JSONObject {
         guard username.count > 0, password.count > 0 else { throw .wrongLogin }

@@ -22,6 +22,8 @@ public enum OnionError: Error, Sendable, Equatable, CustomStringConvertible {
     case noKey
     /// The server does not take it.
     case refused(String)
+    /// Something with the keys of an account that has some.
+    case keys(AccountError)
     /// Anything else on the way to the server.
     case client(ClientError)
 
@@ -30,7 +32,7 @@ public enum OnionError: Error, Sendable, Equatable, CustomStringConvertible {
         case .wrongLogin: "the user name or the password is wrong"
         case .ended: "the session has ended; log in again"
         case .notFound: "there is no such note"
-        case .unreadable: "the note does not open with this password, so it stays as it is"
+        case .unreadable: "the note does not open with what opens this account, so it stays as it is"
         case .needsConsent(let rounds): "the note asks for \(rounds) rounds of key stretching, which takes long"
         case .changedMeanwhile: "the note was changed elsewhere meanwhile; read it again"
         case .full(let notesMax): "there are \(notesMax) notes, the most without Pro"
@@ -38,6 +40,7 @@ public enum OnionError: Error, Sendable, Equatable, CustomStringConvertible {
             "\(field == .title ? "the title" : "the text") has \(units) characters (UTF-16), the most is \(field.unitsMax)"
         case .noKey: "this account has no key for notes of that format"
         case .refused(let why): why
+        case .keys(let error): error.description
         case .client(let error): error.detail
         }
     }

@@ -25,12 +25,40 @@ extension Vault {
         return copy
     }
 
+    /// Seals a text that could not be saved, under this session's keys, for the time of a lock.
+    /// - Throws: `tooLong`, `noKey`, `ended`.
+    public func sealDraft(_ text: NoteText) async throws(OnionError) -> JSONObject {
+        let keys: NoteKeys = try theKeys()
+        let result: Result<JSONObject, OnionError> = await workers.run {
+            do throws(OnionError) {
+                return .success(try keys.seal(text, id: Self.draftID, keys.format, rounds: NoteRounds.usual))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// Opens what `sealDraft` gave.
+    /// - Throws: `unreadable` for another account's, `ended`.
+    public func openDraft(_ draft: JSONObject) async throws(OnionError) -> NoteText {
+        try await open(StoredNote(id: Self.draftID, object: draft), consents: false)
+    }
+
+    /// No note's: those are letters and digits alone.
+    private static let draftID: String = "(draft)"
+
     /// Opens a note that is not in the vault: one that the old notes app has written, under this session's password.
     /// - Throws: `unreadable`, `needsConsent`, `ended`.
     public func open(_ copy: JSONObject, consents: Bool = false) async throws(OnionError) -> NoteText {
-        let (keys, note): (NoteKeys, StoredNote) = (try theKeys(), StoredNote(id: "", object: copy))
+        let note: StoredNote = .init(id: "", object: copy)
         // Ours are bound to their place: nobody can have moved one.
         guard note.format == .first || note.format == .second else { throw .unreadable }
+        return try await open(note, consents: consents)
+    }
+
+    private func open(_ note: StoredNote, consents: Bool) async throws(OnionError) -> NoteText {
+        let keys: NoteKeys = try theKeys()
         let result: Result<NoteText, OnionError> = await workers.run {
             do throws(OnionError) {
                 return .success(

@@ -33,9 +33,9 @@ extension Vault {
         try await save(text, in: note)
     }
 
-    private func save(_ text: NoteText, in note: StoredNote) async throws(OnionError) {
-        // The first format ends with the first save.
-        let format: NoteFormat = note.format == .first ? .second : note.format
+    /// - Parameter format: what it becomes; nil: what it is. The first format ends with the first save.
+    func save(_ text: NoteText, in note: StoredNote, as format: NoteFormat? = nil) async throws(OnionError) {
+        let format: NoteFormat = format ?? (note.format == .first ? .second : note.format)
         let rounds: Int = NoteRounds.toWrite(after: note.rounds ?? NoteRounds.usual)
         let members: JSONObject = try await seal(text, note.id, format, rounds: rounds)
         guard try await write(members, to: note.id, over: note) else { throw .changedMeanwhile }
@@ -50,6 +50,18 @@ extension Vault {
             try await notes.waitUntilSynced(timeout: timeout)
         }
         forget(id)
+    }
+
+    /// Removes every note, those too that do not open.
+    /// - Throws: as `remove`; `changedMeanwhile` when others made some at the same time. Then there still are notes.
+    public func removeAll() async throws(OnionError) {
+        for onion: Onion in try await list() {
+            do throws(OnionError) { try await remove(onion.id) } catch {
+                // Gone already, by another device.
+                guard error == .notFound else { throw error }
+            }
+        }
+        guard try await list().isEmpty else { throw .changedMeanwhile }
     }
 
     /// Brings notes of the first format to the second. One that does not open stays as it is, and so does one that was

@@ -21,6 +21,8 @@ public actor Vault {
     let notes: Bucket
     let workers: NoteWorkers
     private let patience: Duration
+    /// The login is this vault's own, and ends with it.
+    private let endsLogin: Bool
     private let clock: any SessionClock
     private var keys: NoteKeys?
     /// Texts that were opened, and of what.
@@ -33,18 +35,22 @@ public actor Vault {
 
     /// Reads the notes of a session whose copy is in memory.
     ///
-    /// - Parameter keys: nil ends the session.
+    /// - Parameter endsLogin: whether the end of the vault is the end of the session's login, too; else that stays good, and
+    ///   the session is only closed.
     /// - Throws: `client` when the server does not answer in time. The session is closed then.
     public init(
-        _ session: ClientSession, keys: NoteKeys, patience: Duration = Vault.patience
+        _ session: ClientSession, keys: NoteKeys, endsLogin: Bool = true, patience: Duration = Vault.patience
     ) async throws(OnionError) {
-        try await self.init(session, keys: keys, patience: patience, clock: SystemClock(), workers: NoteWorkers())
+        try await self.init(
+            session, keys: keys, endsLogin: endsLogin, patience: patience, clock: SystemClock(), workers: NoteWorkers())
     }
 
     init(
-        _ session: ClientSession, keys: NoteKeys, patience: Duration, clock: any SessionClock, workers: NoteWorkers
+        _ session: ClientSession, keys: NoteKeys, endsLogin: Bool = true, patience: Duration, clock: any SessionClock,
+        workers: NoteWorkers
     ) async throws(OnionError) {
         (self.session, self.keys, self.patience, self.clock) = (session, keys, patience, clock)
+        self.endsLogin = endsLogin
         (self.workers, user) = (workers, keys.user)
         do throws(ClientError) {
             notes = try await session.bucket(Self.bucket)
@@ -58,6 +64,8 @@ public actor Vault {
 
     /// An app that is no notes app says nothing: then what holds for everybody is held here.
     private static func standing(_ session: ClientSession) async throws(ClientError) -> OnionStanding {
+        // Of partners' users the server counts the notes, and says nothing of it before.
+        if case .partner = session.user { return OnionStanding(notesMax: nil) }
         let answer: JSONObject
         do throws(ClientError) { answer = try await session.look("auth/notes") } catch {
             guard error.number == 403 || error.number == 404 else { throw error }
@@ -194,7 +202,7 @@ public actor Vault {
     @discardableResult
     public func end() async -> Bool {
         guard await wipe() else { return true }
-        let isTold: Bool = await session.signOut()
+        let isTold: Bool = endsLogin ? await session.signOut() : true
         await session.close()
         return isTold
     }

@@ -86,7 +86,7 @@ struct ProgramTests {
     func settings() throws {
         func call(_ words: [String], _ environment: [String: String]) throws -> Call {
             guard case .run(let invocation) = ThicketProgram.program.parse(words) else { throw Unusable() }
-            return Call(invocation, environment)
+            return Call(invocation, ProcessVariables(clear: environment))
         }
         let environment: [String: String] = ["THICKET_SERVER": "http://e", "THICKET_APP": ""]
         #expect(try call(["ls", "--server", "http://f"], environment).setting("server") == "http://f")

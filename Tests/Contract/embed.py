@@ -14,6 +14,7 @@ PARTS = [
     ("Buckets", "  /1/{app}/{bucket}/index:\n"),
     ("Accounts", "  # Accounts whose passwords are sent.\n"),
     ("Keys", "  # Accounts whose passwords stay with the client.\n"),
+    ("Bundles", "  /1/{app}/auth/bundle:\n"),
     ("Partners", "  # Users of partners.\n"),
     ("Components", "components:\n"),
     ("Answers", "    # Of built-in accounts.\n"),

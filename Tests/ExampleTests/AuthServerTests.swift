@@ -83,6 +83,77 @@ struct AuthServerTests {
         }
     }
 
+    @Test(
+        "thicket with tokens of a partner's own server: keys made, opened elsewhere by passphrase, words and pairing; the token opens nothing",
+        .enabled(if: hasTools, "curl or openssl is missing: ./dev setup --tests"))
+    func commands() throws {
+        let bench: Bench = try .init()
+        try bench.write("auth.key", bench.authKey + "\n")
+        let signer: [String: String] = [
+            "THICKET_URL": bench.address, "PARTNER_API_KEY": bench.apiKey,
+            "PARTNER_AUTH_KEY_FILE": bench.folder.path + "/auth.key", "TOKEN_SECONDS": Self.longLifetime,
+        ]
+        func sign(_ words: [String]) throws -> String {
+            let outcome: ChildProcess.Outcome = try ChildProcess.run(
+                [Self.folder + "auth.sh"] + words, variables: signer)
+            guard outcome.code == 0 else { throw ProcessError("auth.sh: \(outcome)") }
+            return String(outcome.output.prefix { $0 != "\n" })
+        }
+        func run(_ words: [String], _ home: String, _ more: [String: String] = [:]) throws -> ChildProcess.Outcome {
+            try ChildProcess.run([Programs.thicket] + words, variables: bench.variables(home, more))
+        }
+        func good(_ words: [String], _ home: String, _ more: [String: String] = [:]) throws -> String {
+            let outcome: ChildProcess.Outcome = try run(words, home, more)
+            guard outcome.code == 0 else { throw ProcessError("\(words): \(outcome)") }
+            return outcome.output
+        }
+        let entity: String = try sign(["register", "bob@example.com"])
+        func logIn(_ home: String) throws {
+            try bench.write(home + ".token", try sign(["login", "bob@example.com", entity, "machine-" + home]) + "\n")
+            _ = try good(
+                [
+                    "login", "--server", bench.address, "--app", "shop", "--partner", "--partner-id", "1000",
+                    "--api-key",
+                    bench.apiKey, "--token-file", bench.folder.path + "/" + home + ".token",
+                ], home)
+        }
+        for home: String in ["one", "two", "three", "four"] { try logIn(home) }
+        let passphrase: [String: String] = ["THICKET_CONTENT_PASSPHRASE": "canary-passphrase"]
+        #expect(try run(["keys"], "two", passphrase).code == 3, "a token brings no keys")
+        #expect(try good(["keys", "--make"], "one", passphrase).contains("made the account's keys"))
+        #expect(try run(["keys"], "two", ["THICKET_CONTENT_PASSPHRASE": "guess"]).code == 6)
+        #expect(try good(["keys"], "two", passphrase).contains("open here"))
+        let words: String = try good(["words"], "one")
+        #expect(try good(["words"], "two") == words)
+        let list: String = words.split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }.joined(separator: " ")
+        try bench.write("words", list)
+        #expect(try good(["keys", "--words-file", bench.folder.path + "/words"], "three").contains("open here"))
+        #expect(try good(["verify", "--words-file", bench.folder.path + "/words"], "three").contains("verified"))
+        let new: ChildProcess = try .init([Programs.thicket, "pair", "--yes"], variables: bench.variables("four", [:]))
+        let code: Substring = try #require(try new.firstLine().split(separator: " ").last)
+        _ = try good(["pair", String(code)], "one")
+        let paired: ChildProcess.Outcome = try new.finish()
+        #expect(paired.code == 0 && paired.output.contains("open here"), "\(paired)")
+        #expect(try good(["words"], "four") == words)
+        // Another passphrase, and notes that the keys seal.
+        _ = try good(["passwd"], "four", ["THICKET_NEW_PASSWORD": "another"])
+        try logIn("five")
+        #expect(try run(["keys"], "five", passphrase).code == 6)
+        _ = try good(["keys"], "five", ["THICKET_CONTENT_PASSPHRASE": "another"])
+        let made: ChildProcess.Outcome = try ChildProcess.run(
+            [Programs.thicket, "onions", "new"], input: "canary-note\ntext", variables: bench.variables("one", [:]))
+        #expect(made.code == 0, "\(made)")
+        #expect(try good(["onions", "list"], "five").contains("canary-note"))
+        #expect(try good(["audit"], "five").contains("sealed under your content passphrase"))
+        for canary: String in ["canary-passphrase", "canary-note"] {
+            let search: ChildProcess.Outcome = try ChildProcess.run(
+                ["/bin/grep", "-rqaF", canary, bench.folder.path + "/data"])
+            #expect(search.code == 1, "\(canary)")
+        }
+        let guest: ChildProcess.Outcome = try run(["account", "delete"], "one", ["THICKET_PASSWORD": "x"])
+        #expect(guest.code == 2, "the account is the partner's: \(guest)")
+    }
+
     /// What an app does: syncs, lives through the end of its token, signs out.
     private static func use(
         _ app: ThicketApp, entity: String, token: String,
@@ -133,6 +204,10 @@ struct AuthServerTests {
         var address: String { "http://127.0.0.1:\(daemon.port)" }
         func app() throws -> ThicketApp {
             try ThicketApp(server: address, app: "shop", apiKey: apiKey, store: .file(folder.path + "/shop.db"))
+        }
+
+        func variables(_ home: String, _ more: [String: String]) -> [String: String] {
+            ["THICKET_HOME": folder.path + "/" + home, "SWIFT_BACKTRACE": "enable=no"].merging(more) { $1 }
         }
 
         func write(_ name: String, _ text: String) throws {

@@ -135,6 +135,23 @@ struct VaultTests {
         await vault.end()
     }
 
+    @Test("a draft is sealed, opens after the next login, and for no other account")
+    func draft() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        let draft: JSONObject = try await vault.sealDraft(note("canary-draft", "canary-text"))
+        #expect(!JSONValue.object(draft).serializedText.contains("canary"))
+        await vault.end()
+        await #expect(throws: OnionError.ended) { _ = try await vault.openDraft(draft) }
+        let again: Vault = try await server.again()
+        #expect(try await again.openDraft(draft) == note("canary-draft", "canary-text"))
+        #expect(try await again.list().isEmpty, "it is no note")
+        await again.end()
+        let other: Vault = try await server.vault("somebody", "else")
+        await #expect(throws: OnionError.unreadable) { _ = try await other.openDraft(draft) }
+        await other.end()
+    }
+
     @Test("two who save at once: one of them is told, and the note is one of the two, whole")
     func conflict() async throws {
         let server: NotesServer = try .init()

@@ -1,5 +1,6 @@
 import ThicketClient
 import ThicketCommandLine
+import ThicketCrypto
 import ThicketProtocol
 
 #if canImport(Darwin)
@@ -12,7 +13,7 @@ import ThicketProtocol
 public enum ThicketCommand {
     /// Does what the words say and gives the exit code.
     /// - Parameter words: without the program's name.
-    public static func run(_ words: [String], environment: [String: String]) async -> Int32 {
+    public static func run(_ words: [String], environment: ProcessVariables) async -> Int32 {
         // Writing to a pipe that nobody reads must fail, not end the program half way through its work.
         _ = signal(SIGPIPE, SIG_IGN)
         switch ThicketProgram.program.parse(words) {
@@ -32,19 +33,6 @@ public enum ThicketCommand {
         }
     }
 
-    /// The variables of this process.
-    public static func environment() -> [String: String] {
-        var variables: [String: String] = [:]
-        var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
-        while let entry: UnsafeMutablePointer<CChar> = next.pointee {
-            let parts: [Substring] = String(cString: entry).split(
-                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
-            next += 1
-        }
-        return variables
-    }
-
     private static func perform(_ call: Call) async throws(Failure) {
         // What is made from here on is for the owner only, but for files that the user asks for by name.
         switch call.name {
@@ -57,6 +45,7 @@ public enum ThicketCommand {
         case "devices": try await DevicesCommand.run(call)
         case "password", "passwd": try await PasswdCommand.run(call)
         case "recover": try await RecoverCommand.run(call)
+        case "forgot": try await ForgotCommand.run(call)
         case "words": try await WordsCommand.run(call)
         case "verify": try await VerifyCommand.run(call)
         case "pair": try await PairCommand.run(call)
@@ -87,6 +76,7 @@ public enum ThicketCommand {
         case "onions export": try await OnionCopies.export(call)
         case "onions import": try await OnionCopies.importing(call)
         case "onions signup": try await OnionCommands.signUp(call)
+        case "onions upgrade": try await OnionCommands.upgrade(call)
         case "onions delete": try await OnionCommands.delete(call)
         case "replay": try await ReplayCommand.run(call)
         case "jsondiff": try JSONDiffCommand.run(call)
@@ -102,11 +92,15 @@ public enum ThicketCommand {
 struct Call: Sendable {
     let invocation: Invocation
     let environment: [String: String]
+    private let secrets: [String: SecureBytes]
 
-    init(_ invocation: Invocation, _ environment: [String: String]) {
+    init(_ invocation: Invocation, _ variables: ProcessVariables) {
         self.invocation = invocation
-        self.environment = environment
+        (environment, secrets) = (variables.clear, variables.secrets)
     }
+
+    /// A password of the environment, `password` for `THICKET_PASSWORD`; empty counts as not given.
+    func secret(_ name: String) -> SecureBytes? { secrets[Call.variable(name)] }
 
     var name: String { invocation.command.name }
     func flag(_ name: String) -> Bool { invocation.flag(name) }

@@ -51,7 +51,11 @@ extension ThicketProgram {
             readable by you alone. The other commands use the profile 'default' unless --profile names another. What is
             left out stays as the profile has it, so after a sign-out 'thicket login' alone is enough.
             """,
-        options: proofOptions + [discardOption] + accountOptions,
+        options: proofOptions + [
+            .value(
+                "partner-id", "ID", "with --partner and --token-file, for a token that the partner's server has signed"),
+            discardOption,
+        ] + accountOptions,
         examples: [
             Example(
                 "thicket login --server https://sync.example.com --app notes --api-key 0123… --user ada@example.com",
@@ -172,6 +176,23 @@ extension ThicketProgram {
                 "thicket recover --server https://sync.example.com --app notes --api-key 0123… --user ada@example.com",
                 "asks for the words, then twice for a new password"),
             Example("thicket recover --code-file code.txt", "with a code and its passcode"),
+        ])
+
+    static let forgot: Command = .init(
+        "forgot", summary: "set another password with a code that the server mails",
+        details: """
+            For an account whose name is a mail address, at a server that sends mail. The code resets what lets you in, and
+            nothing of what is sealed: a machine that has the keys opens the account at once, any other with the recovery
+            words ('thicket recover').
+            """,
+        options: proofOptions.filter { ["user", "api-key"].contains($0.name) } + [
+            .value(
+                "mail-code-file", "FILE",
+                "a code that has come already, from this file or '-' for standard input; none is asked for then",
+                completion: .file), newPasswordOption, discardOption,
+        ] + accountOptions,
+        examples: [
+            Example("thicket forgot", "in a profile of the account: asks for the code, then twice for a new password")
         ])
 
     static let words: Command = .init(

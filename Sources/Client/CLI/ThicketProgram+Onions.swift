@@ -4,7 +4,7 @@ import ThicketCommandLine
 extension ThicketProgram {
     static let onions: [Command] = [
         onionsList, onionsShow, onionsNew, onionsEdit, onionsRemove, onionsView, onionsExport, onionsImport,
-        onionsSignup, onionsDelete,
+        onionsSignup, onionsUpgrade, onionsDelete,
     ]
 
     private static let onionOptions: [Option] =
@@ -114,6 +114,25 @@ extension ThicketProgram {
         examples: [
             Example("thicket onions signup --server https://sync.example.com --app onions --api-key 0123…", "begin")
         ])
+
+    static let onionsUpgrade: Command = .init(
+        "onions upgrade", summary: "give an account of the old notes app keys of its own",
+        details: """
+            The account stays, and so do its notes: each is sealed anew under keys that are made here, and then the old login
+            ends. It gets another user name, which the server sees, and another password, which it never does. It may
+            stop anywhere, and the same command with the same words goes on; until its end the old login is good,
+            too. The server keeps earlier versions of the notes, sealed under the old password, as it keeps those of
+            anything; old apps can no longer open the account.
+            """,
+        options: [
+            .value("new-user", "NAME", "the account's name from now on, which the server sees (THICKET_NEW_USER)"),
+            .value(
+                "new-password-file", "FILE",
+                "the new password, from this file; else it is asked for, twice (THICKET_NEW_PASSWORD_FILE, "
+                    + "THICKET_NEW_PASSWORD)", completion: .file),
+            .flag("leave-unreadable", "end the old login though some notes do not open with its password"), slowOption,
+        ] + onionOptions,
+        examples: [Example("thicket onions upgrade --new-user ada@example.com", "asks for the old login first")])
 
     static let onionsDelete: Command = .init(
         "onions delete", summary: "delete all your encrypted notes, then your account",

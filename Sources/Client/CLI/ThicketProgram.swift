@@ -7,7 +7,8 @@ public enum ThicketProgram {
     public static let program: Program = .init(
         name: "thicket", summary: "notes, lists and settings in sync, from the command line", version: Thicket.version,
         commands: [
-            signup, login, recover, words, verify, pair, keys, audit, logout, lock, unlock, whoami, devices, tokenList,
+            signup, login, recover, forgot, words, verify, pair, keys, audit, logout, lock, unlock, whoami, devices,
+            tokenList,
             tokenRevoke, tokenPrint, passwd, password,
             accountDelete, status, list, get, put, remove,
             edit, watch, history, revert, importing, exporting, mirror,

@@ -84,13 +84,7 @@ public final class AccountStore: AccountDirectory {
             let kept: Account? = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
                 .first(Self.account)
             guard kept?.proof == before, try !isTaken(account) else { return false }
-            let row: Statement = try database.statement(
-                """
-                UPDATE account SET name = ?3, folded = ?4, scheme = ?5, salt = ?6, n = ?7, r = ?8, p = ?9,
-                    verifier = ?10, recovery = ?11, access = ?12, changed = ?13 WHERE user = ?1 AND app = ?2
-                """)
-            bind(account, to: row)
-            try row.bind(13, now).run()
+            try update(account, now: now)
             try keepWrap(of: account, from: before)
             if endsTokens { _ = try deleteTokens(nil, of: account.user, in: account.app) }
             if let token: NewToken { try insert(token, of: account.user, in: account.app) }
@@ -102,7 +96,7 @@ public final class AccountStore: AccountDirectory {
         try writing { () throws(SQLiteError) in
             try database.statement("DELETE FROM account WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app).run()
             guard database.changedRows == 1 else { return false }
-            for table: String in ["bundle", "account_code", "locked_wrap"] {
+            for table: String in ["bundle", "account_code", "locked_wrap", "old_login"] {
                 try database.statement("DELETE FROM \(table) WHERE user = ?1").bind(1, user).run()
             }
             try database.statement("DELETE FROM pro WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
@@ -177,10 +171,10 @@ public final class AccountStore: AccountDirectory {
 
     // MARK: Rows
 
-    private static let selection: String =
+    static let selection: String =
         "SELECT user, app, name, scheme, salt, n, r, p, verifier, recovery, access, folded FROM account "
 
-    private static func account(_ row: Statement) -> Account {
+    static func account(_ row: Statement) -> Account {
         let salt: [UInt8] = row.bytes(4)
         let proof: Account.Proof =
             row.integer(3) == 0
@@ -190,6 +184,17 @@ public final class AccountStore: AccountDirectory {
                     stretch: Account.Stretch(salt: salt, n: row.integer(5), r: row.integer(6), p: row.integer(7)),
                     verifier: row.bytes(8), recovery: row.bytes(9), access: row.bytes(10)))
         return Account(user: row.text(0), app: row.text(1), name: row.text(2), proof: proof)
+    }
+
+    /// Writes name and proof into the row that is there.
+    func update(_ account: Account, now: Int64) throws(SQLiteError) {
+        let row: Statement = try database.statement(
+            """
+            UPDATE account SET name = ?3, folded = ?4, scheme = ?5, salt = ?6, n = ?7, r = ?8, p = ?9,
+                verifier = ?10, recovery = ?11, access = ?12, changed = ?13 WHERE user = ?1 AND app = ?2
+            """)
+        bind(account, to: row)
+        try row.bind(13, now).run()
     }
 
     private func bind(_ account: Account, to row: Statement) {
@@ -204,11 +209,15 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
-    /// Whether somebody else has the name.
-    private func isTaken(_ account: Account) throws(SQLiteError) -> Bool {
-        try database.statement("SELECT 1 FROM account WHERE app = ?1 AND folded = ?2 AND user <> ?3")
-            .bind(1, account.app).bind(2, Account.folded(account.name)).bind(3, account.user).first { _ in true }
-            ?? false
+    /// Whether somebody else has the name, or still has it for the login from before.
+    func isTaken(_ account: Account) throws(SQLiteError) -> Bool {
+        for table: String in ["account", "old_login"] {
+            let isThere: Bool? = try database.statement(
+                "SELECT 1 FROM \(table) WHERE app = ?1 AND folded = ?2 AND user <> ?3"
+            ).bind(1, account.app).bind(2, Account.folded(account.name)).bind(3, account.user).first { _ in true }
+            if isThere != nil { return true }
+        }
+        return false
     }
 
     // MARK: Asking

@@ -125,6 +125,32 @@ struct KeyCommandTests {
         #expect(try bench.good(["audit", "notes"]).contains("the server can read it"), "an open bucket says so")
     }
 
+    @Test("a password in the environment is not there any more when the program works, not even for the system")
+    func environment() throws {
+        let bench: CommandBench = try .init()
+        let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", try apiKey(bench)]
+        let names: [String] = ProcessVariables.secretNames.map(Call.variable)
+        var variables: [String: String] = bench.variables("x", [:])
+        for name: String in names { variables[name] = "canary-9a17" }
+        let child: ChildProcess = try .init([Programs.thicket, "pair", "--yes"] + place, variables: variables)
+        _ = try child.firstLine()
+        let file: Int32 = open("/proc/\(child.id)/environ", O_RDONLY | O_CLOEXEC)
+        try #require(file >= 0 || errno == EACCES)
+        if file >= 0 {
+            defer { close(file) }
+            var bytes: [UInt8] = .init(repeating: 0, count: 1 << 16)
+            let count: Int = read(file, &bytes, bytes.count)
+            let text: String = .init(decoding: bytes[..<max(0, count)], as: UTF8.self)
+            #expect(text.contains("THICKET_HOME="), "the rest is there")
+            #expect(!text.contains("canary"))
+        }
+        let hits: [Int]? = MemoryScan.hits(of: [MemoryScan.Needle("canary-9a17".utf8)], in: child.id)
+        // Each of them is in the one place that is wiped at the end.
+        #expect(hits.map { $0[0] <= names.count } ?? true)
+        child.signal(SIGKILL)
+        _ = try child.finish()
+    }
+
     @Test("words, codes and passcodes are no arguments, and help says where they come from")
     func arguments() throws {
         let bench: CommandBench = try .init()

@@ -219,6 +219,29 @@ struct NotesScreenTests {
         }
     }
 
+    @Test("a lock while a save is under way saves once more: the first may fail, and nobody would see it")
+    func lockingWhileSaving() {
+        var screen: NotesScreen = Self.list()
+        Self.type("nkept", into: &screen)
+        guard case .save(nil, _, nil, thenLocks: false)? = screen.handle(.key(.control("s")), now: 0).first else {
+            Issue.record("not saved")
+            return
+        }
+        guard case .save(nil, let text, nil, thenLocks: true)? = screen.handle(.key(.control("l")), now: 0).first else {
+            Issue.record("not saved before the lock")
+            return
+        }
+        #expect(text == Self.text("kept") && screen.isLocked)
+        // What could not be saved comes back as a note that is nowhere saved.
+        _ = screen.handle(.loggedIn, now: 1)
+        _ = screen.handle(.draft(text), now: 1)
+        #expect(Self.shown(screen).joined().contains("kept"))
+        guard case .save(nil, text, nil, thenLocks: true)? = screen.handle(.key(.control("l")), now: 1).first else {
+            Issue.record("it was taken for saved")
+            return
+        }
+    }
+
     @Test("a session that ends by itself locks the view and says why")
     func ended() {
         var screen: NotesScreen = Self.list(["canary"])

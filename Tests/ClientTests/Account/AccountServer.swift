@@ -22,6 +22,22 @@ final class AccountServer: Sendable {
         let time: Mutex<Int64> = Mutex(1_800_000_000_000)
     }
     private let box: Box = Box()
+    private let mails: Mails = Mails()
+
+    /// What the server sends.
+    private final class Mails: MailOutbox, Sendable {
+        private let row: WaitingRow<Mail> = .init(bound: 10)
+        func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
+        func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {}
+
+        func next() -> Mail? { row.takeAll(until: OwnThread.steadyTime() + .seconds(20)).first }
+    }
+
+    /// The code in the next mail, once it is sent.
+    func nextCode() throws -> SecureBytes {
+        let mail: Mail = try #require(mails.next())
+        return SecureBytes(copying: Array(mail.text.utf8.filter { (0x30...0x39).contains($0) }.prefix(8)))
+    }
 
     init() throws {
         mkdir(folder, 0o700)
@@ -39,7 +55,8 @@ final class AccountServer: Sendable {
         server = try TestServer(
             store: store,
             partners: TestPartners(
-                directory: { try PartnerStore(path: path, key: key) }, clock: { box.time.withLock { $0 } }),
+                directory: { try PartnerStore(path: path, key: key) }, outbox: { [mails] in mails },
+                clock: { box.time.withLock { $0 } }),
             accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path) }
         ) { config in
             config.registrationsPerMinute = 10_000

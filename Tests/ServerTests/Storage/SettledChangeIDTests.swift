@@ -162,7 +162,7 @@ import ThicketTestSupport
             DROP TABLE bundle; DROP TABLE erasure; ALTER TABLE app DROP COLUMN passwords; DROP TABLE account_code;
             DROP TABLE locked_wrap; DROP TABLE entity_bundle;
             ALTER TABLE bucket DROP COLUMN mode; ALTER TABLE ent DROP COLUMN born; DROP TABLE bucket_mode;
-            ALTER TABLE app DROP COLUMN notes; DROP TABLE pro;
+            ALTER TABLE app DROP COLUMN notes; DROP TABLE pro; DROP TABLE old_login;
             DROP TABLE profile; DROP TABLE credential; DROP TABLE login; DROP TABLE reset_code; PRAGMA user_version=1
             """, in: "thicket.db")
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)

@@ -36,6 +36,8 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     case unknown(ClientError)
     /// The passcode, the passphrase, or the code itself is wrong.
     case wrongPasscode
+    /// The mailed code is wrong, was used, or its time is over.
+    case wrongCode
     /// A code or a piece as it was typed cannot be read; the line with the slip, counted from 1, where that is known.
     case unreadableCode(line: Int?)
     /// Pieces that do not give a key.
@@ -74,6 +76,7 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .busy: "other devices wrote the account's keys each time"
         case .unknown(let error):
             "the server's answer did not come, so it is not known whether it was done (\(error.detail))"
+        case .wrongCode: "the code is wrong, was used, or is older than 15 minutes"
         case .wrongPasscode: "the passcode is wrong, or the code is another one's"
         case .unreadableCode(let line?): "line \(line) of the code has a slip"
         case .unreadableCode(nil): "this is no such code, or a part of it is missing"

@@ -25,7 +25,7 @@ struct KeyCall {
         guard let keys: DeviceKeys = try home.readKeys(account.profileName) else {
             let next: String =
                 account.profile.kind == .partner
-                ? "'thicket keys open' gets them, or makes them on the first machine"
+                ? "'thicket keys' gets them, or makes them on the first machine"
                 : "'thicket login', 'thicket recover' or 'thicket pair' gets them"
             throw Failure("\(what): this machine does not have the account's keys. \(next).", .notFound)
         }
@@ -94,7 +94,7 @@ extension Failure {
     static func code(_ error: AccountError) -> ExitCode {
         switch error {
         case .server(let error), .unknown(let error): code(error)
-        case .wrongPassword, .wrongWords, .wrongPasscode, .locked: .unauthorized
+        case .wrongPassword, .wrongWords, .wrongPasscode, .wrongCode, .locked: .unauthorized
         case .nameTaken, .busy: .refused
         case .unreadableWords, .unreadableCode, .pieces, .unusable: .usage
         default: .failure

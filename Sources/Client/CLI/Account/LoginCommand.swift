@@ -15,6 +15,7 @@ enum LoginCommand {
 
     static func run(_ call: Call) async throws(Failure) {
         let place: LoginPlace = try LoginPlace(call)
+        if call.flag("partner"), call.value("token-file") != nil { return try await PartnerTokenLogin.run(call, place) }
         let namesAccount: Bool = call.value("user") != nil || call.value("api-key") != nil || call.flag("partner")
         if namesAccount, call.value("token-file") != nil {
             throw Failure("a token is a login already: leave out either --token-file or the account", .usage)
@@ -36,7 +37,7 @@ enum LoginCommand {
     }
 
     /// Opens a bucket, which is when the server looks at the token. Nothing is stored there.
-    private static func check(_ profile: Profile, _ call: Call) async throws(Failure) -> String? {
+    static func check(_ profile: Profile, _ call: Call) async throws(Failure) -> String? {
         let account: Account = try Account(call, trying: profile)
         let open: OpenBucket = try await OpenBucket.open(account, bucket: LoginCommand.bucket, store: .memory)
         do throws(Failure) { try await open.ready("nothing was kept") } catch {

@@ -12,7 +12,13 @@ enum PasswordCommand {
             try await session.changePassword(from: old, to: new)
             return await session.accessToken
         }
-        account.home?.renew(account.profileName, from: account.profile, to: token)
+        do throws(Failure) {
+            try account.home?.renew(account.profileName, from: account.profile, to: token)
+        } catch {
+            throw Failure(
+                "the password is changed, and the new login could not be kept: \(error.text). 'thicket login' with the new "
+                    + "password makes another.", error.code)
+        }
         Terminal.write("the password is changed; other machines are signed out\n")
     }
 }

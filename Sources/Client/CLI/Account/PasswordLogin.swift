@@ -140,7 +140,12 @@ private struct KeptTokens: TokenSource {
 
     func token(for request: TokenRequest) async throws -> String {
         let token: String = try await inner.token(for: request)
-        account.home?.renew(account.profileName, from: account.profile, to: token)
+        do throws(Failure) {
+            try account.home?.renew(account.profileName, from: account.profile, to: token)
+        } catch {
+            // The next command renews it again.
+            Terminal.writeError("warning: a renewed login was not kept: \(error.text)\n")
+        }
         return token
     }
 }

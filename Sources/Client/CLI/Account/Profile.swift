@@ -173,12 +173,11 @@ struct ProfileHome: Sendable {
     }
 
     /// Keeps a renewed token, if the profile is still that of the same login.
-    func renew(_ name: String, from old: Profile, to token: String) {
-        guard let kept: Profile = (try? read(name)) ?? nil, kept.isSameAccount(as: old) else { return }
+    func renew(_ name: String, from old: Profile, to token: String) throws(Failure) {
+        guard let kept: Profile = try read(name), kept.isSameAccount(as: old) else { return }
         var renewed: Profile = kept
         renewed.token = token
-        // The next command renews it again if this fails.
-        try? write(renewed, name)
+        try write(renewed, name)
     }
 
     // MARK: - Keys

@@ -24,11 +24,26 @@ enum StatusCommand {
         } else {
             Terminal.write(text(account, copies, user, problem))
         }
-        // What cannot be read is told by the commands that need it.
-        let keys: DeviceKeys? = (try? account.home?.readKeys(account.profileName)) ?? nil
-        if let open: OpenAccount = keys.flatMap({ try? $0.open() }) { KeyCall.remind(open) }
+        remind(account)
         // What is wrong stands in the output already.
         if let problem { throw Failure("", problem.code) }
+    }
+
+    /// Of a backup that is missing, or of keys on this machine that cannot be used: the day they are needed would be late.
+    private static func remind(_ account: Account) {
+        do throws(Failure) {
+            guard let keys: DeviceKeys = try account.home?.readKeys(account.profileName) else { return }
+            let open: OpenAccount = try blockingKeys(keys)
+            KeyCall.remind(open)
+        } catch {
+            Terminal.writeError("warning: \(error.text)\n")
+        }
+    }
+
+    private static func blockingKeys(_ keys: DeviceKeys) throws(Failure) -> OpenAccount {
+        do throws(AccountError) { return try keys.open() } catch {
+            throw Failure("the keys kept here cannot be used", keys: error)
+        }
     }
 
     private static func listProfiles(_ call: Call) {

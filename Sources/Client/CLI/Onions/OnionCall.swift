@@ -12,22 +12,35 @@ import ThicketOnions
 
 /// A call of one of the `thicket onions` commands: where the notes are, and who opens them.
 ///
-/// Nothing is kept on this machine: each call logs in and out again. Of a profile the server, the app and its API key are
-/// taken where the call does not say them, never a login.
+/// Of notes nothing is kept on this machine. Where the profile is that of an account with keys, its login and its keys are used;
+/// else each call logs in to an account of the old notes app and out again, and of a profile the server, the app and its API
+/// key are taken where the call does not say them. Another user name than the profile's says that the old kind is meant; no
+/// server does.
 struct OnionCall: Sendable {
     let call: Call
     let server: String
     let account: OnionAccount
+    /// The profile's account has keys of its own, and those open the notes.
+    let isKeyed: Bool
+    /// The same, and the account is a partner's: a content passphrase opens it where others have a password.
+    let isPartners: Bool
 
     init(_ call: Call) throws(Failure) {
         self.call = call
-        let kept: Profile? = try (try? ProfileHome(call.environment))?.read(try Account.profileName(call))
+        let kept: Profile? = try Self.profile(call)
         let (server, app): (String?, String?) = (
             call.setting("server") ?? kept?.server, call.setting("app") ?? kept?.app
         )
         let isSame: Bool =
-            kept.map { same($0.server, server ?? "") && same($0.app, app ?? "") && $0.kind != .partner } ?? false
-        let apiKey: String? = call.setting("api-key") ?? (isSame ? kept?.login?.apiKey : nil)
+            kept.map { same($0.server, server ?? "") && same($0.app, app ?? "") } ?? false
+        // Whoever names the profile's own user means that account: its password is never to be stretched the old way, without
+        // a salt, and sent.
+        let user: String? = call.setting("user")
+        let isOwn: Bool = user.map { same($0.lowercased(), kept?.user?.lowercased() ?? "") } ?? true
+        isKeyed = isSame && isOwn && kept.map { $0.kind == .keys || $0.kind == .partner } ?? false
+        isPartners = isKeyed && kept?.kind == .partner
+        let takesKey: Bool = isSame && (isKeyed || kept?.kind != .partner)
+        let apiKey: String? = call.setting("api-key") ?? (takesKey ? kept?.login?.apiKey : nil)
         guard let server, let app, let apiKey else {
             throw LoginPlace.missing([
                 server == nil ? "--server URL, such as https://sync.example.com" : nil,
@@ -47,12 +60,38 @@ struct OnionCall: Sendable {
         }
     }
 
-    /// User name and password, asked for where nothing else gives them.
+    /// The profile of the call; nil where there is none, or no place for one.
+    private static func profile(_ call: Call) throws(Failure) -> Profile? {
+        let name: String = try Account.profileName(call)
+        let home: ProfileHome
+        // Settings that say everything need no home folder.
+        do throws(Failure) { home = try ProfileHome(call.environment) } catch { return nil }
+        return try home.read(name)
+    }
+
+    /// User name and password of an account of the old notes app.
     struct Login: Sendable {
         let username: SecureBytes
         let password: SecureBytes
     }
 
+    /// What opens the notes.
+    enum Opener: Sendable {
+        case stretched(Login)
+        /// The keys of the profile's account.
+        /// - Parameter password: under which sealed copies are read and written; nil: none are.
+        case keys(password: SecureBytes?)
+    }
+
+    /// - Parameter copies: sealed copies are read or written, which takes a password.
+    func opener(copies: Bool = false) async throws(Failure) -> Opener {
+        guard isKeyed else { return .stretched(try await login()) }
+        guard copies else { return .keys(password: nil) }
+        return .keys(password: try await Secrets.secret(call, label: "Password of the sealed copies: ", isNew: false))
+    }
+
+    /// User name and password, asked for where nothing else gives them.
+    /// - Throws: `usage` where the profile's account is of another kind.
     func login(isNew: Bool = false) async throws(Failure) -> Login {
         let username: SecureBytes
         if let name: String = call.setting("user") {
@@ -70,14 +109,18 @@ struct OnionCall: Sendable {
     }
 
     /// Logs in and brings old notes up to date.
-    func open(_ login: Login? = nil) async throws(Failure) -> Vault {
-        let given: Login
-        if let login { given = login } else { given = try await self.login() }
-        let vault: Vault = try await OnionCall.trying("not logged in") { () throws(OnionError) in
-            try await account.signIn(username: given.username, password: given.password)
+    func open(_ opener: Opener? = nil) async throws(Failure) -> Vault {
+        let given: Opener
+        if let opener { given = opener } else { given = try await self.opener() }
+        switch given {
+        case .keys(let password): return try await KeyedNotes(call).vault(password: password)
+        case .stretched(let login):
+            let vault: Vault = try await OnionCall.trying("not logged in") { () throws(OnionError) in
+                try await account.signIn(username: login.username, password: login.password)
+            }
+            await migrate(vault)
+            return vault
         }
-        await migrate(vault)
-        return vault
     }
 
     private func migrate(_ vault: Vault) async {
@@ -93,9 +136,9 @@ struct OnionCall: Sendable {
 
     /// Runs `body` on the notes and logs out again, whatever came of it.
     func with<Value: Sendable>(
-        _ what: String, _ body: (Vault) async throws(Failure) -> Value
+        _ what: String, copies: Bool = false, _ body: (Vault) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        let vault: Vault = try await open()
+        let vault: Vault = try await open(try await opener(copies: copies))
         do throws(Failure) {
             let value: Value = try await body(vault)
             await end(vault)
@@ -106,7 +149,7 @@ struct OnionCall: Sendable {
         }
     }
 
-    private func end(_ vault: Vault) async {
+    func end(_ vault: Vault) async {
         if await !vault.end() {
             Terminal.writeError("warning: the server did not hear of the logout; the token stays good there\n")
         }
@@ -140,6 +183,7 @@ struct OnionCall: Sendable {
             Failure(
                 "\(what): the note asks for \(rounds) rounds of key stretching. --slow opens it all the same.", .refused
             )
+        case .keys(let error): Failure(what, keys: error)
         case .client(let error): Failure(what, error)
         case .ended, .noKey: Failure("\(what): \(error)")
         }

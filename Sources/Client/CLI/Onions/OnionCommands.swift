@@ -48,7 +48,7 @@ enum OnionCommands {
         switch title.title {
         case .success(let text): text.count == 0 ? "(no title)" : text.shownText
         case .failure(.needsConsent(let rounds)): "(asks for \(rounds) rounds; open it with --slow)"
-        case .failure(.unreadable): "(does not open with this password)"
+        case .failure(.unreadable): "(does not open)"
         case .failure(let error): "(\(error))"
         }
     }
@@ -110,11 +110,11 @@ enum OnionCommands {
 
     static func new(_ call: Call) async throws(Failure) {
         let onions: OnionCall = try OnionCall(call)
-        let login: OnionCall.Login = try await onions.login()
+        let opener: OnionCall.Opener = try await onions.opener()
         let text: NoteText = try NoteInput.read(call)
-        let vault: Vault = try await onions.open(login)
+        let vault: Vault = try await onions.open(opener)
         let result: Result<String, OnionError> = await make(text, in: vault)
-        await vault.end()
+        await onions.end(vault)
         let id: String = try await OnionCall.trying("no note was made") { () throws(OnionError) in try result.get() }
         Terminal.write("made the note \(id.prefix(8))\n")
     }
@@ -125,9 +125,9 @@ enum OnionCommands {
 
     static func edit(_ call: Call) async throws(Failure) {
         let onions: OnionCall = try OnionCall(call)
-        let login: OnionCall.Login = try await onions.login()
+        let opener: OnionCall.Opener = try await onions.opener()
         let text: NoteText = try NoteInput.read(call)
-        let vault: Vault = try await onions.open(login)
+        let vault: Vault = try await onions.open(opener)
         let outcome: Result<Void, Failure>
         do throws(Failure) {
             let id: String = try await find(call.argument("NOTE"), in: vault)
@@ -139,7 +139,7 @@ enum OnionCommands {
         } catch {
             outcome = .failure(error)
         }
-        await vault.end()
+        await onions.end(vault)
         try outcome.get()
         Terminal.write("changed the note\n")
     }
@@ -160,6 +160,57 @@ enum OnionCommands {
 
     // MARK: - Accounts
 
+    /// `thicket onions upgrade`: an account of the old notes app gets keys of its own.
+    static func upgrade(_ call: Call) async throws(Failure) {
+        let onions: OnionCall = try OnionCall(call)
+        let login: OnionCall.Login = try await onions.login()
+        let name: String = try await newName(call)
+        let password: SecureBytes = try await Secrets.secret(
+            call, "new-password", label: "New password, which the server never sees: ", isNew: true)
+        guard password != login.password else {
+            throw Failure("the new password is the old one, which the server may have guessed: take another", .usage)
+        }
+        let done: OnionUpgrade = try await OnionCall.trying(
+            "the upgrade is not finished; the same command goes on with it"
+        ) { () throws(OnionError) in
+            try await onions.account.upgrade(
+                username: login.username, password: login.password, to: name, newPassword: password,
+                consents: call.flag("slow"), leavesUnreadable: call.flag("leave-unreadable"))
+        }
+        try tell(done)
+    }
+
+    /// The name that the server is to see. Never that of before, unless its user says so.
+    private static func newName(_ call: Call) async throws(Failure) -> String {
+        if let name: String = call.setting("new-user") { return name }
+        let typed: SecureBytes = try await Secrets.asked(
+            "New user name, which the server sees (not shown): ",
+            "which name is the account to have? There is no terminal to ask at: --new-user NAME says it")
+        guard typed.count > 0, typed.isUTF8 else { throw Failure("the new user name is empty or no text", .usage) }
+        return typed.shownText
+    }
+
+    private static func tell(_ done: OnionUpgrade) throws(Failure) {
+        for (id, error): (String, OnionError) in done.notes.left.sorted(by: { $0.key < $1.key }) {
+            Terminal.writeError("stays as it was: \(id.prefix(8)): \(error)\n")
+        }
+        Terminal.write("\(Words.notes(done.notes.resealed)) sealed with the account's own keys\n")
+        guard done.isFinished else {
+            let isUnreadable: Bool = done.notes.isAsFarAsItGoes
+            throw Failure(
+                "the upgrade is not finished: \(Words.notes(done.notes.left.count)) could not be taken along, so the old login "
+                    + "stays good beside the new one. "
+                    + (isUnreadable
+                        ? "--leave-unreadable ends it without them; they stay as they are."
+                        : "The same command goes on with it; --slow opens notes that ask for many rounds."),
+                .refused)
+        }
+        Terminal.write(
+            "The account '\(Screen.safe(done.name))' has keys of its own; the old name and password are good no more.\n"
+                + "Now 'thicket login --user \(Screen.safe(done.name))' with the new password, then 'thicket words': without the "
+                + "24 words a forgotten password costs all notes.\n")
+    }
+
     static func signUp(_ call: Call) async throws(Failure) {
         let onions: OnionCall = try OnionCall(call)
         let login: OnionCall.Login = try await onions.login(isNew: true)
@@ -167,12 +218,13 @@ enum OnionCommands {
             try await onions.account.signUp(username: login.username, password: login.password)
         }
         let user: String = vault.user
-        await vault.end()
+        await onions.end(vault)
         Terminal.write("made a notes account; its id is \(user)\n")
     }
 
     static func delete(_ call: Call) async throws(Failure) {
         let onions: OnionCall = try OnionCall(call)
+        if onions.isKeyed { return try await KeyedNotes(call).delete() }
         let login: OnionCall.Login = try await onions.login()
         let vault: Vault = try await OnionCall.trying("nothing was deleted") { () throws(OnionError) in
             try await onions.account.signIn(username: login.username, password: login.password)

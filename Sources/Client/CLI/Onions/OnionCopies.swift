@@ -18,7 +18,8 @@ enum OnionCopies {
 
     static func export(_ call: Call) async throws(Failure) {
         let path: String = call.argument("FILE")
-        try await OnionCall(call).with("cannot export the notes") { vault throws(Failure) in
+        try await OnionCall(call).with("cannot export the notes", copies: call.flag("sealed")) {
+            vault throws(Failure) in
             let onions: [Onion] = try await OnionCall.trying("cannot export the notes") { () throws(OnionError) in
                 try await vault.list()
             }
@@ -63,9 +64,16 @@ enum OnionCopies {
 
     static func importing(_ call: Call) async throws(Failure) {
         let onions: OnionCall = try OnionCall(call)
-        let login: OnionCall.Login = try await onions.login()
+        let given: OnionCall.Login? = onions.isKeyed ? nil : try await onions.login()
         let copies: [JSONObject] = try read(call.argument("FILE"))
-        let vault: Vault = try await onions.open(login)
+        let opener: OnionCall.Opener
+        if let given {
+            opener = .stretched(given)
+        } else {
+            opener = try await onions.opener(
+                copies: copies.contains { $0["onionTitle"] != nil || $0["onionInfo"] != nil })
+        }
+        let vault: Vault = try await onions.open(opener)
         var (taken, there, failed): (Int, Int, Int) = (0, 0, 0)
         for (number, copy): (Int, JSONObject) in zip(1..., copies) {
             do throws(OnionError) {
@@ -77,7 +85,7 @@ enum OnionCopies {
                 if case .client = error { break }
             }
         }
-        await vault.end()
+        await onions.end(vault)
         Terminal.write("took \(Words.notes(taken))\(there > 0 ? ", \(there) were there already" : "")\n")
         let rest: Int = copies.count - taken - there
         if rest > 0 { throw Failure("\(Words.notes(rest)) not taken") }

@@ -45,8 +45,8 @@ enum Secrets {
         return text
     }
 
-    /// A password of a call that is never a `String`: it goes from the keyboard, or a file, into memory that is wiped. What is
-    /// in the environment is there for the program's whole life.
+    /// A password of a call that is never a `String`: it goes from the keyboard, a file or the environment into memory that is
+    /// wiped.
     ///
     /// - Parameters:
     ///   - name: `password` stands for `--password-file`, `THICKET_PASSWORD_FILE` and `THICKET_PASSWORD`.
@@ -58,8 +58,8 @@ enum Secrets {
         let password: SecureBytes
         if let path: String = call.setting(name + "-file") {
             password = withoutLineEnd(try readSecret(path, name))
-        } else if let given: String = call.setting(name) {
-            password = SecureBytes(copying: Array(given.utf8))
+        } else if let given: SecureBytes = call.secret(name) {
+            password = given
         } else {
             let lack: String =
                 "there is no terminal to ask for the \(name) at: --\(name)-file FILE ('-' for standard input), or the "

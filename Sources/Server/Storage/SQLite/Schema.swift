@@ -114,6 +114,13 @@ enum Schema {
         CREATE TABLE pro (app TEXT NOT NULL, user TEXT NOT NULL, receipt TEXT NOT NULL, since INTEGER NOT NULL,
             PRIMARY KEY (app, user)) WITHOUT ROWID;
         """,
+        // old_login: how accounts that are being brought to keys of their own are still come into by a password that is sent;
+        // wrap_salt, n, r, p, access: their access key, sealed under that password.
+        """
+        CREATE TABLE old_login (user TEXT PRIMARY KEY, app TEXT NOT NULL, folded TEXT NOT NULL, salt BLOB NOT NULL,
+            verifier BLOB NOT NULL, wrap_salt BLOB NOT NULL, n INTEGER NOT NULL, r INTEGER NOT NULL,
+            p INTEGER NOT NULL, access BLOB NOT NULL, begun INTEGER NOT NULL, UNIQUE (app, folded)) WITHOUT ROWID;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

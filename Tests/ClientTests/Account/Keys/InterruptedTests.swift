@@ -135,4 +135,54 @@ struct InterruptedTests {
             }
         }
     }
+
+    @Test("keys for an account that had none: whatever is lost, it ends at one bundle, the old login last")
+    func upgrade() async throws {
+        // Few enough that the server answers all questions how to stretch: 30 a minute.
+        for (index, accident): (Int, Accident) in Accident.all.filter({ $0.number < 4 }).enumerated() {
+            let (old, new): (String, String) = ("old-\(index)", "new-\(index)")
+            let session: ClientSession = try await bench.notes().signUp(username: old, password: "sent")
+            guard case .account(_, let user) = session.user else { throw ClientError(.invalidOptions, "no account") }
+            await session.close()
+            let before: UpgradeFlow.Old = .init(
+                user: user, login: .init(username: KeyBench.secret(old), password: KeyBench.secret("sent")),
+                password: KeyBench.secret("sent"))
+            var made: Upgraded?
+            let error: AccountError? = await KeyBench.failure {
+                made = try await self.accounts(accident).upgrade(before, to: new, password: KeyBench.secret("one"))
+            }
+            // Both logins are good, or the old one alone; what was told is true.
+            #expect(try await isGood(old), "\(accident)")
+            let there: SignedIn? = try await signIn(new, "one")
+            if let made { #expect(there?.account.bundle == made.login.account.bundle, "\(accident)") }
+            if there == nil { #expect(error != nil, "\(accident)") }
+            let again: Upgraded = try await accounts().upgrade(before, to: new, password: KeyBench.secret("two"))
+            #expect(again.isNew == (there == nil) && again.login.account.user == user, "\(accident)")
+            if let there { #expect(again.login.account.bundle == there.account.bundle, "\(accident)") }
+            var finished: SignedIn?
+            _ = await KeyBench.failure {
+                finished = try await self.accounts(accident).finishUpgrade(again.login.account)
+            }
+            let last: SignedIn = try await accounts().finishUpgrade(again.login.account)
+            for login: SignedIn in [finished, last].compactMap({ $0 }) {
+                let read: OpenAccount = try await accounts().refresh(login.account, accessToken: login.accessToken)
+                #expect(read.bundle == again.login.account.bundle, "\(accident)")
+            }
+            #expect(try await !isGood(old), "\(accident)")
+        }
+    }
+
+    /// Whether name and the password that is sent let in.
+    private func isGood(_ name: String) async throws -> Bool {
+        let app: ThicketApp = try bench.notes()
+        do throws(ClientError) {
+            let session: ClientSession = try await app.signIn(username: name, password: "sent")
+            await session.signOut()
+            await session.close()
+            return true
+        } catch {
+            guard error.number == 401 else { throw error }
+            return false
+        }
+    }
 }

@@ -37,15 +37,7 @@ package struct AccountRequest: Sendable {
     static func signup(_ new: NewAccount) -> AccountRequest {
         .init(
             method: "POST", path: "signup", asker: .app,
-            body: secretBody { body in
-                body.add("u", .string(new.name.text))
-                body.add("a", bytes: new.keys.authKey)
-                body.add(new.pin)
-                body.add("access", octets: new.access)
-                body.add("bundle", octets: new.bundle)
-                body.add("recover", bytes: new.proof)
-                body.add("device", .string(new.device))
-            })
+            body: secretBody { $0.add(new) })
     }
 
     static func login(_ name: AccountName, _ authKey: SecureBytes, device: String) -> AccountRequest {
@@ -157,7 +149,7 @@ package struct AccountRequest: Sendable {
             })
     }
 
-    private static func secretBody(_ write: (inout SecretWriter) -> Void) -> SecureBytes {
+    static func secretBody(_ write: (inout SecretWriter) -> Void) -> SecureBytes {
         var writer: SecretWriter = .init()
         write(&writer)
         return writer.text
@@ -165,16 +157,31 @@ package struct AccountRequest: Sendable {
 }
 
 extension SecretWriter {
-    fileprivate mutating func add(_ name: StaticString, octets: [UInt8]) {
+    mutating func add(_ name: StaticString, quoted letters: SecureBytes) {
+        let quote: SecureBytes = .init(copying: [UInt8(ascii: "\"")])
+        add(name, .joined([quote, letters, quote]))
+    }
+
+    mutating func add(_ new: AccountRequest.NewAccount) {
+        add("u", .string(new.name.text))
+        add("a", bytes: new.keys.authKey)
+        add(new.pin)
+        add("access", octets: new.access)
+        add("bundle", octets: new.bundle)
+        add("recover", bytes: new.proof)
+        add("device", .string(new.device))
+    }
+
+    mutating func add(_ name: StaticString, octets: [UInt8]) {
         add(name, .string(Base64.encodeURL(octets)))
     }
 
-    fileprivate mutating func add(_ pin: PasswordPin) {
+    mutating func add(_ pin: PasswordPin) {
         add("kdf", .number(JSONNumber(Int64(pin.kdf))))
         add("salt", octets: pin.salt)
     }
 
-    fileprivate mutating func add(_ new: AccountRequest.NewPassword) {
+    mutating func add(_ new: AccountRequest.NewPassword) {
         add("a", bytes: new.authKey)
         add(new.pin)
         add("access", octets: new.access)

@@ -61,7 +61,7 @@ extension NotesScreen {
 
     private func drawLocked(_ entry: LoginEntry, _ frame: inout ScreenFrame) {
         head("Encrypted notes", "locked", &frame)
-        let label: String = entry.asksName ? "User name (not shown): " : "Password (not shown): "
+        let label: String = entry.asksName ? "User name (not shown): " : "\(secretName) (not shown): "
         set(2, label, .plain, &frame)
         if size.rows > 3 { frame.cursor = (2, min(TextLayout.cells(label, width), max(0, size.columns - 1))) }
     }

@@ -100,10 +100,11 @@ extension NotesScreen {
         return [.open(id: rows[selected].id, consents: false)]
     }
 
-    private mutating func begin(_ id: String?, _ before: NoteText?) {
+    /// - Parameter isNew: the text is nowhere saved.
+    mutating func begin(_ id: String?, _ before: NoteText?, isNew: Bool = false) {
         mode = .editing(
             Editing(
-                id: id, before: before,
+                id: id, before: isNew ? nil : before,
                 title: TypedText(before?.title.shownText ?? "", unitsMax: NoteField.title.unitsMax),
                 info: TypedText(before?.info.shownText ?? "", unitsMax: NoteField.info.unitsMax)))
     }

@@ -33,6 +33,8 @@ struct NotesScreen: Sendable {
         case saved
         case removed
         case loggedIn
+        /// What was being written when it locked, and could not be saved then.
+        case draft(NoteText)
         /// Something did not work; whoever was writing may try again.
         case failed(String)
         /// A note asks for so many rounds that the user is asked.
@@ -51,7 +53,7 @@ struct NotesScreen: Sendable {
         case remove(id: String)
         /// Log out, drop everything, overwrite the screen.
         case lock
-        /// Lock was done; stop the program until it is continued.
+        /// When the lock is done: stop the program until it is continued.
         case suspend
         case quit
     }
@@ -114,6 +116,8 @@ struct NotesScreen: Sendable {
     let lockAfter: Int64
     private(set) var lastKey: Int64
     private let asksName: Bool
+    /// What opens the notes is called, at the beginning of a line.
+    let secretName: String
     let standing: @Sendable () -> String
 
     /// - Parameters:
@@ -121,11 +125,13 @@ struct NotesScreen: Sendable {
     ///   - now: milliseconds of a clock that never goes back.
     ///   - standing: what is said of the number of notes.
     init(
-        rows: Int, columns: Int, asksName: Bool, lockAfter: Int64, now: Int64, width: @escaping TextLayout.Width,
+        rows: Int, columns: Int, asksName: Bool, secretName: String = "Password", lockAfter: Int64, now: Int64,
+        width: @escaping TextLayout.Width,
         standing: @escaping @Sendable () -> String = { "" }
     ) {
         mode = .locked(LoginEntry(asksName: asksName))
         size = (rows, columns)
+        self.secretName = secretName
         (self.asksName, self.lockAfter, self.width, self.standing) = (asksName, lockAfter, width, standing)
         lastKey = now
     }
@@ -183,6 +189,10 @@ struct NotesScreen: Sendable {
         case .saved:
             (isBusy, mode, message) = (false, .list, "saved")
         case .removed: (isBusy, message) = (false, "removed")
+        case .draft(let text):
+            // A note of its own: the one that it was is perhaps another by now.
+            begin(nil, text, isNew: true)
+            (isBusy, message) = (false, "not saved before the lock; it is here again, as a new note")
         case .failed(let text): (isBusy, message) = (false, text)
         case .costly(let id, let rounds): (isBusy, question) = (false, .open(id: id, rounds: rounds))
         case .ended(let text): return lock(text)
@@ -202,7 +212,8 @@ struct NotesScreen: Sendable {
     /// Drops everything. What was being written goes to the server first, so that a pause costs nobody an edit.
     mutating func lock(_ reason: String, then last: Action? = nil) -> [Action] {
         var actions: [Action] = []
-        if case .editing(let editing) = mode, editing.isChanged, !isBusy {
+        // Also while a save is under way: it may fail, and nobody would be there to see it.
+        if case .editing(let editing) = mode, editing.isChanged {
             actions.append(.save(id: editing.id, editing.text, before: editing.before, thenLocks: true))
         } else if !isLocked {
             actions.append(.lock)

@@ -3,6 +3,7 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketCrypto
 import ThicketOnions
+import ThicketProtocol
 
 /// `thicket onions view`: `NotesScreen` between a terminal and a vault.
 ///
@@ -17,6 +18,13 @@ final class NotesView: Sendable {
     /// Answers are as many as were asked for, and one of each list; the screen empties it 20 times a second.
     private let answers: Mutex<[NotesScreen.Event]> = Mutex([])
     private let vault: Mutex<Vault?> = Mutex(nil)
+    /// What could not be saved before a lock, sealed under the keys of the notes.
+    /// One for each lock that could not save, so not many.
+    private let drafts: Mutex<[JSONObject]> = Mutex([])
+    /// What the last action has saved: a lock that comes while it does saves it no second time.
+    private let lastSaved: Mutex<NoteText?> = Mutex(nil)
+    /// Everything was dropped that a stopped program must not hold.
+    private let mayStop: Mutex<Bool> = Mutex(false)
     /// Actions are done one after the other.
     private let work: AsyncStream<NotesScreen.Action>.Continuation
     private let actions: AsyncStream<NotesScreen.Action>
@@ -37,6 +45,9 @@ final class NotesView: Sendable {
         view.work.finish()
         await worker.value
         await view.end()
+        if view.drafts.withLock({ !$0.isEmpty }) {
+            Terminal.writeError("a note that was being written could not be saved, and is lost\n")
+        }
         guard wasShown else {
             throw Failure(
                 "there is no terminal to draw on; 'thicket onions list' and 'thicket onions show' print lines", .usage)
@@ -58,7 +69,9 @@ final class NotesView: Sendable {
         guard let terminal: NotesTerminal = NotesTerminal() else { return false }
         let size: (rows: Int, columns: Int) = terminal.size
         var screen: NotesScreen = NotesScreen(
-            rows: size.rows, columns: size.columns, asksName: username == nil, lockAfter: lockAfter, now: Self.now(),
+            rows: size.rows, columns: size.columns, asksName: username == nil && !onions.isKeyed,
+            secretName: onions.isPartners ? "Content passphrase" : "Password", lockAfter: lockAfter,
+            now: Self.now(),
             width: NotesTerminal.width, standing: { [weak self] in self?.standing ?? "" })
         while true {
             terminal.show(screen.frame())
@@ -69,6 +82,7 @@ final class NotesView: Sendable {
                 let size: (rows: Int, columns: Int) = terminal.size
                 actions += screen.handle(.size(rows: size.rows, columns: size.columns), now: Self.now())
             case .lost: return true
+            case .nothing where takeMayStop(): terminal.suspend()
             case .nothing: actions += screen.handle(.tick, now: Self.now())
             }
             for answer: NotesScreen.Event in takeAnswers() { actions += screen.handle(answer, now: Self.now()) }
@@ -77,7 +91,6 @@ final class NotesView: Sendable {
                 case .quit:
                     terminal.wipe()
                     return true
-                case .suspend: terminal.suspend()
                 default:
                     if Self.locks(action) { terminal.wipe() }
                     work.yield(action)
@@ -105,6 +118,13 @@ final class NotesView: Sendable {
         }
     }
 
+    private func takeMayStop() -> Bool {
+        mayStop.withLock { mayStop in
+            defer { mayStop = false }
+            return mayStop
+        }
+    }
+
     private func tell(_ event: NotesScreen.Event) { answers.withLock { $0.append(event) } }
 
     private var standing: String {
@@ -126,6 +146,7 @@ final class NotesView: Sendable {
     }
 
     private func perform(_ action: NotesScreen.Action) async throws(OnionError) {
+        if case .save = action {} else { lastSaved.withLock { $0 = nil } }
         switch action {
         case .login(let name, let password): try await logIn(name, password)
         case .open(let id, let consents):
@@ -136,22 +157,56 @@ final class NotesView: Sendable {
                 tell(.costly(id: id, rounds: rounds))
             }
         case .save(let id, let text, let before, let thenLocks):
-            var saved: Result<Void, OnionError> = await save(id, text, before)
-            // Nobody is there to decide, and the text is about to be dropped: it becomes a note of its own.
-            if thenLocks, id != nil, case .failure = saved { saved = await save(nil, text, nil) }
-            if thenLocks { await end() }
-            try saved.get()
-            if !thenLocks {
-                tell(.saved)
-                try await list()
-            }
+            guard !thenLocks else { return try await saveAndLock(id, text, before) }
+            try await save(id, text, before).get()
+            lastSaved.withLock { $0 = text }
+            tell(.saved)
+            try await list()
         case .remove(let id):
             try await open().remove(id)
             tell(.removed)
             try await list()
         case .lock: await end()
-        case .suspend, .quit: break
+        // Behind the lock, which is done by now.
+        case .suspend: mayStop.withLock { $0 = true }
+        case .quit: break
         }
+    }
+
+    /// Nobody is there to decide, and the text is about to be dropped: where it cannot be saved it becomes a note of its own, and
+    /// where it cannot become one it waits sealed for the next login.
+    private func saveAndLock(_ id: String?, _ text: NoteText, _ before: NoteText?) async throws(OnionError) {
+        let isSaved: Bool = lastSaved.withLock { saved in
+            defer { saved = nil }
+            return saved == text
+        }
+        var saved: Result<Void, OnionError> = isSaved ? .success(()) : await save(id, text, before)
+        if id != nil, case .failure = saved { saved = await save(nil, text, nil) }
+        guard case .failure(let reason) = saved else { return await end() }
+        do throws(OnionError) {
+            let sealed: JSONObject = try await open().sealDraft(text)
+            drafts.withLock { $0.append(sealed) }
+            tell(.failed("not saved, comes again after the login: \(reason)"))
+        } catch {
+            // The keys are gone: there is nothing to seal it with.
+            tell(.failed("what was being written is lost: \(error)"))
+        }
+        await end()
+    }
+
+    /// What a lock has kept, the first of it; another account's stays where it is.
+    private func takeDraft(_ vault: Vault) async throws(OnionError) -> [NotesScreen.Event] {
+        for (place, sealed): (Int, JSONObject) in drafts.withLock({ $0 }).enumerated() {
+            do throws(OnionError) {
+                let text: NoteText = try await vault.openDraft(sealed)
+                // Actions are done one after the other: nobody has touched it meanwhile.
+                _ = drafts.withLock { $0.remove(at: place) }
+                return [.draft(text)]
+            } catch {
+                guard error == .unreadable else { throw error }
+            }
+        }
+        return []
     }
 
     private func save(_ id: String?, _ text: NoteText, _ before: NoteText?) async -> Result<Void, OnionError> {
@@ -173,10 +228,17 @@ final class NotesView: Sendable {
     }
 
     private func logIn(_ name: SecureBytes?, _ password: SecureBytes) async throws(OnionError) {
-        guard let name: SecureBytes = name ?? username else { throw .wrongLogin }
-        let vault: Vault = try await onions.account.signIn(username: name, password: password)
+        let vault: Vault
+        if onions.isKeyed {
+            vault = try await KeyedNotes(onions.call).unlock(password)
+        } else {
+            guard let name: SecureBytes = name ?? username else { throw .wrongLogin }
+            vault = try await onions.account.signIn(username: name, password: password)
+        }
         self.vault.withLock { $0 = vault }
-        tell(.loggedIn)
+        // Both at once: no key comes between them.
+        let events: [NotesScreen.Event] = [.loggedIn] + (try await takeDraft(vault))
+        answers.withLock { $0 += events }
         if let newest: String = try? await onions.account.newerVersion() {
             tell(.failed("version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)"))
         }

@@ -1,0 +1,101 @@
+public import ThicketCrypto
+
+/// Asks for a code for another password. Whoever is asked about, the server answers the same.
+package struct ForgotFlow: AccountFlow {
+    package typealias Outcome = Void
+
+    private let name: AccountName
+
+    package init(name: String) throws(AccountError) { self.name = try AccountName(name) }
+
+    package mutating func begin() throws(AccountError) -> AccountStep<Void> { .ask(.forgot(name)) }
+
+    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
+        switch event {
+        case .answered: return .done(())
+        case .refused(let error): throw .server(error)
+        case .stretched: throw outOfStep()
+        }
+    }
+}
+
+/// Another password by a mailed code. It resets the proof alone: the account is locked afterwards, until its words, the password
+/// from before or a device that has the keys open it (spec 3.2).
+package struct ResetFlow: AccountFlow {
+    package typealias Outcome = Void
+
+    private enum State { case stretching, asking }
+
+    private let name: AccountName
+    private let code: SecureBytes
+    private let password: SecureBytes
+    private let pin: PasswordPin
+    private var state: State = .stretching
+
+    /// - Parameter code: as a person types it, with whatever stands between its digits.
+    package init(
+        name: String, code: SecureBytes, password: SecureBytes, random: AccountRandom = .system
+    ) throws(AccountError) {
+        guard password.count > 0 else { throw .unusable("the new password is empty") }
+        let digits: SecureBytes = Self.digits(of: code)
+        guard (1...Self.digitsMax).contains(digits.count) else { throw .unusable("a code has digits alone") }
+        self.name = try AccountName(name)
+        (self.code, self.password) = (digits, password)
+        pin = .new(salt: random.salt())
+    }
+
+    private static let digitsMax: Int = 64
+
+    /// Spaces, dashes and line ends go; nothing is left of what has anything else in it.
+    private static func digits(of code: SecureBytes) -> SecureBytes {
+        code.withUnsafeBytes { bytes in
+            let isDigit: (UInt8) -> Bool = { (0x30...0x39).contains($0) }
+            guard bytes.allSatisfy({ isDigit($0) || [0x09, 0x0A, 0x0D, 0x20, 0x2D].contains($0) }) else {
+                return SecureBytes(count: 0) { _ in }
+            }
+            return SecureBytes(count: bytes.count(where: isDigit)) { room in
+                var place: Int = 0
+                for byte: UInt8 in bytes where isDigit(byte) {
+                    room[place] = byte
+                    place += 1
+                }
+            }
+        }
+    }
+
+    package mutating func begin() throws(AccountError) -> AccountStep<Void> {
+        .stretch(password, salt: pin.salt, .standard)
+    }
+
+    package mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
+        switch (state, event) {
+        case (.stretching, .stretched(let keys)):
+            state = .asking
+            return .ask(.verify(name, code: code, keys.authKey, pin))
+        case (.asking, .answered(let reply)):
+            guard reply.flag("locked") else {
+                throw .server(ClientError(.protocolViolation, "the server does not say that it is locked"))
+            }
+            return .done(())
+        case (.asking, .refused(let error)):
+            // A code is good once: sent again it would be refused, whatever the first has done.
+            if error.leavesItOpen { throw .unknown(error) }
+            throw error.number == 401 && error.detail.contains("login") ? .wrongCode : .server(error)
+        default: throw outOfStep()
+        }
+    }
+}
+
+extension Accounts {
+    /// Asks for a mail with a code for another password; whether there is anybody to send it to is not told.
+    /// - Throws: `server`.
+    public func sendResetCode(name: String) async throws(AccountError) {
+        try await door.run(try ForgotFlow(name: name))
+    }
+
+    /// Sets another password by a mailed code. The account is locked then: a sign-in with the password gives `locked`.
+    /// - Throws: `wrongCode` for one that is wrong, used or over; `unknown`: a sign-in with the password tells whether it is set.
+    public func reset(name: String, code: SecureBytes, newPassword: SecureBytes) async throws(AccountError) {
+        try await door.run(try ResetFlow(name: name, code: code, password: newPassword, random: random))
+    }
+}

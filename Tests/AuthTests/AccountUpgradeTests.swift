@@ -1,0 +1,141 @@
+import Testing
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+
+@testable import ThicketAuth
+
+/// An account whose password was sent gets keys of its own, under the same user id (decision 0054).
+@Suite("Accounts that get keys")
+struct AccountUpgradeTests {
+    private let bench: AccountBench
+
+    init() throws { bench = try AccountBench() }
+
+    private func begin(
+        _ name: String = "old", password: String = "secret", to new: String = "ann", a: UInt8 = 1
+    ) throws -> HTTPResponse {
+        try bench.post(
+            "auth/upgrade",
+            #"{"username":"\#(name)","password":"\#(password)","u":"\#(new)","a":"\#(SealedBodies.key(a))","#
+                + #""kdf":1,"salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(3, count: 61))","#
+                + #""recover":"\#(SealedBodies.key(2))","bundle":"\#(SealedBodies.key(4, count: 200))","#
+                + #""old_salt":"\#(SealedBodies.salt)","old_access":"\#(SealedBodies.key(5, count: 61))"}"#)
+    }
+
+    private func finish(_ name: String = "ann", r: UInt8 = 2) throws -> HTTPResponse {
+        try bench.send(
+            "PUT", "/1/notes/auth/upgrade", ["x-simperium-api-key: \(bench.apiKey)"],
+            #"{"u":"\#(name)","r":"\#(SealedBodies.key(r))"}"#)
+    }
+
+    private func authorize(_ name: String = "old") throws -> HTTPResponse {
+        try bench.post("authorize/", #"{"username":"\#(name)","password":"secret"}"#)
+    }
+
+    private func create(_ name: String = "old") throws -> HTTPResponse {
+        try bench.post("create/", #"{"username":"\#(name)","password":"secret"}"#)
+    }
+
+    @Test("once begun both logins are good, for one user id; once finished the old one is nobody's")
+    func both() throws {
+        let made: HTTPResponse = try create()
+        let user: String = try made.string("userid")
+        let begun: HTTPResponse = try begin()
+        #expect(begun.status == 200 && begun.member("begun")?.boolValue == true)
+        #expect(try begun.string("userid") == user)
+        #expect(try bench.grant(try made.string("access_token")) == nil, "tokens from before have ended")
+        #expect(try bench.grant(try begun.string("access_token"))?.user.text == user)
+        let new: HTTPResponse = try bench.post("auth/login", SealedBodies.login("ann"))
+        #expect(try new.string("userid") == user && new.string("bundle") == SealedBodies.key(4, count: 200))
+        #expect(try authorize().string("userid") == user)
+        let old: String = try authorize().string("access_token")
+        let done: HTTPResponse = try finish()
+        #expect(done.status == 200)
+        #expect(try done.string("userid") == user)
+        #expect(try bench.grant(try done.string("access_token"))?.user.text == user)
+        #expect(try bench.grant(old) == nil && bench.grant(try new.string("access_token")) == nil)
+        #expect(try authorize().status == 401)
+        #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 200)
+        // The name from before is free, and leads to nothing of this account's.
+        #expect(try create().string("userid") != user)
+    }
+
+    @Test("the first writer wins: who comes second is told what is there, and changes nothing")
+    func firstWriter() throws {
+        let user: String = try create().string("userid")
+        let first: HTTPResponse = try begin()
+        let second: HTTPResponse = try begin(to: "bob", a: 9)
+        #expect(second.status == 200 && second.member("begun")?.boolValue == false)
+        #expect(second.names.sorted() == ["begun", "bundle", "old", "u", "userid", "version"])
+        #expect(try second.string("userid") == user && second.string("u") == "ann")
+        #expect(try second.string("bundle") == SealedBodies.key(4, count: 200))
+        let wrap: JSONObject = try #require(second.member("old")?.objectValue)
+        #expect(wrap["access"]?.stringValue == SealedBodies.key(5, count: 61))
+        #expect(wrap["n"]?.intValue == 17 && wrap["salt"]?.stringValue == SealedBodies.salt)
+        #expect(try bench.grant(try first.string("access_token")) != nil, "nobody is signed out by a question")
+        #expect(try bench.post("auth/login", SealedBodies.login("bob", a: 9)).status == 401)
+        #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 200)
+    }
+
+    @Test("nothing begins with a wrong password, for nobody, for a name that somebody has, or where a bundle is there")
+    func refused() throws {
+        let made: HTTPResponse = try create()
+        #expect(try begin(password: "wrong!").status == 401)
+        #expect(try begin("nobody").text == begin(password: "wrong!").text)
+        _ = try create("ann")
+        let taken: HTTPResponse = try begin()
+        #expect(taken.status == 409 && taken.text.contains("name_taken"))
+        let put: HTTPResponse = try bench.send(
+            "PUT", "auth/bundle", token: try made.string("access_token"),
+            #"{"version":0,"bundle":"\#(SealedBodies.key(7))"}"#)
+        #expect(put.status == 200)
+        let there: HTTPResponse = try begin(to: "free")
+        #expect(there.status == 409 && there.text.contains("version_mismatch"))
+        #expect(try authorize().status == 200)
+        #expect(try bench.grant(try made.string("access_token")) != nil)
+    }
+
+    @Test("only who has the access key ends the old login; asked again it gives a token")
+    func finishing() throws {
+        _ = try create()
+        _ = try begin()
+        #expect(try finish(r: 8).status == 401)
+        #expect(try finish("nobody").text == finish(r: 8).text)
+        #expect(try authorize().status == 200)
+        let first: HTTPResponse = try finish()
+        let again: HTTPResponse = try finish()
+        #expect(again.status == 200)
+        for each: HTTPResponse in [first, again] {
+            #expect(try bench.grant(try each.string("access_token")) != nil, "the second ends nobody's login")
+        }
+    }
+
+    @Test("between begin and end: the old name stays taken, sets no password, and may delete the account")
+    func meanwhile() throws {
+        let user: String = try create().string("userid")
+        _ = try begin()
+        #expect(try create("OLD").status == 409)
+        #expect(try bench.post("auth/signup", SealedBodies.signup("old")).status == 409)
+        let update: HTTPResponse = try bench.post(
+            "update/", #"{"username":"old","password":"secret","new_password":"other"}"#)
+        #expect(update.status == 400)
+        #expect(try authorize().status == 200)
+        #expect(try bench.post("delete/", #"{"username":"old","password":"secret"}"#).status == 200)
+        #expect(try authorize().status == 401)
+        #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 401)
+        #expect(try create().string("userid") != user)
+    }
+
+    @Test("a password set by the words meanwhile leaves the old login, and its wrap, as they are")
+    func recovered() throws {
+        _ = try create()
+        _ = try begin()
+        let words: String =
+            #"{"u":"ann","r":"\#(SealedBodies.key(2))","a":"\#(SealedBodies.key(40))","kdf":1,"salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(41, count: 61))"}"#
+        #expect(try bench.post("auth/recover", words).status == 200)
+        let there: HTTPResponse = try begin()
+        #expect(there.member("old")?.objectValue?["access"]?.stringValue == SealedBodies.key(5, count: 61))
+        #expect(try bench.post("auth/login", SealedBodies.login("ann", a: 40)).status == 200)
+    }
+}

@@ -1,0 +1,195 @@
+import Glibc
+import Testing
+import ThicketProcesses
+import ThicketProtocol
+
+/// `thicket onions …` with accounts that have keys of their own, and the way there, by the real programs.
+@Suite("thicket: encrypted notes of accounts with keys", .serialized)
+struct KeyedNotesTests {
+    /// A server with a notes app.
+    private final class House {
+        let bench: CommandBench
+        let place: [String: String]
+
+        init() throws {
+            bench = try CommandBench()
+            let made: ChildProcess.Outcome = try Daemon.command(
+                bench.path("data"), ["app", "create", "onions", "--passwords", "notes"], succeeding: true)
+            try Daemon.command(bench.path("data"), ["app", "notes", "onions", "on"], succeeding: true)
+            let key: Substring? = made.output.split(separator: "\n").first { $0.hasPrefix("api key") }
+            place = [
+                "THICKET_SERVER": bench.address, "THICKET_APP": "onions",
+                "THICKET_API_KEY": String(try #require(key).split(separator: " ").last ?? ""),
+            ]
+        }
+
+        @discardableResult
+        func good(
+            _ words: [String], home: String = "home", input: String = "", _ more: [String: String] = [:]
+        ) throws -> String {
+            let outcome: ChildProcess.Outcome = try run(words, home: home, input: input, more)
+            guard outcome.code == 0 else { throw ProcessError("\(words) ended with \(outcome)") }
+            return outcome.output
+        }
+
+        func run(
+            _ words: [String], home: String = "home", input: String = "", _ more: [String: String] = [:]
+        ) throws -> ChildProcess.Outcome { try bench.run(words, home: home, input: input, variables: more) }
+
+        /// Whether any file below a folder has the text.
+        func holds(_ folder: String, _ text: String) throws -> Bool {
+            try ChildProcess.run(["/bin/grep", "-rqaF", text, bench.path(folder)]).code == 0
+        }
+    }
+
+    @Test("by a profile with keys: no password is asked for, the login goes on, no note is on the disk")
+    func commands() throws {
+        let house: House = try .init()
+        try house.good(["signup", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": "sesame"]) { $1 })
+        try house.good(["onions", "new"], input: "canary-title\ncanary-text, blue")
+        try house.good(["onions", "new"], input: "second")
+        let list: String = try house.good(["onions", "list"])
+        #expect(list.split(separator: "\n").map { $0.split(separator: "\t").last } == ["canary-title", "second"])
+        try house.good(["onions", "edit", "1"], input: "canary-title\ncanary-text, red")
+        #expect(try house.good(["onions", "show", "1"]) == "canary-title\n\ncanary-text, red\n")
+        let row: Substring = try #require(try house.good(["onions", "list", "--json"]).split(separator: "\n").first)
+        let id: String = try #require(try JSONValue(parsing: Array(row.utf8))["id"]?.stringValue)
+        let object: String = try house.good(["get", "onions", id, "--json"])
+        #expect(object.contains(#""onionVersion":3"#) && !object.contains("canary"))
+        #expect(
+            try house.good(["onions", "list", "--user", "Ann"]) == list,
+            "it is the same account, not an old one of that name")
+        let old: ChildProcess.Outcome = try house.run(["onions", "list", "--user", "x"], ["THICKET_PASSWORD": "p"])
+        #expect(old.code == 6, "\(old)")
+        #expect(try house.good(["status"]).contains("online"), "the login is as good as before")
+        #expect(try !house.holds("home", "canary-t"))
+        try house.good(["onions", "rm", "2"])
+        // The other machine has the keys by its own login.
+        try house.good(
+            ["login", "--user", "ann"], home: "other", house.place.merging(["THICKET_PASSWORD": "sesame"]) { $1 })
+        #expect(try house.good(["onions", "list", "--json"], home: "other").contains("canary-title"))
+        // Sealed copies are the old app's form, so they are under a password; another does not open them.
+        let copies: [String: String] = ["THICKET_PASSWORD": "of the copies"]
+        try house.good(["onions", "export", "--sealed", house.bench.path("sealed")], copies)
+        #expect(try #require(house.bench.read("sealed")).contains(#""onionVersion":2"#))
+        let none: ChildProcess.Outcome = try house.run(["onions", "export", "--sealed", house.bench.path("x")])
+        #expect(none.code == 2 && none.errors.contains("--password-file"), "\(none)")
+        try house.good(["onions", "rm", "1"])
+        let wrong: ChildProcess.Outcome = try house.run(
+            ["onions", "import", house.bench.path("sealed")], ["THICKET_PASSWORD": "another"])
+        #expect(wrong.code == 1 && wrong.errors.contains("does not open"), "\(wrong)")
+        #expect(try house.good(["onions", "import", house.bench.path("sealed")], copies).contains("took 1 note"))
+        #expect(try house.good(["onions", "show", "1"]) == "canary-title\n\ncanary-text, red\n")
+        // A wrong password deletes nothing; the right one the notes, then the account.
+        let guess: ChildProcess.Outcome = try house.run(["onions", "delete"], ["THICKET_PASSWORD": "guess"])
+        #expect(guess.code == 6, "\(guess)")
+        #expect(try house.good(["onions", "list"]).contains("canary-title"))
+        try house.good(["onions", "delete"], ["THICKET_PASSWORD": "sesame"])
+        #expect(try house.run(["onions", "list"]).code == 6)
+    }
+
+    @Test("an old account is upgraded: its notes open with new keys, and the old login is over")
+    func upgrade() throws {
+        let house: House = try .init()
+        let old: [String: String] = house.place.merging(
+            ["THICKET_USER": "canary-old-name", "THICKET_PASSWORD": "canary-old-password"]) { $1 }
+        try house.good(["onions", "signup"], old)
+        for number: Int in 1...3 { try house.good(["onions", "new"], input: "note \(number)\ntext \(number)", old) }
+        let user: String = try house.good(["onions", "list", "--json"], old)
+        let same: ChildProcess.Outcome = try house.run(
+            ["onions", "upgrade", "--new-user", "ann"],
+            old.merging(["THICKET_NEW_PASSWORD": "canary-old-password"]) { $1 })
+        #expect(same.code == 2 && same.errors.contains("take another"), "\(same)")
+        let new: [String: String] = ["THICKET_NEW_PASSWORD": "canary-new-password"]
+        let done: String = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
+        #expect(done.contains("3 notes sealed") && done.contains("thicket words"), "\(done)")
+        #expect(try house.run(["onions", "list"], old).code == 6)
+        #expect(!house.bench.exists("home"), "nothing is kept")
+        // Again, as after an answer that was lost: nothing is left to do.
+        let again: String = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
+        #expect(again.contains("0 notes sealed"), "\(again)")
+        let login: ChildProcess.Outcome = try house.run(
+            ["login", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": "canary-new-password"]) { $1 })
+        #expect(login.code == 0 && login.errors.contains("recovery words"), "\(login)")
+        #expect(try house.good(["onions", "list", "--json"]) == user, "the same notes, made when they were made")
+        #expect(try house.good(["onions", "show", "3"]) == "note 3\n\ntext 3\n")
+        for canary: String in ["canary-old-name", "canary-old-password", "canary-new-password"] {
+            #expect(try !house.holds("data", canary), "\(canary)")
+        }
+        #expect(try house.holds("data", "ann"), "the search finds what is there")
+    }
+
+    /// As the system sees it: the letter behind the name in brackets.
+    private static func isStopped(_ id: pid_t) -> Bool {
+        let file: Int32 = open("/proc/\(id)/stat", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var bytes: [UInt8] = .init(repeating: 0, count: 4_096)
+        let count: Int = read(file, &bytes, bytes.count)
+        let text: Substring? = String(decoding: bytes[..<max(0, count)], as: UTF8.self).split(separator: ")").last
+        return text?.first { $0 != " " } == "T"
+    }
+
+    @Test("the view asks for the account's password, after a lock again, and forgets it in between")
+    func view() throws {
+        let house: House = try .init()
+        let password: String = "Canary-keyed-77-sesame"
+        try house.good(["signup", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": password]) { $1 })
+        try house.good(["onions", "new"], input: "Canary title 88\ncanary info 89")
+        let terminal: PseudoTerminal = try .init(
+            [Programs.thicket, "onions", "view"], variables: house.bench.variables("home", ["TERM": "xterm-256color"]))
+        try terminal.wait(for: "Password (not shown)")
+        terminal.type("a guess\r")
+        try terminal.wait(for: "is wrong")
+        terminal.type(password + "\r")
+        try terminal.wait(for: "Canary title 88")
+        terminal.type("\r")
+        try terminal.wait(for: "canary info 89")
+        // Ctrl-Z: it stops when it holds nothing any more.
+        terminal.type("\u{1A}")
+        try terminal.wait(for: "Password (not shown)", times: 2)
+        let stopped: Int64 = Steady.milliseconds() + 30_000
+        while !Self.isStopped(terminal.id), Steady.milliseconds() < stopped { sched_yield() }
+        try #require(Self.isStopped(terminal.id))
+        #expect(MemoryScan.hits(of: [MemoryScan.Needle(password.utf8)], in: terminal.id).map { $0[0] == 0 } ?? true)
+        terminal.signal(SIGCONT)
+        try terminal.wait(for: "Password (not shown)", times: 3)
+        let needle: MemoryScan.Needle = .init(password.utf8)
+        let deadline: Int64 = Steady.milliseconds() + 20_000
+        var after: [Int]? = MemoryScan.hits(of: [needle], in: terminal.id)
+        while let count: Int = after?.first, count > 0, Steady.milliseconds() < deadline {
+            after = MemoryScan.hits(of: [needle], in: terminal.id)
+        }
+        #expect(after.map { $0[0] == 0 } ?? true)
+        terminal.type(password + "\r")
+        // Once in the list, once above the note.
+        try terminal.wait(for: "Canary title 88", times: 3)
+        terminal.type("q")
+        #expect(try terminal.finish() == 0)
+        #expect(try house.good(["onions", "list"]).contains("Canary title 88"), "the profile's login goes on")
+    }
+
+    @Test("what cannot be saved before a lock is not lost: it waits sealed, and is on the screen again after the login")
+    func draft() throws {
+        let house: House = try .init()
+        let password: String = "sesame"
+        try house.good(["signup", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": password]) { $1 })
+        for number: Int in 1...10 { try house.good(["onions", "new"], input: "note \(number)") }
+        let terminal: PseudoTerminal = try .init(
+            [Programs.thicket, "onions", "view"], variables: house.bench.variables("home", ["TERM": "xterm-256color"]))
+        try terminal.wait(for: "Password (not shown)")
+        terminal.type(password + "\r")
+        try terminal.wait(for: "note 10")
+        // There are ten, so that the server takes no eleventh; Ctrl-L saves, or tries to.
+        terminal.type("ncanary eleven\u{C}")
+        try terminal.wait(for: "comes again after the login")
+        try house.good(["onions", "rm", "1"])
+        terminal.type(password + "\r")
+        try terminal.wait(for: "as a new note")
+        terminal.type("\u{13}")
+        try terminal.wait(for: "10  canary eleven")
+        terminal.type("q")
+        #expect(try terminal.finish() == 0)
+        #expect(try house.good(["onions", "list"]).contains("canary eleven"))
+    }
+}

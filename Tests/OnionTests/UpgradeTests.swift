@@ -1,0 +1,279 @@
+import Synchronization
+import Testing
+import ThicketAuth
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+@testable import ThicketOnions
+
+@Suite("An account of the old notes app gets keys", .serialized, .timeLimit(.minutes(5)))
+struct UpgradeTests {
+    private struct Stopped: Error {}
+    private static let texts: [NoteText] = [note("first", "of the first format"), note("second"), note("third", "é日😀")]
+
+    /// An account with a note of the first format, one of few rounds, and one as they are made now.
+    private struct House {
+        let server: NotesServer
+        let user: String
+        let ids: [String]
+
+        init() async throws {
+            server = try NotesServer()
+            let vault: Vault = try await server.vault("hello", "World")
+            user = vault.user
+            let keys: NoteKeys = .init(user: user, password: secret("World"))
+            for (index, format): (Int, NoteFormat) in [.first, .second].enumerated() {
+                var object: JSONObject = try keys.seal(texts[index], id: "\(index)", format, rounds: 1_000)
+                object["createdAt"] = .number(JSONNumber(Int64(index + 1)))
+                object["attachments"] = ["kept": true]
+                try await vault.notes.set("old-\(index)", to: object)
+            }
+            try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+            let third: String = try await vault.create(texts[2])
+            ids = ["old-0", "old-1", third]
+            await vault.end()
+        }
+
+        func account() throws -> OnionAccount {
+            var account: OnionAccount = try server.account()
+            account.stretch = weak
+            return account
+        }
+
+        func upgrade(
+            to name: String = "ada@example.com", _ password: String = "sesame", unreadable: Bool = false,
+            stop: @escaping OnionUpgrade.Stop = { _ in }
+        ) async throws -> OnionUpgrade {
+            try await account().upgrade(
+                secret("hello"), secret("World"), to: name, secret(password),
+                .init(slow: false, unreadable: unreadable), stop: stop)
+        }
+
+        /// The new login.
+        func keyed(_ password: String = "sesame", _ name: String = "ada@example.com") async throws -> SignedIn {
+            let result: SignInResult = try await account().app.accounts(stretch: weak).signIn(
+                name: name, password: secret(password))
+            guard case .open(let login) = result else { throw AccountError.locked }
+            return login
+        }
+
+        func vault(_ login: SignedIn, password: String? = nil) async throws -> Vault {
+            try await Vault(
+                try await account().app.resume(login),
+                keys: NoteKeys(
+                    user: login.account.user, password: password.map { secret($0) },
+                    vaultSecret: login.account.bundle.vaultSecret))
+        }
+
+        /// That the new login alone opens all notes, and the old one is nobody's.
+        func expectDone(_ password: String = "sesame", _ place: String = "") async throws {
+            let login: SignedIn = try await keyed(password)
+            #expect(login.account.user == user, "\(place)")
+            let vault: Vault = try await vault(login)
+            let list: [Onion] = try await vault.list()
+            #expect(list.map(\.id) == ids && list.allSatisfy { $0.format == .sealed }, "\(place)")
+            for (id, text): (String, NoteText) in zip(ids, texts) {
+                #expect(try await vault.read(id) == text, "\(place)")
+            }
+            await vault.end()
+            await #expect(throws: OnionError.wrongLogin) { _ = try await server.again("hello", "World") }
+        }
+    }
+
+    private static let weak: AccountDoor.Stretch = { password, salt, _ throws(CryptoError) in
+        try PasswordKeys(
+            password: password, salt: salt, cost: try PasswordRules.tests.cost(kdf: 1, log2N: 14, r: 8, p: 1))
+    }
+
+    @Test("same user id, same notes in the same order, all of version 3; the old login ends")
+    func life() async throws {
+        let house: House = try await .init()
+        let done: OnionUpgrade = try await house.upgrade()
+        #expect(done.isFinished && done.notes == OnionResealing(resealed: 3) && done.name == "ada@example.com")
+        #expect(done.user == house.user)
+        try await house.expectDone()
+        let login: SignedIn = try await house.keyed()
+        #expect(login.account.needsBackup)
+        let vault: Vault = try await house.vault(login)
+        let object: JSONObject? = try await vault.notes.get("old-0")
+        #expect(object?["attachments"] == ["kept": true] && object?["createdAt"] == 1)
+        // What is made now is of version 3, and a save stays it.
+        let id: String = try await vault.create(note("new"))
+        try await vault.save(note("newer"), in: id, over: note("new"))
+        #expect(try await vault.list().last?.format == .sealed)
+        await vault.end()
+    }
+
+    @Test("the server sees neither the old name and password, nor the new password, nor a text")
+    func canaries() async throws {
+        let server: NotesServer = try .init()
+        let words: [String] = (0..<5).map { "canary-\($0)-\(RandomBytes.hex(8))" }
+        let vault: Vault = try await server.vault(words[0], words[1])
+        _ = try await vault.create(note(words[2], words[3]))
+        await vault.end()
+        var account: OnionAccount = try server.account()
+        account.stretch = Self.weak
+        let done: OnionUpgrade = try await account.upgrade(
+            username: secret(words[0]), password: secret(words[1]), to: "visible-name", newPassword: secret(words[4]))
+        #expect(done.isFinished)
+        let stored: [UInt8] = server.stored()
+        #expect(stored.holds(Array("visible-name".utf8)), "the search finds what is there")
+        for word: String in words { #expect(!stored.holds(Array(word.utf8)), "\(word)") }
+        #expect(!String(describing: done).contains("canary"))
+    }
+
+    @Test(
+        "stopped anywhere, every note opens with one of the logins that are good, and the same again comes to the end",
+        arguments: [.loggedIn, .begun, .note(0), .note(1), .note(2), .resealed, .finished, .rest] as [OnionUpgrade.Step]
+    )
+    func stopped(_ step: OnionUpgrade.Step) async throws {
+        let house: House = try await .init()
+        let error: (any Error)? = await #expect(throws: OnionError.changedMeanwhile) {
+            _ = try await house.upgrade { reached throws(OnionError) in
+                if reached == step { throw .changedMeanwhile }
+            }
+        }
+        try #require(error != nil, "it came by there")
+        let isOldGone: Bool = step == .finished || step == .rest
+        do {
+            // Who has the old login reads what is not sealed anew; who has the new one the rest.
+            let old: Vault? = isOldGone ? nil : try await house.server.again("hello", "World")
+            let new: Vault? = step == .loggedIn ? nil : try await house.vault(try await house.keyed())
+            for (id, text): (String, NoteText) in zip(house.ids, Self.texts) {
+                let byOld: NoteText? = try? await old?.read(id)
+                let byNew: NoteText? = try? await new?.read(id)
+                #expect((byOld ?? byNew) == text, "\(id)")
+            }
+            await old?.end()
+            await new?.end()
+        }
+        let done: OnionUpgrade = try await house.upgrade()
+        #expect(done.isFinished && done.notes.left.isEmpty)
+        try await house.expectDone("sesame", "\(step)")
+    }
+
+    @Test("whoever goes on may say another new password: the last one counts, the keys stay")
+    func otherPassword() async throws {
+        let house: House = try await .init()
+        await #expect(throws: OnionError.ended) {
+            _ = try await house.upgrade { step throws(OnionError) in if step == .note(1) { throw .ended } }
+        }
+        let first: SignedIn = try await house.keyed()
+        let done: OnionUpgrade = try await house.upgrade(to: "another-name", "barley")
+        #expect(done.isFinished && done.name == "ada@example.com", "the name is the first one's, too")
+        let login: SignedIn = try await house.keyed("barley")
+        #expect(login.account.bundle == first.account.bundle && login.account.accessKey == first.account.accessKey)
+        try await house.expectDone("barley")
+        await #expect(throws: AccountError.wrongPassword(isChanged: false)) { _ = try await house.keyed("sesame") }
+    }
+
+    @Test("with a wrong old password and the right new one nothing is taken for finished that is not")
+    func wrongOld() async throws {
+        let house: House = try await .init()
+        for step: OnionUpgrade.Step in [.note(1), .resealed] {
+            await #expect(throws: OnionError.ended) {
+                _ = try await house.upgrade { reached throws(OnionError) in if reached == step { throw .ended } }
+            }
+            let done: OnionUpgrade = try await house.account().upgrade(
+                username: secret("hello"), password: secret("wrong"), to: "ada@example.com",
+                newPassword: secret("sesame"))
+            // As long as a note is sealed the old way its password is wanted; then nothing needs the old login any more.
+            #expect(done.isFinished == (step == .resealed))
+            guard step != .resealed else { break }
+            #expect(done.notes.left.count == 2 && done.notes.isAsFarAsItGoes)
+            await (try await house.server.again("hello", "World")).end()
+        }
+        try await house.expectDone()
+    }
+
+    @Test("a note that does not open stays byte for byte, and keeps the old login until its owner says otherwise")
+    func unreadable() async throws {
+        let house: House = try await .init()
+        let vault: Vault = try await house.server.again("hello", "World")
+        let foreign: JSONObject = try NoteKeys(user: vault.user, password: secret("else")).seal(
+            note("kept"), id: "x", .second, rounds: 1_000)
+        try await vault.notes.set("foreign", to: foreign)
+        try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+        await vault.end()
+        let stopped: OnionUpgrade = try await house.upgrade()
+        #expect(!stopped.isFinished && stopped.notes == OnionResealing(resealed: 3, left: ["foreign": .unreadable]))
+        await (try await house.server.again("hello", "World")).end()
+        let done: OnionUpgrade = try await house.upgrade(unreadable: true)
+        #expect(done.isFinished)
+        let after: Vault = try await house.vault(try await house.keyed(), password: "else")
+        #expect(try await after.notes.get("foreign") == foreign)
+        #expect(try await after.read("foreign") == note("kept"))
+        await after.end()
+    }
+
+    @Test("a note that asks for very many rounds is not opened unasked, and is nobody's loss")
+    func costly() async throws {
+        let house: House = try await .init()
+        let vault: Vault = try await house.server.again("hello", "World")
+        var bomb: JSONObject = try #require(try await vault.notes.get("old-1"))
+        bomb["iterations"] = 9_000_000
+        try await vault.notes.set("bomb", to: bomb)
+        try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+        await vault.end()
+        // Nor does leaving those that do not open leave this one.
+        let done: OnionUpgrade = try await house.upgrade(unreadable: true)
+        #expect(!done.isFinished && done.notes.left == ["bomb": .needsConsent(rounds: 9_000_000)])
+        await (try await house.server.again("hello", "World")).end()
+    }
+
+    @Test("a note that an old client makes just before the end is taken along behind it")
+    func latecomer() async throws {
+        let house: House = try await .init()
+        let late: JSONObject = try NoteKeys(user: house.user, password: secret("World")).seal(
+            note("late"), id: "late", .second, rounds: 1_000)
+        let stretched: StretchedCredentials = try .init(username: secret("hello"), password: secret("World"))
+        func text(_ secret: SecureBytes) -> String { String(decoding: secret.bytes, as: UTF8.self) }
+        let login: String = #"{"username":"\#(text(stretched.username))","password":"\#(text(stretched.password))"}"#
+        let (port, key): (Int, String) = (house.server.server.port, house.server.apiKey)
+        let done: OnionUpgrade = try await house.upgrade { step throws(OnionError) in
+            guard step == .resealed else { return }
+            do {
+                let answer: HTTPPeer.Answer = try HTTPPeer.ask(
+                    port, "POST", "/1/onions/authorize/", ["X-Simperium-API-Key": key], body: login)
+                let token: String =
+                    try JSONValue(parsing: Array(answer.body.utf8))["access_token"]?.stringValue ?? ""
+                let put: HTTPPeer.Answer = try HTTPPeer.ask(
+                    port, "POST", "/1/onions/onions/i/late", ["X-Simperium-Token": token],
+                    body: JSONValue.object(late).serializedText)
+                guard put.status == 200 else { throw OnionError.refused("\(put.status)") }
+            } catch {
+                throw error as? OnionError ?? .refused("\(error)")
+            }
+        }
+        #expect(done.isFinished && done.notes.resealed == 4)
+        let vault: Vault = try await house.vault(try await house.keyed())
+        #expect(try await vault.read("late") == note("late"))
+        await vault.end()
+    }
+
+    @Test("a name that somebody has, and a wrong old password, change nothing")
+    func refused() async throws {
+        let house: House = try await .init()
+        let bob: Accounts = try house.account().app.accounts(stretch: Self.weak)
+        _ = try await bob.signUp(name: "bob", password: secret("p"))
+        await #expect(throws: OnionError.keys(.nameTaken)) { _ = try await house.upgrade(to: "Bob") }
+        let account: OnionAccount = try house.account()
+        await #expect(throws: OnionError.wrongLogin) {
+            _ = try await account.upgrade(
+                username: secret("hello"), password: secret("world"), to: "x", newPassword: secret("y"))
+        }
+        let old: Vault = try await house.server.again("hello", "World")
+        #expect(try await old.list().map(\.id) == house.ids)
+        await old.end()
+    }
+}
+
+extension OnionResealing {
+    fileprivate init(resealed: Int, left: [String: OnionError] = [:]) {
+        self.init()
+        (self.resealed, self.left) = (resealed, left)
+    }
+}
