@@ -110,7 +110,7 @@ let package = Package(
                 "ThicketServer", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketSealed",
             ]),
         program("thicket-soak", "Sources/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
-        tests("SimulationTests", ["ThicketSimulation"]),
+        tests("SimulationTests", ["ThicketSimulation", "ThicketNonces"]),
 
         library(
             "ThicketTestSupport", "Tests/Support", ["ThicketProtocol"],

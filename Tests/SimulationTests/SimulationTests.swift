@@ -1,8 +1,9 @@
 import Glibc
 import Testing
+import ThicketNonces
 import ThicketSimulation
 
-@Suite("Simulation of server, clients, network and disks from a seed", .serialized)
+@Suite("Simulation of server, clients, network and disks from a seed", .serialized, .nonceWatch)
 struct SimulationTests {
     /// Wall seconds of fresh seeds; `./dev test` leaves it at 60.
     private static var seconds: Double { setting("THICKET_SIM_SECONDS").flatMap(Double.init) ?? 60 }
@@ -53,7 +54,8 @@ struct SimulationTests {
     }
 
     @Test(
-        "a bug that is built in is found",
+        // Some of these bugs use a nonce twice.
+        "a bug that is built in is found", .noncesGiven,
         arguments: [
             Mutant.groupWithoutAnswer, .silentFeed, .broadcastBeforeCommit, .noDuplicateCheck, .unsavedPending,
             .lyingDisk, .plainRestore, .mixedFeed, .forgetfulCompaction, .freshSealing, .takesClear, .bareRemoval,

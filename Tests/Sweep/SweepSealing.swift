@@ -116,7 +116,9 @@ struct SweepSealing {
         _ ccids: [String], _ kind: SealedHeader.Kind, _ id: [UInt8], position: Int, _ sealer: ObjectSealer
     ) -> String {
         let clear: [UInt8] = Array(ccids.joined(separator: " ").utf8)
-        return Base64.encodeURL(sealer.seal(clear, kind: kind, id: id, position: position, nonce: Array(id.suffix(12))))
+        // Sweeps share their keys: what differs in two of them has another nonce, and the same has the same.
+        let nonce: [UInt8] = Array(Hash.sha256(Array("\(kind) \(position) ".utf8) + id + clear).prefix(12))
+        return Base64.encodeURL(sealer.seal(clear, kind: kind, id: id, position: position, nonce: nonce))
     }
 
     /// 16 bytes that no other change has.

@@ -1,13 +1,14 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
 /// A device that has nothing of a sealed bucket reads all of it: where nobody listens many objects are opened at once, else
 /// one by one.
-@Suite("The first walk through a sealed bucket")
+@Suite("The first walk through a sealed bucket", .nonceWatch)
 struct FirstWalkTests {
     /// More than one thread opens at a time.
     private static let objects: Int = 150

@@ -1,12 +1,13 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 
 /// Operations of rules that this program does not know. A newer program is played by what those operations say under the
 /// rules that are known: it finds the store that the older one has left, and the same operations readable.
-@Suite("Operations of newer rules")
+@Suite("Operations of newer rules", .nonceWatch)
 struct NewerRulesTests {
     private static let doc: String = "doc0"
     private static let newer: AuthorID = AuthorID(rawValue: 77)

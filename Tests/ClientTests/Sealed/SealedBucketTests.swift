@@ -4,7 +4,7 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-@Suite("Sealed buckets of sessions", .timeLimit(.minutes(2)))
+@Suite("Sealed buckets of sessions", .timeLimit(.minutes(10)))
 struct SealedBucketTests {
     private let server: LoopbackServer = LoopbackServer()
     private let keys: SealedBucketKeys

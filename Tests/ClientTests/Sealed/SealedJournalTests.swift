@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketProtocol
 import ThicketSealed
 
-@Suite("Edits of sealed objects that wait", .timeLimit(.minutes(2)))
+@Suite("Edits of sealed objects that wait", .timeLimit(.minutes(10)))
 struct SealedJournalTests {
     @Test("typing without a connection is one step a keystroke, from the second on, and reads as the whole")
     func steps() throws {

@@ -1,11 +1,12 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 
 /// What devices of a sealed bucket do for each other, by a clock that the test steps.
-@Suite("Upkeep of sealed buckets: heads and snapshots")
+@Suite("Upkeep of sealed buckets: heads and snapshots", .nonceWatch)
 struct SealedUpkeepTests {
     private static let hour: Int64 = SealedHeads.intervalSeconds * 1_000
     /// Longer than any device waits with a compaction.
