@@ -130,7 +130,9 @@ let package = Package(
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
         tests("CommandLineTests", ["ThicketCommandLine"]),
-        tests("ProtocolTests", ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport"]),
+        tests(
+            "ProtocolTests",
+            ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport", "ThicketNonces"]),
         tests("SQLiteTests", ["ThicketSQLite", "ThicketTestSupport"]),
         tests(
             "AuthTests",

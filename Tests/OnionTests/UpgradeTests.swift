@@ -31,7 +31,7 @@ struct UpgradeTests {
                 object["attachments"] = ["kept": true]
                 try await vault.notes.set("old-\(index)", to: object)
             }
-            try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+            try await vault.notes.waitUntilSynced(timeout: .seconds(120))
             let third: String = try await vault.create(texts[2])
             ids = ["old-0", "old-1", third]
             await vault.end()
@@ -196,7 +196,7 @@ struct UpgradeTests {
         let foreign: JSONObject = try NoteKeys(user: vault.user, password: secret("else")).seal(
             note("kept"), id: "x", .second, rounds: 1_000)
         try await vault.notes.set("foreign", to: foreign)
-        try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+        try await vault.notes.waitUntilSynced(timeout: .seconds(120))
         await vault.end()
         let stopped: OnionUpgrade = try await house.upgrade()
         #expect(!stopped.isFinished && stopped.notes == OnionResealing(resealed: 3, left: ["foreign": .unreadable]))
@@ -216,7 +216,7 @@ struct UpgradeTests {
         var bomb: JSONObject = try #require(try await vault.notes.get("old-1"))
         bomb["iterations"] = 9_000_000
         try await vault.notes.set("bomb", to: bomb)
-        try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+        try await vault.notes.waitUntilSynced(timeout: .seconds(120))
         await vault.end()
         // Nor does leaving those that do not open leave this one.
         let done: OnionUpgrade = try await house.upgrade(unreadable: true)

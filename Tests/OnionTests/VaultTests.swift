@@ -161,7 +161,7 @@ struct VaultTests {
         let base: NoteText = try await other.read(id)
         try await one.save(note("of one", "text of one"), in: id, over: base)
         // Told of it, or not yet: a save on what is no longer there must not win.
-        try await other.notes.waitUntilSynced(timeout: .seconds(20))
+        try await other.notes.waitUntilSynced(timeout: .seconds(120))
         while try await other.read(id) == base { await Task.yield() }
         await #expect(throws: OnionError.changedMeanwhile) {
             try await other.save(note("of other", "text of other"), in: id, over: base)
@@ -194,7 +194,7 @@ struct VaultTests {
         let old: JSONObject = try NoteKeys(user: vault.user, password: secret("World")).seal(
             note("old", "old text"), id: "old", .first, rounds: 20_000)
         try await vault.notes.set("old", to: old)
-        try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+        try await vault.notes.waitUntilSynced(timeout: .seconds(120))
         let before: [JSONObject?] = [try await vault.notes.get(id), try await vault.notes.get("old")]
         // The same account; what was typed as the notes' password is another.
         let wrong: Vault = try await Vault(
@@ -228,7 +228,7 @@ struct VaultTests {
         var bomb: JSONObject = try keys.seal(note("bomb"), id: "bomb", .first, rounds: 1)
         bomb["iterations"] = .number(JSONNumber(5_000_000))
         try await vault.notes.set("bomb", to: bomb)
-        try await vault.notes.waitUntilSynced(timeout: .seconds(20))
+        try await vault.notes.waitUntilSynced(timeout: .seconds(120))
         let outcome: OnionMigration = try await vault.migrate()
         #expect(outcome.migrated == 2 && outcome.awaitingConsent == 1 && outcome.failed == 0)
         for (id, rounds): (String, Int64) in [("few", 10_000), ("more", 12_345)] {

@@ -49,7 +49,7 @@ public final class PseudoTerminal {
     }
 
     /// Waits until the screen shows a text, at least so many times.
-    public func wait(for text: String, times: Int = 1, seconds: Int = 30) throws(ProcessError) {
+    public func wait(for text: String, times: Int = 1, seconds: Int = 120) throws(ProcessError) {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
         while screen.ranges(of: text).count < times {
             guard Steady.milliseconds() < deadline, read(until: deadline) else {
@@ -61,7 +61,7 @@ public final class PseudoTerminal {
     public func signal(_ number: Int32) { kill(id, number) }
 
     /// Waits for the end and gives the exit code; nil when a signal ended it.
-    public func finish(seconds: Int = 60) throws(ProcessError) -> Int32? {
+    public func finish(seconds: Int = 120) throws(ProcessError) -> Int32? {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
         while read(until: deadline) {
             guard Steady.milliseconds() < deadline else { throw ProcessError("it did not end: \(screen)") }

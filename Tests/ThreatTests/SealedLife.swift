@@ -8,7 +8,7 @@ import ThicketThreats
 /// A whole life of an account with keys and a sealed bucket, by the client library: signed up, written, changed, removed, on
 /// a second device by pairing, another password, recovered by words, logged out, deleted. What nobody may see is noted.
 final class SealedLife {
-    static let patience: Duration = .seconds(60)
+    static let patience: Duration = .seconds(120)
 
     /// In all spellings and as hashes.
     private(set) var texts: [(name: String, secret: String)] = []

@@ -34,7 +34,7 @@ struct AddressBookTests {
         let work: Address = Address(fullName: "Ada Ash", line1: "2 Mill Lane", city: "Ely", zip: "CB7")
         try await two.addressBook.save(work)
         let written: Bucket = try await two.bucket(AddressBook.bucketName)
-        try await written.waitUntilSynced(timeout: .seconds(60))
+        try await written.waitUntilSynced(timeout: .seconds(120))
         let all: Task<[Address], any Error> = Task { try await one.addressBook.getAll() }
         source.open()
         #expect(try await all.value == [work, home])

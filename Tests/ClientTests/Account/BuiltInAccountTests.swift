@@ -8,7 +8,7 @@ import ThicketTestServer
 @Suite("Sessions of built-in accounts", .serialized, .timeLimit(.minutes(5)))
 struct BuiltInAccountTests {
     private let bench: AccountServer
-    private static let patience: Duration = .seconds(60)
+    private static let patience: Duration = .seconds(120)
 
     init() throws { bench = try AccountServer() }
 

@@ -40,7 +40,7 @@ struct ClientSessionTests {
         return client
     }
 
-    private static let patience: Duration = .seconds(60)
+    private static let patience: Duration = .seconds(120)
 
     @Test("a token that ends is renewed once: edits of both sides made meanwhile arrive, and none twice")
     func renewal() async throws {

@@ -6,7 +6,7 @@ import ThicketProtocol
 @Suite("Sealed buckets of an account, at a real server", .serialized, .timeLimit(.minutes(5)))
 struct SealedAccountTests {
     private let bench: AccountServer
-    private static let patience: Duration = .seconds(60)
+    private static let patience: Duration = .seconds(120)
 
     init() throws { bench = try AccountServer() }
 

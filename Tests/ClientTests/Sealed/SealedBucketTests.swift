@@ -8,7 +8,7 @@ import ThicketSealed
 struct SealedBucketTests {
     private let server: LoopbackServer = LoopbackServer()
     private let keys: SealedBucketKeys
-    private static let patience: Duration = .seconds(20)
+    private static let patience: Duration = .seconds(120)
 
     init() throws {
         keys = try Simulation.keys()

@@ -12,15 +12,15 @@ struct SessionTests {
         let (notes, other): (Bucket, Bucket) = (
             try await one.bucket("notes", kind), try await two.bucket("notes", kind)
         )
-        try await other.waitUntilSynced(timeout: .seconds(20))
+        try await other.waitUntilSynced(timeout: .seconds(120))
         var events: AsyncStream<BucketEvent>.Iterator = await other.changes.makeAsyncIterator()
         try await notes.set("today", to: ["title": "Oak"])
         guard case .changed(let change)? = await events.next() else { throw NotAnObject() }
         #expect(change.key == "today" && change.isNew && change.origin == .remote)
         #expect(try await other.get("today") == ["title": "Oak"])
         try await other.editText("today", path: ["title"], at: 3, inserting: " tree")
-        try await other.waitUntilSynced(timeout: .seconds(20))
-        try await notes.waitUntilSynced(timeout: .seconds(20))
+        try await other.waitUntilSynced(timeout: .seconds(120))
+        try await notes.waitUntilSynced(timeout: .seconds(120))
         #expect(try kind.object(server, "today") == ["title": "Oak tree"])
         #expect(try await other.keys() == ["today"])
         #expect(try await other.pendingCount == 0)
@@ -37,7 +37,7 @@ struct SessionTests {
         #expect(await session.currentStatus == .offline(.requested))
         await #expect(throws: ClientError.self) { try await notes.waitUntilSynced(timeout: .milliseconds(20)) }
         await session.goOnline()
-        try await notes.waitUntilSynced(timeout: .seconds(20))
+        try await notes.waitUntilSynced(timeout: .seconds(120))
         #expect(try await notes.pendingCount == 0)
         await session.close()
     }
@@ -49,7 +49,7 @@ struct SessionTests {
         var seen: [SyncStatus] = []
         let stream: AsyncStream<SyncStatus> = await session.status
         await session.goOnline()
-        try await notes.waitUntilSynced(timeout: .seconds(20))
+        try await notes.waitUntilSynced(timeout: .seconds(120))
         await session.close()
         for await status: SyncStatus in stream { seen.append(status) }
         #expect(seen.first == .offline(.requested))
@@ -68,7 +68,7 @@ struct SessionTests {
         let first: Session = try await server.session(store: open)
         let notes: Bucket = try await first.bucket("notes", kind)
         try await notes.set("a", to: ["n": 1])
-        try await notes.waitUntilSynced(timeout: .seconds(20))
+        try await notes.waitUntilSynced(timeout: .seconds(120))
         await first.goOffline()
         try await notes.set("b", to: ["n": 2])
         let refused: ClientError? = await #expect(throws: ClientError.self) { try await server.session(store: open) }
@@ -78,7 +78,7 @@ struct SessionTests {
         #expect(try await second.buckets == ["notes"])
         let again: Bucket = try await second.bucket("notes", kind)
         #expect(try await again.keys() == ["a", "b"])
-        try await again.waitUntilSynced(timeout: .seconds(20))
+        try await again.waitUntilSynced(timeout: .seconds(120))
         #expect(try kind.object(server, "b") == ["n": 2])
         await second.close()
         let foreign: ClientError? = await #expect(throws: ClientError.self) {
@@ -91,12 +91,12 @@ struct SessionTests {
     func outage(kind: BucketKind) async throws {
         let session: Session = try await server.session()
         let notes: Bucket = try await session.bucket("notes", kind)
-        try await notes.waitUntilSynced(timeout: .seconds(20))
+        try await notes.waitUntilSynced(timeout: .seconds(120))
         server.setDown(true)
         for await status: SyncStatus in await session.status { if case .offline = status { break } }
         try await notes.set("a", to: ["n": 1])
         server.setDown(false)
-        try await notes.waitUntilSynced(timeout: .seconds(20))
+        try await notes.waitUntilSynced(timeout: .seconds(120))
         await session.close()
     }
 
@@ -125,10 +125,10 @@ struct SessionTests {
     func history(kind: BucketKind) async throws {
         let session: Session = try await server.session()
         let notes: Bucket = try await session.bucket("notes", kind)
-        try await notes.waitUntilSynced(timeout: .seconds(20))
+        try await notes.waitUntilSynced(timeout: .seconds(120))
         for number: Int64 in 1...25 {
             try await notes.set("a", to: ["n": .number(JSONNumber(number))])
-            try await notes.waitUntilSynced(timeout: .seconds(20))
+            try await notes.waitUntilSynced(timeout: .seconds(120))
         }
         let all: [ObjectVersion] = try await notes.history(of: "a")
         #expect(all.map(\.version) == Array((1...25).reversed()))

@@ -70,11 +70,11 @@ struct TrustTests {
         let notes: Bucket = try await session.bucket("notes")
         let long: String = String(repeating: "0123456789é", count: 20_000)
         try await notes.set("long", to: ["t": .string(long)])
-        try await notes.waitUntilSynced(timeout: .seconds(60))
+        try await notes.waitUntilSynced(timeout: .seconds(120))
         let other: Session = try await Thicket.connect(
             server: "wss://127.0.0.1:\(server.port)", app: "app", token: "ann-token", options: options)
         let copy: Bucket = try await other.bucket("notes")
-        try await copy.waitUntilSynced(timeout: .seconds(60))
+        try await copy.waitUntilSynced(timeout: .seconds(120))
         #expect(try await copy.get("long") == ["t": .string(long)])
         let http: HTTPClient = try HTTPClient(options: options.transportOptions)
         #expect(try await http.request(address + "/health/live").status == 200)

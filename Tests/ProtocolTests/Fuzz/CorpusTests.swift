@@ -1,8 +1,10 @@
 import Foundation
 import Testing
 import ThicketFuzz
+import ThicketNonces
 
-@Suite struct CorpusTests {
+// Targets seal with keys and nonces of their own, each input anew.
+@Suite("Corpus of the fuzzer", .noncesGiven) struct CorpusTests {
     /// `Fuzz/Corpus` of this checkout.
     static let corpus: URL = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Fuzz/Corpus")

@@ -8,7 +8,7 @@ import ThicketTestSupport
 @Suite("Accounts whose keys stay on the device, at a real server", .serialized, .timeLimit(.minutes(5)))
 struct KeyedAccountTests {
     private let bench: AccountServer
-    private static let patience: Duration = .seconds(60)
+    private static let patience: Duration = .seconds(120)
 
     init() throws { bench = try AccountServer() }
 
