@@ -33,7 +33,7 @@ extension OpenAPIDocument {
                 version: { type: integer, description: Of a bundle, the one that is there. }
             Key: { type: string, minLength: 43, maxLength: 43, pattern: '^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$' }
             Salt: { type: string, minLength: 22, maxLength: 22, pattern: '^[A-Za-z0-9_-]{21}[AQgw]$' }
-            Sealed: { type: string, minLength: 4, maxLength: 1360, pattern: '^([A-Za-z0-9_-]{4})+$' }
+            Sealed: { type: string, minLength: 4, maxLength: 1360, pattern: '^([A-Za-z0-9_-]{4})*[A-Za-z0-9_-]{2,4}$' }
             Stretch:
               type: object
               required: [scheme, kdf, n, r, p, salt]

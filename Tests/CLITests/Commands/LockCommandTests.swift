@@ -55,6 +55,23 @@ struct LockCommandTests {
         #expect(try bench.run(["ls", "notes"], variables: variables).code == 8)
     }
 
+    @Test("a logout that cannot take the unlocked key away says so, and the profile is gone all the same")
+    func keyLeft() throws {
+        let bench: CommandBench = try .init()
+        mkdir(bench.path("run"), 0o700)
+        let variables: [String: String] = Self.phrase.merging(["XDG_RUNTIME_DIR": bench.path("run")]) { $1 }
+        try bench.login()
+        try bench.good(["lock"], variables: variables)
+        try bench.good(["unlock"], variables: variables)
+        let folder: String = bench.path("run")
+        let name: String = try #require(Files.names(in: folder).first { $0.hasSuffix(".key") })
+        unlink("\(folder)/\(name)")
+        mkdir("\(folder)/\(name)", 0o700)
+        let outcome: ChildProcess.Outcome = try bench.run(["logout", "--discard"], variables: variables)
+        #expect(outcome.code != 0 && outcome.errors.contains("may be left"), "\(outcome)")
+        #expect(bench.read("home/profiles/default/profile.json") == nil)
+    }
+
     @Test("a passphrase typed at a terminal is not shown, and is asked for twice when it is new")
     func typed() throws {
         let bench: CommandBench = try .init()

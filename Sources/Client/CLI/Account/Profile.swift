@@ -232,8 +232,16 @@ struct ProfileHome: Sendable {
     /// Removes a profile and everything it keeps.
     func remove(_ name: String) throws(Failure) {
         // An unlocked key may lie elsewhere. One that was never locked does not.
-        try? keyFile(name).lock()
+        var left: ClientError?
+        do throws(ClientError) {
+            if try keyFile(name).hasPassphrase { try keyFile(name).lock() }
+        } catch { left = error }
         try Files.removeTree(folder(name))
+        if let left {
+            throw Failure(
+                "the profile '\(name)' is gone, but a copy of its key may be left where it was unlocked "
+                    + "(XDG_RUNTIME_DIR): \(left.description)")
+        }
     }
 
     /// Checks a name that becomes a folder.
