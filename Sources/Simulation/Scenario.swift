@@ -102,8 +102,6 @@ struct Scenario: Sendable {
         isSealedByWish = isSealed
         guard dice2.chance(Self.sealedPerMille) || isSealed else { return }
         seal(share, isRough ? dice2.below(60) : 0)
-        // Alarms that an honest server may raise are played when sealed buckets are asked for (decision 0052).
-        if !isSealed { (retention, faults[.serverRestore]) = (sealing.hasScratch ? nil : retention, 0) }
     }
 
     /// Seals buckets. Clients that keep the older libraries' rules stay on an open one.

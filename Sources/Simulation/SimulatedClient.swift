@@ -234,7 +234,9 @@ final class SimulatedClient: Peer {
             guard let key: EntityKey = try? EntityKey(removal.key) else { return }
             shown[bucket]?[key] = nil
         case .integrity(let report): world.alarm(bucket, report, of: self)
-        case .conflict, .refused, .unavailable, .caughtUp, .overrun: break
+        case .conflict(let conflict):
+            if world.isRestored, world.names.isSealed(bucket) { world.giveUp(told: conflict.losing) }
+        case .refused, .unavailable, .caughtUp, .overrun: break
         }
     }
 
@@ -259,10 +261,7 @@ final class SimulatedClient: Peer {
     func ghost(_ bucket: BucketName, _ key: EntityKey) -> Ghost? { try? machine.ghost(bucket, key) }
 
     /// Objects that are read-only until somebody chooses.
-    func blocked(_ bucket: BucketName) -> [EntityKey] {
-        let keys: [EntityKey] = (try? machine.keys(bucket, after: nil, limit: 10_000)) ?? []
-        return keys.filter { blockade(bucket, $0) != nil }
-    }
+    func blocked(_ bucket: BucketName) -> [EntityKey] { (try? machine.problems(bucket)) ?? [] }
 
     /// What makes an object read-only; nil: nothing.
     func blockade(_ bucket: BucketName, _ key: EntityKey) -> String? { (try? machine.problem(bucket, key)) ?? nil }

@@ -42,8 +42,8 @@ struct TypedText {
     /// - Parameters:
     ///   - forgivesReturns: whether a deleted character may be there once, because a whole object took the place of the
     ///     change that deleted it.
-    ///   - givenUp: characters that people chose against after a restore of a sealed bucket. They may be missing, or there
-    ///     twice: two devices may both bring them back.
+    ///   - givenUp: characters that people chose against after a restore of a sealed bucket, or that they were told of as the
+    ///     losing side of a conflict. They may be missing, or there twice: two devices may both bring them back.
     func flaw(in text: String, forgivesReturns: Bool, givenUp: Set<UInt32> = []) -> String? {
         if isAbandoned { return nil }
         var counts: [UInt32: Int] = [:]
@@ -55,6 +55,8 @@ struct TypedText {
         for (value, count): (UInt32, Int) in counts.sorted(by: { $0.key < $1.key }) where !kept.contains(value) {
             if doubtful.contains(value), count == 1 || isRestoredSealed { continue }
             if !deleted.contains(value) { return "\(name(value)) is there and nobody typed it" }
+            // Also what was deleted since: another device keeps its own, where it still stands.
+            if isRestoredSealed { continue }
             if count > 1 || !forgivesReturns { return "\(name(value)) was deleted and is there \(count) times" }
         }
         return nil

@@ -34,7 +34,7 @@ final class World {
     var hasAlarms: Bool = false
     /// The server went on from a backup.
     var isRestored: Bool = false
-    /// Characters of texts that somebody chose against, after a restore.
+    /// Characters of texts that somebody chose against after a restore, or was told of as the losing side of a conflict.
     private(set) var givenUp: Set<UInt32> = []
     /// Server keys of objects of which somebody chose to keep theirs.
     var replaced: Set<EntityKey> = []
@@ -100,8 +100,11 @@ final class World {
     }
 
     /// A person has chosen against this text: what stands in it was seen and given up.
-    func giveUp(_ object: JSONObject?) {
-        givenUp.formUnion((object?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
+    func giveUp(_ object: JSONObject?) { giveUp(told: object.map { .object($0) }) }
+
+    /// A person is told of something that had to give way.
+    func giveUp(told losing: JSONValue?) {
+        givenUp.formUnion((losing?.stringValue ?? losing?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
     }
 
     func note(_ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) { trace.note(now, what, who, bytes) }

@@ -51,7 +51,7 @@ struct Failure: Error, Equatable {
         if error.code == .refused || error.code == .unauthorized, let number: Int = error.number {
             return "\(error.detail) (\(number))"
         }
-        return error.detail
+        return error.code == .integrity ? "\(error.detail) ('thicket repair' shows both)" : error.detail
     }
 
     static func code(_ error: ClientError) -> ExitCode {

@@ -64,6 +64,7 @@ public enum ThicketCommand {
         case "watch": try await WatchCommand.run(call)
         case "history": try await HistoryCommand.run(call)
         case "revert": try await RevertCommand.run(call)
+        case "repair": try await RepairCommand.run(call)
         case "import": try await ImportCommand.run(call)
         case "export": try await ExportCommand.run(call)
         case "mirror": try await MirrorCommand.run(call)

@@ -11,7 +11,7 @@ public enum ThicketProgram {
             tokenList,
             tokenRevoke, tokenPrint, passwd, password,
             accountDelete, status, list, get, put, remove,
-            edit, watch, history, revert, importing, exporting, mirror,
+            edit, watch, history, revert, repair, importing, exporting, mirror,
         ] + onions + [
             replay, jsondiff, crypto, verifyRelease, version,
         ],
@@ -158,6 +158,23 @@ public enum ThicketProgram {
         details: "The old state becomes a new version; nothing of the history is lost.",
         arguments: [bucketArgument, keyArgument, .one("VERSION", "as listed by 'thicket history'")],
         options: bucketOptions, examples: [Example("thicket revert notes plan 3", "back to version 3")])
+
+    static let repair: Command = .init(
+        "repair", summary: "choose between this machine's object and the server's, where a sealed bucket does not fit",
+        details: """
+            The server of a sealed bucket cannot read it, and is not believed: where it shows something else than this machine has
+            seen before, also after it was restored from a backup, the object is read-only here until you choose. Without a
+            choice both are shown. --mine makes the object anew with what is here; other machines are asked the same question or
+            get yours. --servers takes what the server shows, and prints what was here, which is nowhere else then.
+            """,
+        arguments: [bucketArgument, .any("KEY", "the objects; without any, all that wait for a choice")],
+        options: [
+            .flag("mine", "keep what is here"), .flag("servers", "take what the server shows"),
+        ] + bucketOptions,
+        examples: [
+            Example("thicket repair diary", "what waits, and what both have"),
+            Example("thicket repair diary today --mine", "keep this machine's"),
+        ])
 
     // MARK: - Folders
 

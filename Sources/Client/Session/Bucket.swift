@@ -196,8 +196,27 @@ public struct Bucket: Sendable {
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.problem(bucket, key), []) }
     }
 
+    /// The keys of objects that are read-only until `keepMine` or `takeServers`, in byte order. Those that the app has deleted
+    /// are among them: they are in no other list.
+    public func problems() async throws(ClientError) -> [String] {
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in
+            (try machine.problems(bucket).map(\.text), [])
+        }
+    }
+
+    /// What the server shows of an object that is read-only; nil: it has none. What it holds of others is `get`.
+    ///
+    /// - Throws: `integrity` when that does not open, or holds two histories at once; `notFound` when there is nothing to choose.
+    public func servers(_ key: String) async throws(ClientError) -> JSONObject? {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in (try machine.servers(bucket, key), []) }
+    }
+
     /// Keeps what this device shows of an object that is read-only (`BucketEvent.integrity`): it begins anew, and what the
-    /// server holds is removed. Other devices are asked the same question or get the new one.
+    /// server holds is removed. Other devices are asked the same question or get the new one. Where this device has deleted the
+    /// object, what the server shows is deleted.
     ///
     /// - Returns: false when there is nothing to choose.
     @discardableResult
@@ -226,7 +245,8 @@ public struct Bucket: Sendable {
     // MARK: - Following
 
     /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`
-    /// waiting events.
+    /// waiting events. The first reader's begins with the conflicts and alarms that came before, at most
+    /// `StreamLimits.unheardMax`.
     public var changes: AsyncStream<BucketEvent> {
         get async {
             let (stream, continuation) = AsyncStream.makeStream(
@@ -235,6 +255,10 @@ public struct Bucket: Sendable {
             return stream
         }
     }
+
+    /// For who does not follow the events: conflicts and alarms that came while nobody did, the oldest first, at most
+    /// `StreamLimits.unheardMax`. They are told once.
+    public func unheard() async -> [BucketEvent] { await engine.takeUnheard(bucket) }
 
     /// Objects with edits that the server has not confirmed.
     public var pendingCount: Int {

@@ -187,6 +187,8 @@ public struct Traffic: Sendable, Equatable {
 public enum StreamLimits {
     /// Events of one bucket that wait for one reader; what comes then is told by `BucketEvent.overrun`.
     public static let eventsMax: Int = 4_096
+    /// Conflicts and alarms of one bucket that wait for the first reader; what comes then is told by `BucketEvent.overrun`.
+    public static let unheardMax: Int = 256
     /// Statuses that wait for one reader; older ones are dropped.
     public static let statusesMax: Int = 64
     /// Old versions of an object asked for at once.

@@ -34,6 +34,7 @@ package actor SyncEngine {
     private var tokenHandler: (@Sendable (TokenNotice) -> Void)?
     private var core: Core?
     private var bucketHubs: [BucketName: EventHub<BucketEvent>] = [:]
+    private var unheard: [BucketName: UnheardEvents] = [:]
     private var statusHub: EventHub<SyncStatus> = EventHub(overrun: nil)
     private var syncWaiters: [UInt64: SyncWaiter] = [:]
     private var fetchWaiters: [FetchID: [FetchWaiter]] = [:]
@@ -186,7 +187,12 @@ package actor SyncEngine {
                 traffic.messagesSent += 1
                 traffic.bytesSent += Int64(text.count)
                 core?.transport.send(text)
-            case .event(let bucket, let event): bucketHubs[bucket]?.yield(event)
+            case .event(let bucket, let event):
+                if bucketHubs[bucket]?.isEmpty ?? true {
+                    unheard[bucket, default: UnheardEvents()].add(event)
+                } else {
+                    bucketHubs[bucket]?.yield(event)
+                }
             case .status(let status):
                 statusHub.yield(status)
                 if case .offline = status { failFetches(ClientError(.offline, "the connection was lost")) }
@@ -229,7 +235,11 @@ package actor SyncEngine {
         guard core != nil else { return continuation.finish() }
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
         core?.machine.heardBuckets?.insert(bucket)
+        for event: BucketEvent in takeUnheard(bucket) { bucketHubs[bucket]?.yield(event) }
     }
+
+    /// Conflicts and alarms that came while nobody listened; they are not told again.
+    package func takeUnheard(_ bucket: BucketName) -> [BucketEvent] { unheard[bucket]?.take() ?? [] }
 
     package func listenStatus(_ continuation: AsyncStream<SyncStatus>.Continuation) {
         guard let status: SyncStatus = core?.machine.status else { return continuation.finish() }

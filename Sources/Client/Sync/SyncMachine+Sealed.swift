@@ -176,7 +176,8 @@ extension SyncMachine {
 
     // MARK: - Telling
 
-    /// Tells the app what became of an object, in the order of the events.
+    /// Tells the app what became of an object, in the order of the events. What gave way, and what does not fit, is told whoever
+    /// listens: it comes once.
     mutating func tellSealed(
         _ number: Int, _ key: EntityKey, before: JSONObject?, _ events: [SealedEvent],
         _ origin: ChangeOrigin = .remote
@@ -186,7 +187,6 @@ extension SyncMachine {
         if before != after, let change: Edit = told(events, before, after) {
             tell(number, key, before: before, after: after, by: change, origin)
         }
-        guard isHeard(bucket) else { return }
         let name: String = shownKey(number, key)
         for event: SealedEvent in events {
             switch event {

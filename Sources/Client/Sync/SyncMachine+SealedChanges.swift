@@ -222,7 +222,8 @@ extension SyncMachine {
             sealed.hasReplaced()
         } else if sealed.problem != nil || sealed.isStopped {
             return hold(number, key, gone)
-        } else if sealed.log.object == nil {
+        } else if sealed.log.object == nil || sealed.object == nil {
+            // Behind its tombstone, as it should; or it was deleted here too, and nobody misses it.
             sealed.removedAfterTombstone()
         } else {
             let events: [SealedEvent] = sealed.serverRemoved()

@@ -1,4 +1,4 @@
-package import ThicketProtocol
+import ThicketProtocol
 import ThicketSealed
 
 /// What the app does in a sealed bucket.
@@ -90,80 +90,5 @@ extension SyncMachine {
         entity.record.edits.held = held
         putSealed(number, key, entity)
         try tellSealed(number, key, before: before, [.changed(nil)], .local)
-    }
-
-    // MARK: - Repair
-
-    /// What makes an object read-only; nil: nothing does.
-    package mutating func problem(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> String? {
-        let number: Int = try number(bucket)
-        return try entity(number, try wireKey(number, key)).sealed?.problem?.description
-    }
-
-    /// *Keep mine*: the object begins anew with what the app sees, and what the server holds is removed.
-    ///
-    /// - Returns: false when there is nothing to choose.
-    package mutating func keepMine(
-        _ bucket: BucketName, _ key: EntityKey, now: Int64
-    ) throws(ClientError) -> (Bool, [SyncAction]) {
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
-        guard try entity(number, key).sealed?.problem != nil else { return (false, []) }
-        let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
-            var entity: Entity = try machine.entity(number, key)
-            entity.sealed?.keepMine()
-            if let held: Ghost = entity.record.edits.held { entity.record.ghost = held }
-            if entity.record.ghost.object == nil { entity.sealed?.hasReplaced() }
-            machine.landed(number, key)
-            let walk: Int64 = entity.record.walk
-            entity.record.edits = EditState()
-            entity.record.walk = walk
-            machine.putSealed(number, key, entity, isGhostNew: true)
-            machine.queueSealed(number, key)
-        }
-        return (true, actions)
-    }
-
-    /// *Take the server's*: the object is what the server shows. What the app saw is told as a conflict.
-    ///
-    /// - Returns: false when there is nothing to choose.
-    /// - Throws: `integrity` when what the server shows does not open, or holds two histories at once.
-    package mutating func takeServers(
-        _ bucket: BucketName, _ key: EntityKey, now: Int64
-    ) throws(ClientError) -> (Bool, [SyncAction]) {
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
-        let known: Entity = try entity(number, key)
-        guard let problem: SealedIntegrity = known.sealed?.problem else { return (false, []) }
-        let next: Ghost = known.record.edits.held ?? known.record.ghost
-        let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
-            var entity: Entity = known
-            guard var sealed: SealedObject = entity.sealed else { return }
-            let before: JSONObject? = entity.local
-            if let object: JSONObject = next.object {
-                let sealer: ObjectSealer = try machine.sealer(number, key)
-                guard let shown: SealedEntity = try? SealedEntity(object),
-                    let events: [SealedEvent] = try? sealed.takeServers(shown, with: sealer),
-                    machine.isNamed(sealed.log, key, on: number)
-                else { throw ClientError(.integrity, "what the server shows does not open: \(problem)") }
-                guard sealed.problem == nil else {
-                    throw ClientError(.integrity, "what the server shows does not hold together: \(problem)")
-                }
-                machine.landed(number, key)
-                entity.record.edits = EditState()
-                try machine.finish(number, key, &entity, sealed, Shown(next: next, entity: shown), events)
-                try machine.tellSealed(number, key, before: before, events, .local)
-                return try machine.correctHeads(number, key)
-            }
-            machine.landed(number, key)
-            let events: [SealedEvent] = sealed.takeRemoval()
-            sealed.removedAfterTombstone()
-            entity.sealed = sealed
-            entity.record.ghost = next
-            entity.record.edits = EditState()
-            machine.putSealed(number, key, entity, isGhostNew: true)
-            try machine.tellSealed(number, key, before: before, events, .local)
-        }
-        return (true, actions)
     }
 }

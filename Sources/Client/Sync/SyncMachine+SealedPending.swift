@@ -155,8 +155,7 @@ extension SyncMachine {
             channels[number].resend.append(key)
             return
         }
-        entity.sealed?.keepMine()
-        entity.sealed?.hasReplaced()
+        entity.sealed?.notCreated()
         entity.record.edits.pending = nil
         entity.record.edits.held = nil
         putSealed(number, key, entity)
@@ -170,8 +169,7 @@ extension SyncMachine {
         if sealed.pending != nil {
             _ = sealed.refuse()
         } else if entity.record.ghost.object == nil {
-            sealed.keepMine()
-            sealed.hasReplaced()
+            sealed.notCreated()
         }
         entity.record.edits.pending = nil
         let held: Ghost? = entity.record.edits.held

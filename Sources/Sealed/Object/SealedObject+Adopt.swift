@@ -55,6 +55,7 @@ extension SealedObject {
             // One server key is one app key's, for ever.
             log.appKey.isEmpty || theirs.appKey.utf8.elementsEqual(log.appKey.utf8)
         else { return [block(.snapshotMismatch(at: entity.newest?.position ?? 0))] }
+        draftBase = nil
         let tail: [[UInt8]] = entity.tail.reversed().map(Self.bytes(of:))
         guard theirs.incarnation == log.incarnation else { return adopt(another: theirs, tail, sealer) }
         if let place: Int = theirs.chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
@@ -145,15 +146,21 @@ extension SealedObject {
         return events
     }
 
-    /// The key was deleted and made again, by a device that knew of the deletion, or by one that keeps its own content.
+    /// The key was deleted and made again, by a device that knew of the deletion, or by one that keeps its own content. That one
+    /// need not have seen all that was here: what the app saw is told.
     private mutating func adopt(
         another theirs: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
     ) -> [SealedEvent] {
         guard !pastIncarnations.contains(theirs.incarnation) else { return [block(.rolledBack(to: theirs.position))] }
         remember(log.incarnation)
-        let events: [SealedEvent] = [.recreated] + leap(to: theirs, pendingWasCounted: false)
+        let before: JSONValue? = shown
+        var events: [SealedEvent] = [.recreated] + leap(to: theirs, pendingWasCounted: false)
         settle()
-        return events + tail.flatMap { receive($0, with: sealer) }
+        events += tail.flatMap { receive($0, with: sealer) }
+        if before != nil, before != shown {
+            events.append(.conflict(SealedConflict(path: [], losing: before, winning: shown)))
+        }
+        return events
     }
 
     mutating func remember(_ incarnation: [UInt8]) {

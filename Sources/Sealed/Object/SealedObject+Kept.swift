@@ -11,12 +11,14 @@ import ThicketProtocol
 /// | `i` | incarnations that were there before, base64url |
 /// | `x` | what keeps the object read-only, `SealedIntegrity.word` |
 /// | `r` | true: *keep mine* was chosen, and what the server holds is to be removed first |
+/// | `b` | what the draft grew from, missing where it is a new one |
 public struct SealedKept: Sendable, Equatable {
     public var pendingEdit: Edit?
     public var later: Edit?
     public var pastIncarnations: [[UInt8]] = []
     public var problem: SealedIntegrity?
     public var isReplacing: Bool = false
+    public var draftBase: JSONObject?
 
     public init() {}
 
@@ -37,6 +39,7 @@ public struct SealedKept: Sendable, Equatable {
         }
         object["x"] = problem?.word.map { .string($0) }
         if isReplacing { object["r"] = true }
+        object["b"] = draftBase.map { .object($0) }
         return object
     }
 
@@ -53,6 +56,7 @@ public struct SealedKept: Sendable, Equatable {
             pastIncarnations.append(id)
         }
         isReplacing = json["r"] == true
+        draftBase = json["b"]?.objectValue
         guard let word: String = json["x"]?.stringValue else { return }
         guard let problem: SealedIntegrity = .init(word: word) else { return nil }
         self.problem = problem
@@ -65,6 +69,7 @@ extension SealedObject {
         var kept: SealedKept = .init()
         (kept.pendingEdit, kept.later) = (pending?.edit, later)
         (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
+        kept.draftBase = draftBase
         return kept
     }
 
@@ -87,7 +92,7 @@ extension SealedObject {
     ) -> SealedObject? {
         var object: SealedObject = .init(author: author, log: log)
         (object.pastIncarnations, object.problem) = (kept.pastIncarnations, kept.problem)
-        object.isReplacing = kept.isReplacing
+        (object.isReplacing, object.draftBase) = (kept.isReplacing, kept.draftBase)
         if let sealed: [UInt8] = pending {
             guard let opened: (id: [UInt8], clear: [UInt8]) = sealer.open(sealed, kind: .operation, position: 0),
                 let operation: SealedOperation = try? .init(clear: opened.clear)
@@ -122,31 +127,17 @@ extension SealedObject {
         var made: SealedObject = .init(
             author: author,
             log: SealedLog(place: log.place, appKey: log.appKey, incarnation: incarnation, object: object))
-        made.pastIncarnations = pastIncarnations
+        (made.pastIncarnations, made.draftBase) = (pastIncarnations, draftBase)
         return made
     }
 
-    /// Somebody else has made this key first: what is here goes on top of theirs, key by key, and what gives way is told.
-    public mutating func yield(to theirs: SealedObject) -> [SealedEvent] {
-        let (draft, past): (JSONObject?, [[UInt8]]) = (object, pastIncarnations)
-        self = theirs
-        pastIncarnations = past
-        guard let mine: JSONObject = draft else { return [.changed(nil)] }
-        guard let other: JSONObject = object else {
-            (later, shown) = (.set(.object(mine)), .object(mine))
-            return []
-        }
-        var events: [SealedEvent] = [.changed(nil)]
-        var members: [Edit.Member] = []
-        for (key, value) in mine.pairs where other[key] != value {
-            members.append(Edit.Member(key, .set(value)))
-            guard let losing: JSONValue = other[key] else { continue }
-            events.append(.conflict(SealedConflict(path: [key], losing: losing, winning: value)))
-        }
-        if !members.isEmpty, let outcome: Edit.Applied = try? Edit.members(members).apply(to: shown) {
-            (later, shown) = (.members(members), outcome.value)
-        }
-        return events
+    /// The server did not take the creation: it is a draft again. Its incarnation was never there, so it is none of those that
+    /// have passed; if the server takes it all the same, from an older connection, it is one like any other.
+    public mutating func notCreated() {
+        var draft: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
+        (draft.pastIncarnations, draft.draftBase) = (pastIncarnations, draftBase)
+        (draft.shown, draft.later) = (shown, shown.map { .set($0) })
+        self = draft
     }
 
     /// Something is wrong that only the client can see, or a state that does not open: read-only until the user has
@@ -161,6 +152,7 @@ extension SealedObject {
         draft.pastIncarnations = pastIncarnations
         if log.incarnation.contains(where: { $0 != 0 }) { draft.remember(log.incarnation) }
         (draft.shown, draft.later, draft.isReplacing) = (mine, mine.map { .set($0) }, true)
+        if mine != nil { draft.draftBase = log.object ?? draftBase }
         self = draft
     }
 

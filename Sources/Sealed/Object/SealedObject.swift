@@ -34,6 +34,9 @@ public struct SealedObject: Sendable, Equatable {
     /// Incarnations that were there before this one, the newest last.
     public internal(set) var pastIncarnations: [[UInt8]] = []
 
+    /// What the draft grew from, an incarnation that was there; nil: the draft is new, or there is none.
+    public internal(set) var draftBase: JSONObject?
+
     /// - Parameter log: a new object, or one that was opened from a snapshot.
     public init(author: AuthorID, log: SealedLog) {
         self.author = author
@@ -87,6 +90,7 @@ extension SealedObject {
             // Nothing is left of what nobody else has seen.
             later = after == nil && projected == nil ? nil : try Self.composed(later, edit)
             shown = after
+            if after == nil { draftBase = nil }
         } catch { throw .doesNotFit(error) }
     }
 

@@ -70,4 +70,60 @@ struct SealedCommandTests {
         #expect(outcome.code == 3 && outcome.errors.contains("thicket signup"), "\(outcome)")
         #expect(try bench.run(["put", "diary", "k", #"{"a":1}"#]).code == 0, "nothing was kept of it")
     }
+
+    /// The server goes on from what it held some time ago, and says nothing of it.
+    private func putBack(_ bench: CommandBench, _ name: String) throws {
+        try bench.stopServer()
+        let restored: ChildProcess.Outcome = try ChildProcess.run(
+            ["/bin/sh", "-c", #"rm -r "$1" && cp -a "$2" "$1""#, "sh", bench.path("data"), bench.path(name)], input: "",
+            variables: [:])
+        #expect(restored.code == 0, "\(restored)")
+        try bench.startServer()
+    }
+
+    @Test("after a backup was put back both states are shown, one is chosen, and nothing is gone untold")
+    func repair() throws {
+        let bench: CommandBench = try .init()
+        let ann: [String] = try place(bench)
+        try bench.good(["signup"] + ann, variables: Self.password)
+        for (key, text): (String, String) in [("a", "one"), ("b", "one"), ("quiet", "one")] {
+            try bench.good(["put", "--sealed", "diary", key, #"{"text":"\#(text)"}"#])
+        }
+        #expect(try bench.good(["repair", "diary"]) == "diary: nothing to choose\n")
+        let none: ChildProcess.Outcome = try bench.run(["repair", "diary", "a", "--mine"])
+        #expect(none.code == 3 && none.errors.contains("nothing makes diary/a read-only"), "\(none)")
+        try bench.stopServer()
+        let kept: ChildProcess.Outcome = try ChildProcess.run(
+            ["/bin/cp", "-a", bench.path("data"), bench.path("backup")], input: "", variables: [:])
+        #expect(kept.code == 0, "\(kept)")
+        try bench.startServer()
+        for key: String in ["a", "b"] { try bench.good(["put", "diary", key, #"{"text":"one and two"}"#]) }
+        try putBack(bench, "backup")
+
+        let told: ChildProcess.Outcome = try bench.run(["get", "diary", "a", "--path", "text"])
+        #expect(told.output == "one and two\n", "nothing goes back by itself: \(told)")
+        #expect(
+            told.errors.contains("2 objects are read-only until you choose: thicket repair diary"), "\(told.errors)")
+        #expect(told.errors.contains("diary/a: the server shows an older state"), "\(told.errors)")
+        let refused: ChildProcess.Outcome = try bench.run(["put", "diary", "a", #"{"text":"three"}"#])
+        #expect(refused.code == 1 && refused.errors.contains("thicket repair"), "\(refused)")
+
+        let shown: String = try bench.good(["repair", "diary"])
+        for line: String in [
+            "a: the server shows an older state", #"  mine     {"text":"one and two"}"#, #"  server's {"text":"one"}"#,
+            "b: ",
+        ] { #expect(shown.contains(line), "\(shown)") }
+        #expect(!shown.contains("quiet"))
+        #expect(try bench.good(["repair", "diary", "a", "--mine"]) == "diary/a: yours is kept\n")
+        let taken: ChildProcess.Outcome = try bench.run(["repair", "diary", "b", "--servers"])
+        #expect(taken.code == 0 && taken.output == "diary/b: the server's is taken\n", "\(taken)")
+        #expect(taken.errors.contains(#"this gave way: {"text":"one and two"}"#), "\(taken.errors)")
+        #expect(try bench.good(["repair", "diary"]) == "diary: nothing to choose\n")
+
+        try bench.good(["login"] + ann, home: "other", variables: Self.password)
+        #expect(try bench.good(["get", "diary", "a", "--path", "text"], home: "other") == "one and two\n")
+        #expect(try bench.good(["get", "diary", "b", "--path", "text"], home: "other") == "one\n")
+        let open: ChildProcess.Outcome = try bench.run(["repair", "plain"])
+        #expect(open.code == 2, "\(open)")
+    }
 }

@@ -171,7 +171,8 @@ struct Simulation {
         serve(connection, clients[index].up.removeFirst())
     }
 
-    private mutating func serve(_ connection: Int, _ text: [UInt8]) {
+    /// The server reads what was sent, now or long ago.
+    mutating func serve(_ connection: Int, _ text: [UInt8]) {
         for (target, answer): (Int, [UInt8]) in server.receive(text, from: connection) {
             guard let receiver: Int = clients.firstIndex(where: { $0.connection == target }) else { continue }
             clients[receiver].down.append(answer)

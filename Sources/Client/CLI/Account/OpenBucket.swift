@@ -242,8 +242,9 @@ struct OpenBucket: Sendable {
         }
     }
 
-    /// Ends the session: what is not sent stays in the copy that is kept.
+    /// Ends the session: what is not sent stays in the copy that is kept. What had to be told meanwhile is, on standard error.
     func close() async {
+        await tellUnheard()
         if let client { await client.close() } else { await session.close() }
     }
 }

@@ -1,0 +1,148 @@
+package import ThicketProtocol
+import ThicketSealed
+
+/// What makes sealed objects read-only, and the two ways out. The user chooses; nothing is decided for them.
+extension SyncMachine {
+    /// What makes an object read-only; nil: nothing does.
+    package mutating func problem(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> String? {
+        let number: Int = try number(bucket)
+        return try entity(number, try wireKey(number, key)).sealed?.problem?.description
+    }
+
+    /// The objects that are read-only until somebody chooses, in byte order: also those that the app has deleted, and sees no
+    /// more.
+    package mutating func problems(_ bucket: BucketName) throws(ClientError) -> [EntityKey] {
+        let number: Int = try number(bucket)
+        guard channels[number].sealing != nil else { return [] }
+        var found: [EntityKey] = []
+        for edited: EditedKey in try store.edited(bucket) {
+            let entity: Entity = try entity(number, edited.key)
+            // What was never here cannot be chosen.
+            guard let sealed: SealedObject = entity.sealed, sealed.problem != nil,
+                !SealedHeads.isReserved(sealed.log.appKey), let key: EntityKey = try? EntityKey(sealed.log.appKey)
+            else { continue }
+            found.append(key)
+        }
+        return found.sorted()
+    }
+
+    /// *Keep mine*: the object begins anew with what the app sees, and what the server holds is removed. Where the app sees
+    /// nothing, having deleted the object, what the server shows is deleted, if it can be read.
+    ///
+    /// - Returns: false when there is nothing to choose.
+    package mutating func keepMine(
+        _ bucket: BucketName, _ key: EntityKey, now: Int64
+    ) throws(ClientError) -> (Bool, [SyncAction]) {
+        let number: Int = try number(bucket)
+        let key: EntityKey = try wireKey(number, key)
+        let known: Entity = try entity(number, key)
+        guard let sealed: SealedObject = known.sealed, sealed.problem != nil else { return (false, []) }
+        let theirs: Theirs = try theirs(number, key, known)
+        let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
+            if sealed.object == nil, case .opened = theirs {
+                try machine.take(theirs, number, key, known)
+                guard try machine.entity(number, key).local != nil else { return }
+                return try machine.addSealed(.remove, to: number, key, name: sealed.log.appKey)
+            }
+            var entity: Entity = known
+            entity.sealed?.keepMine()
+            if let held: Ghost = entity.record.edits.held { entity.record.ghost = held }
+            if entity.record.ghost.object == nil { entity.sealed?.hasReplaced() }
+            machine.landed(number, key)
+            let walk: Int64 = entity.record.walk
+            entity.record.edits = EditState()
+            entity.record.walk = walk
+            machine.putSealed(number, key, entity, isGhostNew: true)
+            machine.queueSealed(number, key)
+        }
+        return (true, actions)
+    }
+
+    /// *Take the server's*: the object is what the server shows. What the app saw is told as a conflict.
+    ///
+    /// - Returns: false when there is nothing to choose.
+    /// - Throws: `integrity` when what the server shows does not open, or holds two histories at once.
+    package mutating func takeServers(
+        _ bucket: BucketName, _ key: EntityKey, now: Int64
+    ) throws(ClientError) -> (Bool, [SyncAction]) {
+        let number: Int = try number(bucket)
+        let key: EntityKey = try wireKey(number, key)
+        let known: Entity = try entity(number, key)
+        guard let problem: SealedIntegrity = known.sealed?.problem else { return (false, []) }
+        let theirs: Theirs = try readable(number, key, known, problem)
+        let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
+            try machine.take(theirs, number, key, known)
+        }
+        return (true, actions)
+    }
+
+    /// What the server shows of an object that is read-only; nil: it has none.
+    ///
+    /// - Throws: `integrity` as `takeServers`, `notFound` when there is nothing to choose.
+    package mutating func servers(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
+        let number: Int = try number(bucket)
+        let key: EntityKey = try wireKey(number, key)
+        let known: Entity = try entity(number, key)
+        guard let problem: SealedIntegrity = known.sealed?.problem else {
+            throw ClientError(.notFound, "nothing makes the object read-only")
+        }
+        guard case .opened(let sealed, _, _) = try readable(number, key, known, problem) else { return nil }
+        return sealed.object
+    }
+
+    /// What the server shows of an object that is read-only here.
+    private enum Theirs {
+        case gone
+        case opened(SealedObject, SealedEntity, [SealedEvent])
+        /// It does not open, or calls itself another.
+        case unreadable
+        /// It holds two histories at once.
+        case apart
+    }
+
+    private mutating func theirs(_ number: Int, _ key: EntityKey, _ known: Entity) throws(ClientError) -> Theirs {
+        let next: Ghost = known.record.edits.held ?? known.record.ghost
+        guard let object: JSONObject = next.object else { return .gone }
+        let sealer: ObjectSealer = try sealer(number, key)
+        guard var sealed: SealedObject = known.sealed, let shown: SealedEntity = try? SealedEntity(object),
+            let events: [SealedEvent] = try? sealed.takeServers(shown, with: sealer),
+            isNamed(sealed.log, key, on: number)
+        else { return .unreadable }
+        return sealed.problem == nil ? .opened(sealed, shown, events) : .apart
+    }
+
+    private mutating func readable(
+        _ number: Int, _ key: EntityKey, _ known: Entity, _ problem: SealedIntegrity
+    ) throws(ClientError) -> Theirs {
+        let theirs: Theirs = try theirs(number, key, known)
+        switch theirs {
+        case .unreadable: throw ClientError(.integrity, "what the server shows does not open: \(problem)")
+        case .apart: throw ClientError(.integrity, "what the server shows does not hold together: \(problem)")
+        case .gone, .opened: return theirs
+        }
+    }
+
+    private mutating func take(
+        _ theirs: Theirs, _ number: Int, _ key: EntityKey, _ known: Entity
+    ) throws(ClientError) {
+        var entity: Entity = known
+        let next: Ghost = known.record.edits.held ?? known.record.ghost
+        landed(number, key)
+        entity.record.edits = EditState()
+        switch theirs {
+        case .opened(let sealed, let shown, let events):
+            try finish(number, key, &entity, sealed, Shown(next: next, entity: shown), events)
+            try tellSealed(number, key, before: known.local, events, .local)
+            try correctHeads(number, key)
+        case .gone:
+            guard var sealed: SealedObject = known.sealed else { return }
+            let events: [SealedEvent] = sealed.takeRemoval()
+            sealed.removedAfterTombstone()
+            entity.sealed = sealed
+            entity.record.ghost = next
+            putSealed(number, key, entity, isGhostNew: true)
+            try tellSealed(number, key, before: known.local, events, .local)
+        case .unreadable, .apart: break
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import ThicketProtocol
+
+/// A draft meets an object that somebody else has made under its key.
+extension SealedObject {
+    /// Somebody else has made this key first: what is here goes on top of theirs, key by key, and what gives way is told.
+    ///
+    /// A draft that grew from an incarnation of before (*keep mine*) has relatives: others may have kept theirs, too. Texts that
+    /// are versions of one text are joined, nothing that either has is left out; what somebody deleted may come back.
+    public mutating func yield(to theirs: SealedObject) -> [SealedEvent] {
+        let (draft, base, past): (JSONObject?, JSONObject?, [[UInt8]]) = (object, draftBase, pastIncarnations)
+        self = theirs
+        pastIncarnations = past
+        guard let mine: JSONObject = draft else { return [.changed(nil)] }
+        guard let other: JSONObject = object else {
+            (later, shown) = (.set(.object(mine)), .object(mine))
+            return []
+        }
+        var joining: Joining = .init()
+        let target: JSONObject = joining.join(mine, onto: other, base: base)
+        if let edit: Edit = Self.difference(from: shown, to: .object(target)),
+            let outcome: Edit.Applied = try? edit.apply(to: shown)
+        {
+            (later, shown) = (edit, outcome.value)
+        }
+        return [.changed(nil)] + joining.conflicts.map { .conflict($0) }
+    }
+}
+
+/// Lays a draft over an object, member by member.
+private struct Joining {
+    /// What gave way.
+    private(set) var conflicts: [SealedConflict] = []
+    private var path: [String] = []
+
+    /// - Parameter base: what the draft grew from; nil: it is new, and its members stand for themselves.
+    mutating func join(_ mine: JSONObject, onto other: JSONObject, base: JSONObject?) -> JSONObject {
+        var joined: JSONObject = other
+        for (key, value) in mine.pairs {
+            guard let theirs: JSONValue = other[key] else {
+                joined[key] = value
+                continue
+            }
+            path.append(key)
+            joined[key] = join(value, onto: theirs, base: base.map { $0[key] })
+            path.removeLast()
+        }
+        return joined
+    }
+
+    /// - Parameter base: nil: the draft is new; `.some(nil)`: its base has no such member.
+    private mutating func join(_ mine: JSONValue, onto theirs: JSONValue, base: JSONValue??) -> JSONValue {
+        guard mine != theirs else { return theirs }
+        if let base: JSONValue? {
+            // Theirs may be older than the base, so that what was not changed here is not given up for it either.
+            if theirs == base { return mine }
+            switch (mine, theirs) {
+            case (.object(let mine), .object(let theirs)):
+                return .object(join(mine, onto: theirs, base: base?.objectValue ?? JSONObject()))
+            case (.string(let mine), .string(let theirs)):
+                if let text: String = Self.joined(mine, theirs, base: base?.stringValue ?? "") { return .string(text) }
+            default: break
+            }
+        }
+        conflicts.append(SealedConflict(path: path, losing: theirs, winning: mine))
+        return mine
+    }
+
+    /// Everything that stands in either text; nil when they are not two versions of one text.
+    private static func joined(_ mine: String, _ theirs: String, base: String) -> String? {
+        guard
+            [mine, theirs, base].contains(where: { $0.utf8.count >= proseBytes })
+                || (isVersion(mine, of: base) && isVersion(theirs, of: base))
+        else { return nil }
+        var all: TextDelta = .init()
+        for operation: TextOperation in difference(from: theirs, to: mine).operations {
+            switch operation {
+            case .retain(let count), .delete(let count): all.retain(count)
+            case .insert(let units): all.insert(units)
+            }
+        }
+        return try? all.apply(to: theirs)
+    }
+
+    /// UTF-8 bytes from which on a text is taken for one that somebody writes: nothing of it is left out. Shorter ones may be words
+    /// for a program, which mean nothing when they are joined.
+    private static let proseBytes: Int = 64
+
+    /// Whether at least two thirds of the base are still there.
+    private static func isVersion(_ text: String, of base: String) -> Bool {
+        var kept: Int = 0
+        let edit: TextDelta = difference(from: base, to: text)
+        for case .retain(let count) in edit.operations { kept += count }
+        return kept * 3 >= edit.sourceLength * 2
+    }
+
+    private static func difference(from source: String, to target: String) -> TextDelta {
+        var budget: StepBudget = .standard
+        return TextDelta.diff(from: source, to: target, keepsShortEqualities: true, budget: &budget)
+    }
+}
