@@ -100,7 +100,7 @@ let package = Package(
             "thicket-bench", "Bench",
             [
                 "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto",
-                "ThicketSealed", "ThicketSQLite", "CThicketNet",
+                "ThicketSealed", "ThicketSQLite", "CThicketNet", "COpenSSL",
             ]),
 
         // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.

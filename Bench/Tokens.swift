@@ -1,3 +1,4 @@
+import COpenSSL
 import ThicketAuth
 import ThicketCrypto
 import ThicketProtocol
@@ -12,10 +13,16 @@ func tokens(rounds: Int = 15) throws -> [Figure] {
     let signed: [ArraySlice<UInt8>] = house.tokens.map { $0[..<($0.lastIndex(of: UInt8(ascii: ".")) ?? 0)] }
     for place: Int in house.tokens.indices { _ = try house.verify(place) }
     var bare: [Double] = []
+    var own: [Double] = []
     var whole: [Double] = []
     var failure: (any Error)?
     for _ in 0..<rounds {
         bare.append(
+            perSecond { (place: Int) in
+                let one: Int = place % signed.count
+                return Int(bareHMAC(house.key, signed[one]))
+            })
+        own.append(
             perSecond { (place: Int) in
                 let one: Int = place % signed.count
                 return Int(Hash.hmacSHA512(key: house.key, signed[one])[0])
@@ -34,10 +41,24 @@ func tokens(rounds: Int = 15) throws -> [Figure] {
     let ratios: [Double] = zip(whole, bare).map { $0 / $1 }
     return [
         Figure(name: "tokens verified, one core", samples: whole, unit: "1/s"),
-        Figure(name: "floor: HMAC-SHA-512 of the same bytes", samples: bare, unit: "1/s"),
+        Figure(name: "floor: HMAC-SHA-512 of the same bytes, OpenSSL", samples: bare, unit: "1/s"),
         Figure(name: "ratio to the floor", samples: ratios, unit: "", goal: .atLeast(0.5)),
+        Figure(name: "HMAC-SHA-512 of the same bytes, ours", samples: own, unit: "1/s"),
         Figure(name: "bytes of a token", value: Double(house.tokens[0].count), unit: "B"),
     ]
+}
+
+/// The first byte of the code, by the one call that OpenSSL has for it. Our own HMAC keeps half of the work and is no floor.
+private func bareHMAC(_ key: [UInt8], _ message: ArraySlice<UInt8>) -> UInt8 {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 64) { code in
+        message.withUnsafeBytes { message in
+            let start: UnsafePointer<UInt8>? = message.bindMemory(to: UInt8.self).baseAddress
+            let made: UnsafeMutablePointer<UInt8>? = COpenSSL.HMAC(
+                EVP_sha512(), key, Int32(key.count), start, message.count, code.baseAddress, nil)
+            precondition(made != nil, "OpenSSL refused an HMAC")
+        }
+        return code[0]
+    }
 }
 
 /// Calls a second of CPU time, over a tenth of a second.
