@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketSealed
 import ThicketServer
 
 /// Reads along on one connection, at the server's end: what the rules promise a client holds for every message.
@@ -31,7 +32,7 @@ final class Watch {
             return world.problem("link \(link): a client sent what cannot be read")
         }
         guard case .channel(let number, let request) = message else { return }
-        world.lastWork = world.now
+        if !isHeads(request, number) { world.lastWork = world.now }
         if case .initialize(let hello) = request {
             guard let bucket: BucketName = try? BucketName(hello.name ?? "") else { return }
             channels[number] = Channel(bucket: bucket)
@@ -56,6 +57,14 @@ final class Watch {
             if isTyped, change.insertsOnly { world.ledger.noteInsertion(change.ccid) }
         default: break
         }
+    }
+
+    /// What devices write for each other, at no moment that has to do with anything: within the hour after the last edit.
+    private func isHeads(_ request: ChannelRequest, _ number: ChannelNumber) -> Bool {
+        guard case .change(let change) = request, let channel: Channel = channels[number],
+            let keys: SealedBucketKeys = world.names.keys(channel.bucket, of: account)
+        else { return false }
+        return keys.serverKey(of: SealedHeads.appKey).utf8.elementsEqual(change.key.utf8)
     }
 
     /// Once sealed, the bytes of an operation never change under its ccid.
