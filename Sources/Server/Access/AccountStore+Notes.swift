@@ -33,6 +33,32 @@ extension AccountStore {
         let found: Account?
         if let named: Account { found = named } else { found = try account(name, in: app) }
         guard let user: String = found?.user else { return nil }
+        try setPro(user: user, in: app, receipt: receipt, now: now)
+        return user
+    }
+
+    /// The users of an app's partner that are meant by a name: the partner's own id of the user, or the entity id. Two when it
+    /// is one user's the one and another's the other; none when there is nobody, or the app has no partner.
+    public func partnerUsers(_ name: String, in app: String) throws(DirectoryError) -> [String] {
+        try asking { () throws(SQLiteError) in
+            var users: [String] = []
+            try database.statement(
+                """
+                SELECT e.id FROM entity AS e JOIN app AS a ON a.partner = e.partner
+                WHERE a.name = ?1 AND (e.id = ?2 OR e.partner_entity = ?2)
+                """
+            ).bind(1, app).bind(2, name).forEach { (row: Statement) throws(SQLiteError) in users.append(row.text(0)) }
+            return users
+        }
+    }
+
+    /// Makes a user Pro, or no longer, whoever keeps their account.
+    /// - Parameters:
+    ///   - user: the id to which the user's buckets belong.
+    ///   - receipt: as in `setPro(_:in:receipt:now:)`.
+    public func setPro(
+        user: String, in app: String, receipt: String?, now: Int64
+    ) throws(DirectoryError) {
         try writing { () throws(SQLiteError) in
             guard let receipt: String else {
                 try database.statement("DELETE FROM pro WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
@@ -41,6 +67,5 @@ extension AccountStore {
             try database.statement("INSERT OR REPLACE INTO pro (app, user, receipt, since) VALUES (?1, ?2, ?3, ?4)")
                 .bind(1, app).bind(2, user).bind(3, receipt).bind(4, now).run()
         }
-        return user
     }
 }

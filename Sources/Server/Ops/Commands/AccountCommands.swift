@@ -43,13 +43,32 @@ enum AccountCommands {
         }
         let ends: Bool = call.flag("end")
         guard !ends || receipt.isEmpty else { throw CommandFailure("--end takes no receipt", .usage) }
-        var user: String?
+        let (isPartners, now): (Bool, Int64) = (call.flag("partner"), UnixTime.now().milliseconds)
+        var users: [String] = []
         try doing(app, config) { (store: AccountStore) throws(DirectoryError) in
-            user = try store.setPro(
-                name, in: app.text, receipt: ends ? nil : receipt, now: UnixTime.now().milliseconds)
+            let kept: String? = ends ? nil : receipt
+            guard isPartners else {
+                users = try store.setPro(name, in: app.text, receipt: kept, now: now).map { [$0] } ?? []
+                return
+            }
+            users = try store.partnerUsers(name, in: app.text)
+            guard users.count == 1 else { return }
+            try store.setPro(user: users[0], in: app.text, receipt: kept, now: now)
         }
-        guard let user: String else { throw CommandFailure("there is no account \(name) in the app \(app)") }
+        guard let user: String = users.first else { throw nobody(name, app, isPartners: isPartners) }
+        guard users.count == 1 else {
+            throw CommandFailure(
+                "\(name) is one user's id at the partner and another's here; nothing was changed. Say the other id of the "
+                    + "user you mean: \(users.joined(separator: " or ")) is the one here.")
+        }
         Terminal.write("the user \(user) is \(ends ? "no longer " : "")Pro\n")
+    }
+
+    private static func nobody(_ name: String, _ app: AppID, isPartners: Bool) -> CommandFailure {
+        CommandFailure(
+            isPartners
+                ? "the app \(app) has no partner with a user \(name)"
+                : "there is no account \(name) in the app \(app); --partner looks among the users of its partner")
     }
 
     private static func doing(

@@ -22,15 +22,19 @@ extension ThicketdProgram {
         "account pro", summary: "let a user have as many encrypted notes as they like, or end that",
         details: """
             Of apps that keep encrypted notes ('app notes'). Names of old notes accounts are sealed: their users find their
-            id with 'thicket onions list'. --receipt is kept and shown to the user, as the old client's ProReceipt. Ending it
-            removes no note, but no new one is taken while there are 10 or more.
+            id with 'thicket onions list'. With --partner, NAME is a user of the partner that the app is tied to: the
+            partner's own id of the user, or the one that 'thicket onions list' shows. --receipt is kept and
+            shown to users of accounts, as the old client's ProReceipt. Ending it removes no note, but no new one is taken while there are 10 or more.
             """,
         arguments: [.one("NAME", "the account's name, or the user's id")],
         options: [
-            appOption, .value("receipt", "TEXT", "what says that it was paid"), .flag("end", "no longer Pro"),
+            appOption, .flag("partner", "NAME is a user of the app's partner"),
+            .value("receipt", "TEXT", "what says that it was paid"), .flag("end", "no longer Pro"),
         ] + placeOptions,
         examples: [
-            Example("thicketd account pro 0f3c… --app onions --receipt 1000000123 --data ./data", "by the user's id")
+            Example("thicketd account pro 0f3c… --app onions --receipt 1000000123 --data ./data", "by the user's id"),
+            Example(
+                "thicketd account pro customer-7 --partner --app onions --data ./data", "as the partner calls them"),
         ])
 
     static let accountDelete: Command = .init(

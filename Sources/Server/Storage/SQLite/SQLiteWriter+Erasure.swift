@@ -24,8 +24,10 @@ extension SQLiteWriter {
                 "SELECT id FROM bucket WHERE app = ?1 AND owner = ?2 ORDER BY id LIMIT 1"
             ).bind(1, erasure.app.text).bind(2, erasure.user.text).first { $0.integer(0) }
             guard let bucket: BucketRow else {
-                // Keys of accounts went with the account; those of partners' users, who have none, go now.
-                for table: (name: String, user: String) in [("entity_bundle", "entity"), ("erasure", "user")] {
+                // What accounts have besides went with the account; that of partners' users, who have none, goes now.
+                for table: (name: String, user: String) in [
+                    ("entity_bundle", "entity"), ("pro", "user"), ("erasure", "user"),
+                ] {
                     try database.statement("DELETE FROM \(table.name) WHERE app = ?1 AND \(table.user) = ?2")
                         .bind(1, erasure.app.text).bind(2, erasure.user.text).run()
                 }
