@@ -38,6 +38,8 @@ enum AccountRefusal: Error {
     case locked
     /// Only told to who has an admin key.
     case unknownUser
+    /// The account's access key is another than the one that was shown, or there was one before and none was shown.
+    case otherKey
     /// Somebody else has written a newer version.
     case outdated(current: Int64)
     /// A pairing that is unknown, over, or used.
@@ -127,6 +129,11 @@ extension AccountRefusal {
             (
                 409, "version_mismatch", "another version was written meanwhile",
                 "Read what is there, and write again in the place of its version."
+            )
+        case .otherKey:
+            (
+                409, "access_key_changed", "this is not the account's access key any more",
+                "Log in, which gives the newest one; what seals an access key shows its proof as r."
             )
         case .tooLarge(let what): (413, "too_large", what, "Make it smaller.")
         case .limited:

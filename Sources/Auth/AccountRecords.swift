@@ -32,9 +32,13 @@ public struct Account: Sendable, Hashable {
         /// The access key, sealed under the password by the client; empty while the account is locked: a mailed code has set
         /// another password, under which nobody has sealed it yet.
         public var access: [UInt8]
+        /// Which access key of the account it is, counted from 1. Once there was another, whoever puts a wrap of it here has to
+        /// show that it is the newest.
+        public var keyNumber: Int64
 
-        public init(stretch: Stretch, verifier: [UInt8], recovery: [UInt8], access: [UInt8]) {
+        public init(stretch: Stretch, verifier: [UInt8], recovery: [UInt8], access: [UInt8], keyNumber: Int64 = 1) {
             (self.stretch, self.verifier, self.recovery, self.access) = (stretch, verifier, recovery, access)
+            self.keyNumber = keyNumber
         }
 
         var isLocked: Bool { access.isEmpty }
@@ -263,6 +267,13 @@ public protocol AccountDirectory: AnyObject {
     /// Writes the bundle if the one that is there has this version; 0 where there is none.
     /// - Returns: whether it was written.
     func putBundle(_ content: [UInt8], of user: String, replacing version: Int64) throws(DirectoryError) -> Bool
+    /// Another access key: the proof and the bundle that are sealed under it take the places of those that there are, both or
+    /// neither. Tokens stay.
+    /// - Parameter version: of the bundle that is replaced.
+    /// - Returns: false, and nothing is changed, when the bundle has another version, or the proof is not `before` any more.
+    func renew(
+        _ account: Account, from before: Account.Proof, bundle: [UInt8], replacing version: Int64, now: Int64
+    ) throws(DirectoryError) -> Bool
 }
 
 /// What accounts need of the server's key file, which lies outside of the database.

@@ -73,11 +73,19 @@ extension AccountService {
     }
 
     /// Another password: another proof and another wrap of the access key, in one step; the bundle stays.
+    ///
+    /// Once the account has got another access key, who seals one shows that it is the newest: a device that missed it would put
+    /// a wrap here that opens nothing.
     mutating func changePassword(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         let before: Account = try user(asked).account
         let old: [UInt8] = secrets.verifier(try Self.bytes("a_old", body))
         let (account, proof): (Account, Account.KeyProof) = try prove(before, old, asked) { proof in proof.verifier }
+        if body.has("r") || proof.keyNumber > 1 {
+            guard body.has("r"), ConstantTime.equal(secrets.verifier(try Self.bytes("r", body)), proof.recovery) else {
+                throw .otherKey
+            }
+        }
         let (text, _): (String, Account.KeyProof) = try replace(account, proof, body, asked)
         return AccountAnswer.success(["access_token": .string(text)])
     }

@@ -17,7 +17,7 @@ public struct AccountService {
         case create, authorize, update, resetPassword, delete, forgot, verify
         // Where the password stays with the client.
         case prelogin, signup, login, password, recover, bundle, remove, forgotKey, verifyKey
-        case tokens, token(String), logout, notes, upgrade
+        case tokens, token(String), logout, notes, upgrade, access
         // How a new device gets the keys from an old one.
         case openPairing, pairing(String)
     }
@@ -160,6 +160,7 @@ public struct AccountService {
         case .logout: try logout(asked)
         case .notes: try notes(asked)
         case .upgrade: asked.request.method == "PUT" ? try finishUpgrade(asked) : try upgrade(asked)
+        case .access: try renew(asked)
         }
     }
 
@@ -334,6 +335,7 @@ extension AccountService {
         case ["auth", "logout"]: .logout
         case ["auth", "notes"]: .notes
         case ["auth", "upgrade"]: .upgrade
+        case ["auth", "access"]: .access
         case ["auth", "pair"]: .openPairing
         default: words.count == 3 && words[0] == "auth" ? named(words[1], words[2]) : nil
         }

@@ -90,7 +90,15 @@ extension PartnerService {
         }
         let content: [UInt8] = try AccountService.sealed("bundle", body, max: AccountService.bundleBytesMax)
         var (recovery, wrap): ([UInt8]?, EntityBundle.Wrap?) = (kept?.recovery, kept?.wrap)
-        if body.has("recover") { recovery = directory.verifier(of: try AccountService.bytes("recover", body)) }
+        if body.has("recover") {
+            let shown: [UInt8] = directory.verifier(of: try AccountService.bytes("recover", body))
+            let isSame: Bool = recovery.map { ConstantTime.equal(shown, $0) } ?? true
+            recovery = shown
+            // Another access key: what is kept under the passphrase would be a wrap of the old one.
+            guard isSame || kept?.wrap == nil || body.has("access") else {
+                throw .badRequest("access is wanted: what is kept seals another access key; null takes it away")
+            }
+        }
         if body.isNull("access") {
             wrap = nil
         } else if body.has("access") {

@@ -81,6 +81,22 @@ struct PartnerBundleTests {
         #expect(try ask("GET").string("bundle") == SealedBodies.key(3, count: 90))
     }
 
+    @Test(
+        "another access key takes the wrap of the old one along: it is given anew, or taken away, and never left behind"
+    )
+    func otherKey() throws {
+        let (old, new): (String, String) = (SealedBodies.key(5), SealedBodies.key(7))
+        #expect(try put(0, 1, #","recover":"\#(old)""# + Self.wrap).status == 200)
+        let change: String = #","r":"\#(old)","recover":"\#(new)""#
+        #expect(try put(1, 2, change).status == 400)
+        #expect(try put(1, 2, #","r":"\#(old)","recover":"\#(old)""#).status == 200, "the same key's wrap stays")
+        #expect(try put(2, 3, change + Self.wrap.replacing(SealedBodies.key(3, count: 61), with: "AAAA")).status == 200)
+        #expect(try ask("GET").string("access") == "AAAA")
+        #expect(try put(3, 4, change + #","access":null"#) == PartnerAnswer.denied, "the old key proves nothing")
+        #expect(try put(3, 4, #","r":"\#(new)","recover":"\#(old)","access":null"#).status == 200)
+        #expect(try ask("GET").member("access") == .null)
+    }
+
     @Test("T16: who guesses the proof has to wait, and whoever has it may go on afterwards")
     func guessing() throws {
         let words: String = #","r":"\#(SealedBodies.key(5))""#
@@ -161,16 +177,24 @@ struct PartnerBundleTests {
         #expect(try ask("GET").text == Self.none)
     }
 
-    @Test("a user whose data is erased leaves no bundle; others' stay")
+    @Test("a user whose data is erased leaves no bundle, and is Pro no more; others' stay")
     func erased() throws {
         #expect(try put(0, 1, Self.wrap).status == 200)
         let other: Entity = try bench.store.register(
             partner: bench.partner, partnerEntity: "p2", email: "a@b", newID: "e-2", now: bench.now)
         let theirs: String = token(other.id, user: "p2")
         #expect(try ask("PUT", #"{"version":0,"bundle":"AAAA"}"#, token: theirs).status == 200)
+        let accounts: AccountStore = try .init(path: bench.path)
+        for user: String in [entity, other.id] {
+            try accounts.setPro(user: user, in: "app", receipt: "", now: 1)
+        }
+        let admin: StoreAdmin = try .init(path: bench.path)
+        try admin.setNotes(.on, of: try AppID("app"))
         try bench.erase(entity)
         #expect(try ask("GET").text == Self.none)
         #expect(try ask("GET", token: theirs).member("version")?.intValue == 1)
+        #expect(try accounts.notes(of: entity, in: "app")?.isPro == false)
+        #expect(try accounts.notes(of: other.id, in: "app")?.isPro == true)
     }
 
     @Test("requests of accounts stay with accounts: whose token has no dot, and every other path")

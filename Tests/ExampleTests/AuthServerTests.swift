@@ -145,6 +145,23 @@ struct AuthServerTests {
         #expect(made.code == 0, "\(made)")
         #expect(try good(["onions", "list"], "five").contains("canary-note"))
         #expect(try good(["audit"], "five").contains("sealed under your content passphrase"))
+        // Other words: the machine that missed it is told, and gets them by the passphrase, or by the new words without one.
+        let another: [String: String] = ["THICKET_CONTENT_PASSPHRASE": "another"]
+        #expect(try run(["words", "--renew"], "one", passphrase).code == 6, "the passphrase from before")
+        let renewed: String = try good(["words", "--renew"], "one", another)
+        #expect(renewed != words)
+        #expect(try good(["words"], "one") == renewed)
+        let stale: ChildProcess.Outcome = try run(["words"], "five")
+        #expect(stale.code == 4 && stale.output.isEmpty && stale.errors.contains("thicket keys"), "\(stale)")
+        #expect(try run(["keys", "--words-file", bench.folder.path + "/words"], "five").code == 4, "the old words")
+        #expect(try run(["keys"], "five", passphrase).code == 6)
+        #expect(try good(["keys"], "five", another).contains("open here"))
+        #expect(try good(["words"], "five") == renewed)
+        let fresh: String = renewed.split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }
+            .joined(separator: " ")
+        try bench.write("fresh", fresh)
+        #expect(try good(["keys", "--words-file", bench.folder.path + "/fresh"], "two").contains("open here"))
+        #expect(try good(["onions", "list"], "two").contains("canary-note"))
         for canary: String in ["canary-passphrase", "canary-note"] {
             let search: ChildProcess.Outcome = try ChildProcess.run(
                 ["/bin/grep", "-rqaF", canary, bench.folder.path + "/data"])

@@ -122,6 +122,9 @@ public struct HostileCorpus: Sendable {
         add("POST", "/1/notes/auth/recover", key, #"{"u":"kay","r":"\#(a)",\#(rest)}"#)
         add("POST", "/1/notes/auth/password", shown, #"{"a_old":"\#(a)",\#(rest)}"#)
         add("PUT", "/1/notes/auth/bundle", shown, #"{"version":0,"bundle":"\#(box)"}"#)
+        add(
+            "POST", "/1/notes/auth/access", shown,
+            #"{"a":"\#(a)","r":"\#(a)","version":1,"access":"\#(box)","bundle":"\#(box)","recover":"\#(a)"}"#)
         for path: String in ["bundle", "tokens"] { add("GET", "/1/notes/auth/\(path)", shown) }
         add("DELETE", "/1/notes/auth/tokens/0123456789abcdef", shown)
         add("POST", "/1/notes/auth/forgot", key, #"{"u":"kay"}"#)

@@ -199,9 +199,16 @@ extension ThicketProgram {
         "words", summary: "show the recovery words of your account, or the same key as a code or in pieces",
         details: """
             The key that is shown opens everything in the account, without any password. A code is the key under a passcode
-            of its own; pieces are for several people or places, some of whom together have it. Nothing is sent.
+            of its own; pieces are for several people or places, some of whom together have it. Nothing of it is sent; the
+            server is asked whether it is still the newest.
+
+            --renew makes another key first, for the case that somebody has seen the words: it asks for the password. The
+            old words, codes and pieces then open nothing any more that the server gives out. A copy of the sealed keys from
+            before, in a backup or in the hands of who runs the server, still opens with them, and shows what was
+            and what will be written: the keys to your content stay the same. Other machines go on.
             """,
         options: [
+            .flag("renew", "make another key, and so other words, and show those"), nowOption, contentPassphraseOption,
             .flag("code", "a code under a passcode, in four lines"), passcodeOption,
             .value("pieces", "N", "so many pieces, 2 to 16", defaultText: "3"),
             .value("needed", "K", "so many of them give the key", defaultText: "2"),
@@ -209,6 +216,7 @@ extension ThicketProgram {
         examples: [
             Example("thicket words", "24 words"), Example("thicket words --code", "for a drawer that others may open"),
             Example("thicket words --pieces 5 --needed 3", "for five friends"),
+            Example("thicket words --renew", "somebody has seen the paper: asks for the password, shows new words"),
         ])
 
     static let verify: Command = .init(
@@ -244,6 +252,10 @@ extension ThicketProgram {
         arguments: [.optional("BUCKET", "name of a bucket, such as notes")], options: accountOptions,
         examples: [Example("thicket audit", "the account"), Example("thicket audit notes", "objects")])
 
+    private static let contentPassphraseOption: Option = .value(
+        "content-passphrase-file", "FILE",
+        "the content passphrase (THICKET_CONTENT_PASSPHRASE_FILE, THICKET_CONTENT_PASSPHRASE)", completion: .file)
+
     static let keys: Command = .init(
         "keys", summary: "open the keys of a partner's user on this machine, or make them",
         details: """
@@ -253,11 +265,7 @@ extension ThicketProgram {
             """,
         options: [
             .flag("make", "make the keys, on the first machine"),
-            .flag("no-passphrase", "keep the keys on machines and in the words alone"),
-            .value(
-                "content-passphrase-file", "FILE",
-                "the content passphrase (THICKET_CONTENT_PASSPHRASE_FILE, THICKET_CONTENT_PASSPHRASE)",
-                completion: .file),
+            .flag("no-passphrase", "keep the keys on machines and in the words alone"), contentPassphraseOption,
         ] + backupOptions + accountOptions,
         examples: [
             Example("thicket keys --make", "on the first machine"), Example("thicket keys", "on the next one"),

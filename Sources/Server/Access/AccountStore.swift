@@ -52,8 +52,8 @@ public final class AccountStore: AccountDirectory {
             let row: Statement = try database.statement(
                 """
                 INSERT INTO account (user, app, name, folded, scheme, salt, n, r, p, verifier, recovery, access, created,
-                    changed)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13)
+                    changed, keys)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14)
                 """)
             bind(account, to: row)
             try row.bind(13, now).run()
@@ -169,10 +169,26 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
+    public func renew(
+        _ account: Account, from before: Account.Proof, bundle: [UInt8], replacing version: Int64, now: Int64
+    ) throws(DirectoryError) -> Bool {
+        try writing { () throws(SQLiteError) in
+            let kept: Account? = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
+                .first(Self.account)
+            let there: Int64? = try database.statement("SELECT version FROM bundle WHERE user = ?1")
+                .bind(1, account.user).first { $0.integer(0) }
+            guard kept?.proof == before, there == version else { return false }
+            try update(account, now: now)
+            try database.statement("UPDATE bundle SET version = version + 1, content = ?2 WHERE user = ?1")
+                .bind(1, account.user).bind(2, bundle).run()
+            return true
+        }
+    }
+
     // MARK: Rows
 
     static let selection: String =
-        "SELECT user, app, name, scheme, salt, n, r, p, verifier, recovery, access, folded FROM account "
+        "SELECT user, app, name, scheme, salt, n, r, p, verifier, recovery, access, folded, keys FROM account "
 
     static func account(_ row: Statement) -> Account {
         let salt: [UInt8] = row.bytes(4)
@@ -182,7 +198,7 @@ public final class AccountStore: AccountDirectory {
             : .key(
                 Account.KeyProof(
                     stretch: Account.Stretch(salt: salt, n: row.integer(5), r: row.integer(6), p: row.integer(7)),
-                    verifier: row.bytes(8), recovery: row.bytes(9), access: row.bytes(10)))
+                    verifier: row.bytes(8), recovery: row.bytes(9), access: row.bytes(10), keyNumber: row.integer(12)))
         return Account(user: row.text(0), app: row.text(1), name: row.text(2), proof: proof)
     }
 
@@ -191,7 +207,7 @@ public final class AccountStore: AccountDirectory {
         let row: Statement = try database.statement(
             """
             UPDATE account SET name = ?3, folded = ?4, scheme = ?5, salt = ?6, n = ?7, r = ?8, p = ?9,
-                verifier = ?10, recovery = ?11, access = ?12, changed = ?13 WHERE user = ?1 AND app = ?2
+                verifier = ?10, recovery = ?11, access = ?12, changed = ?13, keys = ?14 WHERE user = ?1 AND app = ?2
             """)
         bind(account, to: row)
         try row.bind(13, now).run()
@@ -202,10 +218,11 @@ public final class AccountStore: AccountDirectory {
         switch account.proof {
         case .password(let salt, let hash):
             row.bind(5, 0).bind(6, salt).bind(7, nil as Int64?).bind(8, nil as Int64?).bind(9, nil as Int64?)
-                .bind(10, hash).bind(11, nil as [UInt8]?).bind(12, nil as [UInt8]?)
+                .bind(10, hash).bind(11, nil as [UInt8]?).bind(12, nil as [UInt8]?).bind(14, 1)
         case .key(let proof):
             row.bind(5, 1).bind(6, proof.stretch.salt).bind(7, proof.stretch.n).bind(8, proof.stretch.r)
                 .bind(9, proof.stretch.p).bind(10, proof.verifier).bind(11, proof.recovery).bind(12, proof.access)
+                .bind(14, proof.keyNumber)
         }
     }
 

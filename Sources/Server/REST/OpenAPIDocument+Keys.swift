@@ -117,6 +117,9 @@ extension OpenAPIDocument {
                       properties:
                         a_old: { $ref: '#/components/schemas/Key' }
                         a: { $ref: '#/components/schemas/Key' }
+                        r:
+                          $ref: '#/components/schemas/Key'
+                          description: Of the access key that is sealed. Wanted once the account has had another.
                         kdf: { const: 1 }
                         salt: { $ref: '#/components/schemas/Salt' }
                         access: { $ref: '#/components/schemas/Sealed' }
@@ -159,6 +162,40 @@ extension OpenAPIDocument {
                 '200': { $ref: '#/components/responses/LoggedIn' }
                 '400': { $ref: '#/components/responses/AccountError' }
                 '401': { $ref: '#/components/responses/AccountError' }
+                '409': { $ref: '#/components/responses/AccountError' }
+                '413': { $ref: '#/components/responses/AccountTooLarge' }
+                '414': { $ref: '#/components/responses/TooLong' }
+                '429': { $ref: '#/components/responses/AccountLimited' }
+                '503': { $ref: '#/components/responses/AccountUnavailable' }
+
+          /1/{app}/auth/access:
+            parameters:
+              - $ref: '#/components/parameters/app'
+            post:
+              operationId: changeAccessKey
+              summary: Another access key, and so other recovery words; password, content and tokens stay.
+              tags: [keys]
+              security:
+                - token: []
+              requestBody:
+                required: true
+                content:
+                  application/json:
+                    schema:
+                      type: object
+                      required: [a, r, version, access, bundle, recover]
+                      properties:
+                        a: { $ref: '#/components/schemas/Key' }
+                        r: { $ref: '#/components/schemas/Key' }
+                        version: { type: integer, format: int64, minimum: 1 }
+                        access: { $ref: '#/components/schemas/Sealed' }
+                        bundle: { $ref: '#/components/schemas/Sealed' }
+                        recover: { $ref: '#/components/schemas/Key' }
+              responses:
+                '200': { $ref: '#/components/responses/BundleVersion' }
+                '400': { $ref: '#/components/responses/AccountError' }
+                '401': { $ref: '#/components/responses/AccountError' }
+                '403': { $ref: '#/components/responses/AccountError' }
                 '409': { $ref: '#/components/responses/AccountError' }
                 '413': { $ref: '#/components/responses/AccountTooLarge' }
                 '414': { $ref: '#/components/responses/TooLong' }

@@ -122,6 +122,15 @@ public struct AccountBundle: Sendable {
             object.others(than: Self.names))
     }
 
+    /// Whether these are the secrets of the same account, whatever else has changed. Compared in constant time.
+    func hasSecrets(of other: AccountBundle) -> Bool {
+        let pairs: [(SecureBytes, SecureBytes)] = [
+            (vaultSecret, other.vaultSecret), (treeSecret, other.treeSecret),
+            (signingKey.seed, other.signingKey.seed), (exchangeKey.secret, other.exchangeKey.secret),
+        ]
+        return pairs.reduce(true) { same, pair in pair.0 == pair.1 && same }
+    }
+
     private static func modes(_ value: JSONValue?) -> [String: BucketMode]? {
         guard let object: JSONObject = value?.objectValue, object.count <= bucketsMax else { return nil }
         var modes: [String: BucketMode] = [:]

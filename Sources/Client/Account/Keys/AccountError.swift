@@ -19,6 +19,9 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     case otherAccount
     /// What the server keeps does not open with this account's keys. Nothing was put in its place.
     case doesNotOpen
+    /// What the server keeps is newer than what this device has seen and does not open with its access key: another device has
+    /// changed that, or it is not the account's. Nothing was put in its place; what this device has goes on.
+    case keyChanged
     /// The server keeps no bundle of the account, though there was one.
     case bundleMissing
     /// The server shows an older bundle than this device has seen.
@@ -64,6 +67,9 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .otherAccount: "the server shows another account than the one that this device knows"
         case .doesNotOpen:
             "what the server keeps does not open with the keys of this account; it was left as it is"
+        case .keyChanged:
+            "the account's keys at the server are newer than here and do not open with the access key of this device; they "
+                + "were left as they are, and what is here goes on"
         case .bundleMissing:
             "the server has lost the account's sealed keys; this device puts nothing else in their place"
         case .rolledBack(let seen, let shown):

@@ -18,9 +18,14 @@ public struct DeviceKeys: Sendable, Equatable {
     public let version: UInt64
     /// How the password was stretched when the keys opened last.
     public let pin: PasswordPin?
+    /// The access key that is to follow, while a change of it is under way: kept before the server is asked, since afterwards
+    /// it may be all that opens the account (`Accounts.changeAccessKey`).
+    public let next: AccessKey?
 
+    /// - Parameter next: an access key that is to follow.
     /// - Throws: nothing that depends on a secret.
-    public init(_ account: OpenAccount) throws(AccountError) {
+    public init(_ account: OpenAccount, next: AccessKey? = nil) throws(AccountError) {
+        self.next = next
         (app, user, name) = (account.app, account.user, account.name)
         (accessKey, version, pin) = (account.accessKey, account.version, account.pin)
         sealed = try OpenAccount.seal(
@@ -37,7 +42,18 @@ public struct DeviceKeys: Sendable, Equatable {
             version: version, pin: pin)
     }
 
-    var known: KnownAccount { KnownAccount(user: user, accessKey: accessKey, version: version, pin: pin) }
+    /// Of keys that are damaged here, no other access key is taken for the account's.
+    var known: KnownAccount {
+        KnownAccount(user: user, accessKey: accessKey, version: version, pin: pin, bundle: try? open().bundle)
+    }
+
+    private static func next(_ object: SecretObject) throws(AccountError) -> AccessKey? {
+        guard object["next_access_key"] != nil else { return nil }
+        guard let secret: SecureBytes = object.bytes("next_access_key", count: AccessKey.bytesCount),
+            let key: AccessKey = try? AccessKey(secret)
+        else { throw .damaged }
+        return key
+    }
 
     /// As it is kept: JSON, with the access key as base64url.
     public var text: SecureBytes {
@@ -47,6 +63,7 @@ public struct DeviceKeys: Sendable, Equatable {
         writer.add("user", .string(user))
         writer.add("name", .string(name))
         writer.add("access_key", bytes: accessKey.secret)
+        if let next { writer.add("next_access_key", bytes: next.secret) }
         writer.add("bundle", .string(Base64.encodeURL(sealed)))
         writer.add("version", .number(JSONNumber(Int64(clamping: version))))
         if let pin {
@@ -76,6 +93,7 @@ public struct DeviceKeys: Sendable, Equatable {
         else { throw .damaged }
         (self.app, self.user, self.name, accessKey) = (app, user, name, key)
         (self.sealed, self.version) = (sealed, version)
+        next = try Self.next(object)
         pin = try object.value("pin")?.objectValue.map { (pin) throws(AccountError) in
             do throws(AccountError) { return try AccountReply(pin).pin() } catch { throw .damaged }
         }

@@ -48,6 +48,18 @@ public struct OpenAccount: Sendable, Equatable {
         return try AccountBundle(text: text)
     }
 
+    /// The same with the access key that this device has had all along.
+    /// - Throws: `keyChanged` for a newer bundle that does not open; else as `open`.
+    static func openOwn(
+        _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: UInt64, with key: AccessKey
+    ) throws(AccountError) -> AccountBundle {
+        do throws(AccountError) {
+            return try open(sealed, app: app, user: user, version: version, seen: seen, with: key)
+        } catch {
+            throw error == .doesNotOpen && version > seen ? .keyChanged : error
+        }
+    }
+
     /// Seals a bundle as the version that follows `replaced`.
     static func seal(
         _ bundle: AccountBundle, app: String, user: String, replacing replaced: UInt64, with key: AccessKey

@@ -46,16 +46,31 @@ struct KeyCall {
         }
     }
 
-    func keep(_ account: OpenAccount) throws(Failure) {
-        try KeyCall.keep(account, home, self.account.profileName)
+    /// The account, after what was begun here and perhaps not finished: a change of the access key that was cut short.
+    func settled(_ what: String) async throws(Failure) -> OpenAccount {
+        guard keys.next != nil else { return try open() }
+        let token: String = account.profile.token
+        let settled: OpenAccount
+        do throws(AccountError) { settled = try await accounts.settle(keys, accessToken: token) } catch {
+            // Another device's key won; the one that was to follow here never will.
+            if error == .keyChanged { try keep(try open(), next: .goes) }
+            throw Failure(
+                "\(what), since a change of the access key was begun here and its end is not known", keys: error)
+        }
+        try keep(settled)
+        if settled.accessKey != keys.accessKey {
+            Terminal.writeError(
+                "the access key was changed, as was begun here; the words from before open nothing new\n")
+        }
+        return settled
+    }
+
+    func keep(_ account: OpenAccount, next: NextKey = .stays) throws(Failure) {
+        try KeptKeys(home: home, profile: self.account.profileName).keep(account, next: next)
     }
 
     static func keep(_ account: OpenAccount, _ home: ProfileHome, _ name: String) throws(Failure) {
-        let keys: DeviceKeys
-        do throws(AccountError) { keys = try DeviceKeys(account) } catch {
-            throw Failure("the keys cannot be kept", keys: error)
-        }
-        try home.writeKeys(keys, name)
+        try KeptKeys(home: home, profile: name).keep(account)
     }
 
     /// Reminds the user as long as nothing but machines and a password lead to the keys.
@@ -83,6 +98,9 @@ extension Failure {
         case .doesNotOpen, .otherAccount, .rolledBack, .bundleMissing:
             ". Ask who runs the server whether something was restored or changed there; a machine that has the keys still "
                 + "opens what is there."
+        case .keyChanged:
+            ". If you changed it ('thicket words --renew' on another machine), 'thicket login' gets the new one, or 'thicket "
+                + "keys' for a partner's user. If you did not, somebody who has your access key or runs the server did."
         case .newerFormat: ". Update thicket on this machine."
         case .unknown: ". Try again: with the new password first, then with the old one."
         case .busy, .pairingOver: ". Try again."
@@ -95,7 +113,7 @@ extension Failure {
         switch error {
         case .server(let error), .unknown(let error): code(error)
         case .wrongPassword, .wrongWords, .wrongPasscode, .wrongCode, .locked: .unauthorized
-        case .nameTaken, .busy: .refused
+        case .nameTaken, .busy, .keyChanged: .refused
         case .unreadableWords, .unreadableCode, .pieces, .unusable: .usage
         default: .failure
         }

@@ -13,8 +13,32 @@ import ThicketProtocol
 enum WordsCommand {
     static func run(_ call: Call) async throws(Failure) {
         let keys: KeyCall = try .init(call, "there are no words")
-        let key: AccessKey = keys.keys.accessKey
-        switch try kind(call) {
+        let kind: AccountBundle.BackupKind = try kind(call)
+        let key: AccessKey =
+            call.flag("renew") ? try await NewAccessKey.make(call, keys) : try await newest(keys)
+        try await show(key, as: kind, call)
+    }
+
+    /// The key that is kept here, held against the server: words of an old one, written down now, would be found out on the day
+    /// they are needed.
+    private static func newest(_ keys: KeyCall) async throws(Failure) -> AccessKey {
+        let what: String = "the words are not shown"
+        let account: OpenAccount = try await keys.settled(what)
+        let token: String = keys.account.profile.token
+        do throws(AccountError) {
+            return try await keys.accounts.refresh(account, accessToken: token).accessKey
+        } catch {
+            guard case .server(let reason) = error else { throw Failure(what, keys: error) }
+            Terminal.writeError(
+                "warning: whether these are still the newest words was not looked up (\(reason.detail))\n")
+            return account.accessKey
+        }
+    }
+
+    private static func show(
+        _ key: AccessKey, as kind: AccountBundle.BackupKind, _ call: Call
+    ) async throws(Failure) {
+        switch kind {
         case .words:
             Terminal.writeError(
                 "These 24 words are the key to everything in this account. Write them down, in this order, where nobody else "
@@ -96,7 +120,8 @@ enum VerifyCommand {
     static func run(_ call: Call) async throws(Failure) {
         let keys: KeyCall = try .init(call, "nothing was verified")
         let key: AccessKey = try await BackupInput.read(call)
-        guard key == keys.keys.accessKey else {
+        let known: OpenAccount = try await keys.settled("nothing was verified")
+        guard key == known.accessKey else {
             throw Failure(
                 "this is a good backup, but not of this account. Look for the words of "
                     + "\(Screen.safe(keys.account.profile.user ?? "this account")), or write them down anew: 'thicket words'."
@@ -106,7 +131,6 @@ enum VerifyCommand {
             call.value("code-file") != nil ? .code : call.value("pieces-file") != nil ? .pieces : .words
         let now: Int64 = Int64(time(nil))
         let token: String = keys.account.profile.token
-        let known: OpenAccount = try keys.open()
         let account: OpenAccount = try await keyed("the backup is right, and that was not noted") {
             () throws(AccountError) in
             try await keys.accounts.update(known, accessToken: token) { $0.backup = .confirmed(kind, at: now) }
@@ -129,7 +153,7 @@ enum PasswdCommand {
     private static func change(_ call: Call) async throws(Failure) {
         let what: String = "the password was not changed"
         let keys: KeyCall = try .init(call, what)
-        let known: OpenAccount = try keys.open()
+        let known: OpenAccount = try await keys.settled(what)
         let old: SecureBytes = try await Secrets.secret(call, label: "Password now: ", isNew: false)
         let new: SecureBytes = try await Secrets.secret(call, "new-password", label: "New password: ", isNew: true)
         let token: String = keys.account.profile.token
@@ -148,7 +172,7 @@ enum PasswdCommand {
     private static func passphrase(_ call: Call) async throws(Failure) {
         let what: String = "the passphrase was not changed"
         let keys: KeyCall = try .init(call, what)
-        let known: OpenAccount = try keys.open()
+        let known: OpenAccount = try await keys.settled(what)
         let new: SecureBytes = try await Secrets.secret(call, "new-password", label: "New passphrase: ", isNew: true)
         let token: String = keys.account.profile.token
         let account: OpenAccount = try await keyed(what) { () throws(AccountError) in
@@ -171,14 +195,24 @@ enum KeysCommand {
                 "\(what): this is for users of partners. An account of the server gets its keys with 'thicket login'.",
                 .usage)
         }
+        if try home.readKeys(account.profileName)?.next != nil { _ = try await KeyCall(call, what).settled(what) }
         let known: DeviceKeys? = try home.readKeys(account.profileName)
-        let opener: KeyOpener = try await opener(call, known)
         let accounts: Accounts = try KeyCall.accounts(account)
         let token: String = account.profile.token
-        let result: PartnerKeys = try await keyed(what) { () throws(AccountError) in
+        let open: (KeyOpener) async throws(AccountError) -> PartnerKeys = { opener throws(AccountError) in
             try await accounts.openKeys(
                 ofPartnerUser: user, accessToken: token, opener, known: known, makes: call.flag("make"))
         }
+        var opener: KeyOpener = try await opener(call, known)
+        var first: Result<PartnerKeys, AccountError>
+        do throws(AccountError) { first = .success(try await open(opener)) } catch { first = .failure(error) }
+        if case .failure(.keyChanged) = first, case .none = opener, !call.flag("no-passphrase") {
+            Terminal.writeError(
+                "the access key was changed on another machine; the content passphrase opens the new one\n")
+            opener = .passphrase(try await passphrase(call, isNew: false))
+            do throws(AccountError) { first = .success(try await open(opener)) } catch { first = .failure(error) }
+        }
+        let result: PartnerKeys = try await keyed(what) { () throws(AccountError) in try first.get() }
         guard case .open(let opened, let isNew) = result else {
             throw Failure(
                 "\(what): there are none at the server, or what was given does not belong to them. On the first machine say "
@@ -194,9 +228,11 @@ enum KeysCommand {
             return .accessKey(try await BackupInput.read(call))
         }
         if known != nil || call.flag("no-passphrase") { return .none }
-        return .passphrase(
-            try await Secrets.secret(
-                call, "content-passphrase", label: "Content passphrase: ", isNew: call.flag("make")))
+        return .passphrase(try await passphrase(call, isNew: call.flag("make")))
+    }
+
+    private static func passphrase(_ call: Call, isNew: Bool) async throws(Failure) -> SecureBytes {
+        try await Secrets.secret(call, "content-passphrase", label: "Content passphrase: ", isNew: isNew)
     }
 }
 

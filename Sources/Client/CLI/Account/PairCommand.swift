@@ -17,7 +17,7 @@ enum PairCommand {
 
     private static func give(_ call: Call, _ code: String) async throws(Failure) {
         let keys: KeyCall = try .init(call, "nothing was given away")
-        let account: OpenAccount = try keys.open()
+        let account: OpenAccount = try await keys.settled("nothing was given away")
         let token: String = keys.account.profile.token
         let words: String = try await keyed("nothing was given away") { () throws(AccountError) in
             try await keys.accounts.give(account, accessToken: token, toDeviceWithCode: code)

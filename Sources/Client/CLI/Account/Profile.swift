@@ -114,6 +114,7 @@ struct Profile: Sendable, Equatable {
 /// profiles/NAME/store.key       the key of all below (mode 0600; not read when others may)
 /// profiles/NAME/profile.json    server, app, token, sealed
 /// profiles/NAME/keys.json       what opens the account's content, of accounts that have it, sealed
+/// profiles/NAME/*.lock          held by who writes that, or changes the access key
 /// profiles/NAME/objects/B.db    local copy of the bucket B, sealed
 /// profiles/NAME/watch/B.db      the same for 'thicket watch', which runs beside other commands
 /// ```
@@ -133,6 +134,9 @@ struct ProfileHome: Sendable {
     }
 
     func folder(_ name: String) -> String { "\(path)/profiles/\(name)" }
+    func makeFolder(_ name: String) throws(Failure) {
+        for folder: String in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
+    }
     private func file(_ name: String) -> String { folder(name) + "/profile.json" }
     /// The key under which the profile and its copies are sealed.
     func keyFile(_ name: String) -> StoreKeyFile {
@@ -164,7 +168,7 @@ struct ProfileHome: Sendable {
     }
 
     func write(_ profile: Profile, _ name: String) throws(Failure) {
-        for folder: String in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
+        try makeFolder(name)
         let sealed: [UInt8] = try blocking("the profile '\(name)' cannot be kept") { () throws(ClientError) in
             try keyFile(name).key().seal(profile.json, as: "thicket/store-profile/1")
         }
@@ -210,12 +214,14 @@ struct ProfileHome: Sendable {
 
     /// Keeps the account's keys beside the profile, sealed like it.
     func writeKeys(_ keys: DeviceKeys, _ name: String) throws(Failure) {
-        for folder: String in [path, path + "/profiles", folder(name)] { try Files.makeFolder(folder) }
+        try makeFolder(name)
         let sealed: [UInt8] = try blocking("the account's keys cannot be kept") { () throws(ClientError) in
             try keyFile(name).key().seal(keys.text, as: "thicket/store-keys/1")
         }
         let object: JSONObject = ["sealed": .string(Base64.encodeURL(sealed))]
         try Files.replace(keysFile(name), Pretty.bytes(.object(object)), mode: 0o600)
+        // Its name, too: a key that is to follow may soon be all that opens the account.
+        try Files.sync(folder: folder(name))
     }
 
     /// Names of all profiles, in byte order.

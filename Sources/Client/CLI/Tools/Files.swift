@@ -148,6 +148,14 @@ enum Files {
         }
     }
 
+    /// Puts on the disk which files a folder has.
+    static func sync(folder path: String) throws(Failure) {
+        let folder: Int32 = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw Failure("cannot open \(path): \(reason())") }
+        defer { close(folder) }
+        guard fsync(folder) == 0 else { throw Failure("cannot write \(path): \(reason())") }
+    }
+
     /// Prefix of files that are being written; whoever reads folders passes over them.
     static let temporaryPrefix: String = ".thicket-"
 

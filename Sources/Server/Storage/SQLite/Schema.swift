@@ -121,6 +121,10 @@ enum Schema {
             verifier BLOB NOT NULL, wrap_salt BLOB NOT NULL, n INTEGER NOT NULL, r INTEGER NOT NULL,
             p INTEGER NOT NULL, access BLOB NOT NULL, begun INTEGER NOT NULL, UNIQUE (app, folded)) WITHOUT ROWID;
         """,
+        // keys: access keys that the account has had, with the one that it has (`Account.KeyProof.keyNumber`).
+        """
+        ALTER TABLE account ADD COLUMN keys INTEGER NOT NULL DEFAULT 1;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

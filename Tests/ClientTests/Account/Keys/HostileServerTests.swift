@@ -161,7 +161,7 @@ struct HostileServerTests {
         #expect(newer.version == 2)
         for (lie, expected): (JSONObject, AccountError) in [
             (old, .rolledBack(seen: 2, shown: 1)), (old.setting(["version": 2]), .doesNotOpen),
-            (old.setting(["version": 3]), .doesNotOpen),
+            (old.setting(["version": 3]), .keyChanged),
         ] {
             let line: BadLine = try lying("bundle") { _ in lie }
             let error: AccountError? = await KeyBench.failure {

@@ -136,6 +136,37 @@ struct InterruptedTests {
         }
     }
 
+    @Test(
+        "another access key: one of the two opens the account, what was told is true, and done again it ends at the new one"
+    )
+    func accessKey() async throws {
+        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
+        var account: OpenAccount = ann.account
+        for accident: Accident in Accident.all {
+            let next: AccessKey = .random()
+            // What the device keeps before it asks is all that is left when the program dies.
+            let kept: DeviceKeys = try DeviceKeys(account, next: next)
+            let before: OpenAccount = account
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts(accident).changeAccessKey(
+                    of: before, to: next, accessToken: ann.accessToken, password: KeyBench.secret("one"))
+            }
+            let settled: OpenAccount = try await accounts().settle(kept, accessToken: ann.accessToken)
+            switch error {
+            case nil: #expect(settled.accessKey == next, "\(accident)")
+            case .unknown?: break
+            default: #expect(settled.accessKey == before.accessKey, "\(accident): \(error as Any)")
+            }
+            account = try await accounts().changeAccessKey(
+                of: try kept.open(), to: next, accessToken: ann.accessToken, password: KeyBench.secret("one"))
+            #expect(account.accessKey == next && account.version == before.version + 1, "\(accident)")
+            // The clock of the server goes on, since it answers 30 questions how to stretch a minute.
+            bench.pass(60)
+        }
+        let there: SignedIn = try #require(try await signIn("ann", "one"))
+        #expect(there.account.bundle == account.bundle && there.account.accessKey == account.accessKey)
+    }
+
     @Test("keys for an account that had none: whatever is lost, it ends at one bundle, the old login last")
     func upgrade() async throws {
         // Few enough that the server answers all questions how to stretch: 30 a minute.

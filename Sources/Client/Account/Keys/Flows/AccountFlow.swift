@@ -57,6 +57,9 @@ extension ClientError {
         default: false
         }
     }
+
+    /// Whether the account has got another access key than the one that was shown (docs/AUTH.md).
+    var isOtherAccessKey: Bool { number == 409 && detail.contains("access key") }
 }
 
 extension AccountPlace {

@@ -49,6 +49,32 @@ extension AccountRequest {
             })
     }
 
+    /// Another access key, with what is sealed under and around it.
+    struct NewAccessKey {
+        /// The password, and the access key until now.
+        let authKey: SecureBytes
+        let proof: SecureBytes
+        let access: [UInt8]
+        let bundle: [UInt8]
+        /// Of the bundle that is replaced.
+        let version: UInt64
+        /// Of the new key.
+        let recover: SecureBytes
+    }
+
+    static func changeAccessKey(_ new: NewAccessKey, token: String) -> AccountRequest {
+        .init(
+            method: "POST", path: "access", asker: .user(token: token),
+            body: secretBody { body in
+                body.add("a", bytes: new.authKey)
+                body.add("r", bytes: new.proof)
+                body.add("version", .number(JSONNumber(Int64(clamping: new.version))))
+                body.add("access", octets: new.access)
+                body.add("bundle", octets: new.bundle)
+                body.add("recover", bytes: new.recover)
+            })
+    }
+
     /// The end of the login from before.
     static func finishUpgrade(_ name: AccountName, proof: SecureBytes, device: String) -> AccountRequest {
         .init(

@@ -58,11 +58,15 @@ package struct AccountRequest: Sendable {
         let device: String
     }
 
-    static func password(_ old: SecureBytes, _ new: NewPassword, token: String) -> AccountRequest {
+    /// - Parameter proof: of the access key that is sealed under the new password.
+    static func password(
+        _ old: SecureBytes, proof: SecureBytes, _ new: NewPassword, token: String
+    ) -> AccountRequest {
         .init(
             method: "POST", path: "password", asker: .user(token: token),
             body: secretBody { body in
                 body.add("a_old", bytes: old)
+                body.add("r", bytes: proof)
                 body.add(new)
             })
     }

@@ -89,7 +89,7 @@ package struct BundleFlow: AccountFlow {
         guard !reply.isNull("bundle") else { throw .bundleMissing }
         let version: UInt64 = try reply.version()
         let key: AccessKey = account.accessKey
-        account.bundle = try OpenAccount.open(
+        account.bundle = try OpenAccount.openOwn(
             try reply.octets("bundle"), app: account.app, user: account.user, version: version, seen: account.version,
             with: key)
         account.version = version

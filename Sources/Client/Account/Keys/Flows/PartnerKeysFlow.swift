@@ -81,7 +81,6 @@ package struct PartnerKeysFlow: AccountFlow {
             guard let key: AccessKey = AccountPlace.unwrap(wrap, app: app, user: entity, under: keys.vaultKey) else {
                 throw .wrongPasscode
             }
-            if let old: AccessKey = known?.accessKey, old != key { throw .otherAccount }
             return .done(.open(try open(found, key, pin), isNew: false))
         case (.stretchingNew, .stretched(let keys)):
             let wrap: [UInt8] = try AccountPlace.wrap(accessKey, app: app, user: entity, under: keys.vaultKey)
@@ -116,8 +115,11 @@ package struct PartnerKeysFlow: AccountFlow {
             guard let key: AccessKey = known?.accessKey else { return .done(.closed(takesPassphrase: hasWrap)) }
             return .done(.open(try open(found, key, known?.pin), isNew: false))
         case .accessKey(let key):
-            if let old: AccessKey = known?.accessKey, old != key { throw .wrongWords }
-            return .done(.open(try open(found, key, known?.pin), isNew: false))
+            do throws(AccountError) {
+                return .done(.open(try open(found, key, known?.pin), isNew: false))
+            } catch {
+                throw error == .doesNotOpen && known != nil && known?.accessKey != key ? .wrongWords : error
+            }
         case .passphrase(let passphrase):
             guard hasWrap else { return .done(.closed(takesPassphrase: false)) }
             let pin: PasswordPin = try reply.pin(isBare: true)
@@ -127,11 +129,16 @@ package struct PartnerKeysFlow: AccountFlow {
     }
 
     private func open(_ found: Found, _ key: AccessKey, _ pin: PasswordPin?) throws(AccountError) -> OpenAccount {
-        OpenAccount(
-            app: app, user: entity, name: "", accessKey: key,
-            bundle: try OpenAccount.open(
-                found.sealed, app: app, user: entity, version: found.version, seen: known?.version ?? 0, with: key),
-            version: found.version, pin: pin)
+        let seen: UInt64 = known?.version ?? 0
+        let bundle: AccountBundle =
+            known != nil && known?.accessKey == key
+            ? try OpenAccount.openOwn(
+                found.sealed, app: app, user: entity, version: found.version, seen: seen, with: key)
+            : try OpenAccount.open(
+                found.sealed, app: app, user: entity, version: found.version, seen: seen, with: key)
+        if let known, !known.accepts(key, bundle, version: found.version) { throw .otherAccount }
+        return OpenAccount(
+            app: app, user: entity, name: "", accessKey: key, bundle: bundle, version: found.version, pin: pin)
     }
 
     // MARK: The first device

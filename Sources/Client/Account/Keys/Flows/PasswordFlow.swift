@@ -55,12 +55,14 @@ package struct PasswordFlow: AccountFlow {
                 account.accessKey, app: account.app, user: account.user, under: keys.vaultKey)
             return .ask(
                 .password(
-                    old.authKey, .init(authKey: keys.authKey, pin: pin, access: wrap, device: device), token: token))
+                    old.authKey, proof: try account.accessKey.proof(),
+                    .init(authKey: keys.authKey, pin: pin, access: wrap, device: device), token: token))
         case (.changing, .answered(let reply)), (.looking, .answered(let reply)):
             var account: OpenAccount = account
             account.pin = pin
             return .done(SignedIn(account: account, accessToken: try reply.token()))
         case (.changing(let keys), .refused(let error)):
+            if error.isOtherAccessKey { throw .keyChanged }
             guard error.leavesItOpen else {
                 throw error.number == 401 && error.detail.contains("login")
                     ? .wrongPassword(isChanged: false) : .server(error)
@@ -106,7 +108,6 @@ package struct RecoverFlow: AccountFlow {
     }
 
     package mutating func begin() throws(AccountError) -> AccountStep<SignedIn> {
-        if let old: AccessKey = known?.accessKey, old != accessKey { throw .wrongWords }
         state = .stretching
         return .stretch(password, salt: pin.salt, .standard)
     }
@@ -154,6 +155,7 @@ package struct RecoverFlow: AccountFlow {
         let bundle: AccountBundle = try OpenAccount.open(
             try reply.octets("bundle"), app: app, user: user, version: version, seen: known?.version ?? 0,
             with: accessKey)
+        if let known, !known.accepts(accessKey, bundle, version: version) { throw .otherAccount }
         let account: OpenAccount = .init(
             app: app, user: user, name: name.text, accessKey: accessKey, bundle: bundle, version: version, pin: pin)
         let token: String = try reply.token()
@@ -162,6 +164,7 @@ package struct RecoverFlow: AccountFlow {
             return .done(SignedIn(account: account, accessToken: token))
         }
         state = .wrapping(account)
-        return .ask(.password(keys.authKey, try password(keys, user), token: token))
+        return .ask(
+            .password(keys.authKey, proof: try accessKey.proof(), try password(keys, user), token: token))
     }
 }

@@ -7,14 +7,26 @@ package struct KnownAccount: Sendable {
     /// Of the bundle: the newest that was seen.
     package let version: UInt64
     package let pin: PasswordPin?
+    /// What the bundle of that version holds.
+    package let bundle: AccountBundle?
 
     package init(_ account: OpenAccount) {
         (user, accessKey) = (account.user, account.accessKey)
-        (version, pin) = (account.version, account.pin)
+        (version, pin, bundle) = (account.version, account.pin, account.bundle)
     }
 
-    package init(user: String, accessKey: AccessKey?, version: UInt64, pin: PasswordPin?) {
+    package init(
+        user: String, accessKey: AccessKey?, version: UInt64, pin: PasswordPin?, bundle: AccountBundle? = nil
+    ) {
         (self.user, self.accessKey, self.version, self.pin) = (user, accessKey, version, pin)
+        self.bundle = bundle
+    }
+
+    /// Whether an access key is the account's: the one that this device has, or one that leads to the same secrets in a newer
+    /// version (decision 0055). Anything else would be another account in its clothes.
+    func accepts(_ key: AccessKey, _ opened: AccountBundle, version: UInt64) -> Bool {
+        guard let accessKey, accessKey != key else { return true }
+        return version > self.version && bundle?.hasSecrets(of: opened) == true
     }
 }
 
@@ -98,10 +110,9 @@ package struct SignInFlow: AccountFlow {
         guard let key: AccessKey = AccountPlace.unwrap(wrap, app: app, user: user, under: keys.vaultKey) else {
             throw .doesNotOpen
         }
-        // Other keys than this device has would be another account in its clothes.
-        if let old: AccessKey = known?.accessKey, old != key { throw .otherAccount }
         let bundle: AccountBundle = try OpenAccount.open(
             sealed, app: app, user: user, version: version, seen: known?.version ?? 0, with: key)
+        if let known, !known.accepts(key, bundle, version: version) { throw .otherAccount }
         let account: OpenAccount = .init(
             app: app, user: user, name: name.text, accessKey: key, bundle: bundle, version: version, pin: pin)
         return .open(SignedIn(account: account, accessToken: try reply.token()))
@@ -166,7 +177,7 @@ package struct UnlockFlow: AccountFlow {
         switch opener {
         case .accessKey(let key):
             guard let key: AccessKey = key ?? locked.known else { throw .locked }
-            return try wrap(key, or: .wrongWords)
+            return try wrap(key, or: key == locked.known && locked.version > locked.seen ? .keyChanged : .wrongWords)
         case .oldPassword(let password):
             guard let before: LockedAccount.Before = locked.before else { throw .locked }
             state = .stretching
@@ -208,7 +219,7 @@ package struct UnlockFlow: AccountFlow {
                 version: locked.version, pin: locked.pin))
         return .ask(
             .password(
-                locked.keys.authKey,
+                locked.keys.authKey, proof: try key.proof(),
                 .init(authKey: locked.keys.authKey, pin: locked.pin, access: wrap, device: locked.device),
                 token: locked.accessToken))
     }

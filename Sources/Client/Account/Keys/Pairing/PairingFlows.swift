@@ -35,6 +35,8 @@ package struct GiveFlow: AccountFlow {
     private enum State {
         case begun, reading
         case adding(Pairing)
+        /// Whether the keys here are the newest.
+        case checking(Pairing, refusal: ClientError?)
         case answering(Pairing, [UInt8])
     }
 
@@ -66,13 +68,38 @@ package struct GiveFlow: AccountFlow {
             // Another key than the one whose code the user has read off the new device.
             guard pairing.name.utf8.elementsEqual(code.utf8) else { throw .pairingForged }
             guard reply.isNull("sealed") else { throw .pairingOver }
-            if isPartner { return try answer(pairing, token: "") }
+            // A partner's server makes the logins, so nobody looks there whether the access key is the newest.
+            if isPartner { return check(pairing, refusal: nil) }
             state = .adding(pairing)
             return .ask(.addToken(try account.accessKey.proof(), device: pairing.device, token: token))
         case (.adding(let pairing), .answered(let reply)): return try answer(pairing, token: try reply.token())
+        case (.adding(let pairing), .refused(let error)) where error.number == 401:
+            return check(pairing, refusal: error)
+        case (.checking(let pairing, let refusal), .answered(let reply)):
+            if isChanged(reply) { throw .keyChanged }
+            if let refusal { throw .server(refusal) }
+            return try answer(pairing, token: "")
         case (.answering(let pairing, let sealed), .answered): return .done(try pairing.words(sealed))
+        case (.checking(_, let refusal?), .refused): throw .server(refusal)
         case (_, .refused(let error)): throw error.number == 404 || error.number == 409 ? .pairingOver : .server(error)
         default: throw outOfStep()
+        }
+    }
+
+    private mutating func check(_ pairing: Pairing, refusal: ClientError?) -> AccountStep<String> {
+        state = .checking(pairing, refusal: refusal)
+        return .ask(.readBundle(isPartner ? .partner(token: token) : .user(token: token)))
+    }
+
+    private func isChanged(_ reply: AccountReply) -> Bool {
+        do throws(AccountError) {
+            _ = try OpenAccount.openOwn(
+                try reply.octets("bundle"), app: account.app, user: account.user, version: try reply.version(),
+                seen: account.version, with: account.accessKey)
+            return false
+        } catch {
+            // Whatever else is wrong there is not what was asked about.
+            return error == .keyChanged
         }
     }
 
@@ -103,9 +130,10 @@ extension Accounts {
         try await door.run(ReceiveFlow(begun, opens: false))
     }
 
-    /// Gives this account's keys to the device that shows this code.
+    /// Gives this account's keys to the device that shows this code. Keys that are not the newest are not given: they would
+    /// open nothing there.
     /// - Returns: four words that the other device shows as well.
-    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code.
+    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code; `keyChanged`.
     public func give(
         _ account: OpenAccount, accessToken: String, toDeviceWithCode code: String
     ) async throws(AccountError) -> String {

@@ -1,0 +1,89 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketCrypto
+
+/// `thicket words --renew`: another access key, for who has lost sight of a paper with words.
+///
+/// The new key is kept here before the server is asked, and stays kept until it is known what came of it: a program that is
+/// killed in between goes on at the next call.
+enum NewAccessKey {
+    /// What is kept when it is known that nothing was changed.
+    private static let what: String = "the access key was not changed"
+
+    static func make(_ call: Call, _ keys: KeyCall) async throws(Failure) -> AccessKey {
+        // Two that make a key each could drop the one that counts.
+        let lock: FolderLock = try .init(keys.home.folder(keys.account.profileName), "renew.lock", waits: false)
+        defer { lock.end() }
+        let account: OpenAccount = try await keys.settled(what)
+        guard account.accessKey == keys.keys.accessKey else {
+            // Begun before, and done: these are the new words.
+            tell(isPartner: isPartner(keys))
+            return account.accessKey
+        }
+        let password: SecureBytes? = try await secret(call, keys, account)
+        let next: AccessKey = keys.keys.next ?? .random()
+        try keys.keep(account, next: .follows(next))
+        let changed: OpenAccount = try await change(keys, account, next, password)
+        try keys.keep(changed)
+        tell(isPartner: isPartner(keys))
+        return next
+    }
+
+    private static func isPartner(_ keys: KeyCall) -> Bool { keys.account.profile.kind == .partner }
+
+    /// What seals the access key at the server: the password, or a partner's user's content passphrase, if there is one.
+    private static func secret(
+        _ call: Call, _ keys: KeyCall, _ account: OpenAccount
+    ) async throws(Failure) -> SecureBytes? {
+        guard isPartner(keys) else {
+            return try await Secrets.secret(call, label: "Password: ", isNew: false)
+        }
+        let token: String = keys.account.profile.token
+        let view: ServerView = try await keyed(what) { () throws(AccountError) in
+            try await keys.accounts.serverView(of: account, accessToken: token)
+        }
+        guard view.access != nil else { return nil }
+        return try await Secrets.secret(call, "content-passphrase", label: "Content passphrase: ", isNew: false)
+    }
+
+    private static func change(
+        _ keys: KeyCall, _ account: OpenAccount, _ next: AccessKey, _ password: SecureBytes?
+    ) async throws(Failure) -> OpenAccount {
+        let token: String = keys.account.profile.token
+        do throws(AccountError) {
+            return try await keys.accounts.changeAccessKey(
+                of: account, to: next, accessToken: token, password: password)
+        } catch {
+            guard isDefinite(error) else {
+                throw Failure(
+                    "\(what), or nobody knows it: \(error). The same command goes on where this one stopped, and shows the "
+                        + "new words.", Failure.code(error))
+            }
+            try keys.keep(account, next: .goes)
+            throw Failure(what, keys: error)
+        }
+    }
+
+    /// Whether it is known that the server changed nothing.
+    private static func isDefinite(_ error: AccountError) -> Bool {
+        switch error {
+        case .unknown: false
+        case .server(let reason): reason.code != .network && reason.code != .deadline && reason.code != .unavailable
+        default: true
+        }
+    }
+
+    private static func tell(isPartner: Bool) {
+        let paper: String =
+            "the access key is changed, and with it the words. Old words, codes and pieces open nothing any more that the server "
+            + "gives out"
+        let others: String =
+            isPartner
+            ? "'thicket keys' gets them the new key"
+            : "'thicket login' gets them the new key, 'thicket passwd' signs them out"
+        Terminal.writeError(
+            paper + (isPartner ? ". " : ", and set no password. ")
+                + "But whoever has them and a copy of the sealed keys from before, as the server's backups have, still opens "
+                + "everything: the keys to your content stay the same.\nOther machines go on; \(others).\n\n")
+    }
+}

@@ -1,0 +1,378 @@
+import Synchronization
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+@Suite("Another access key, at a real server", .serialized, .timeLimit(.minutes(5)))
+struct AccessKeyTests {
+    private let bench: AccountServer
+    init() throws { bench = try AccountServer() }
+
+    private func accounts(_ line: BadLine? = nil) throws -> Accounts {
+        let line: BadLine = try line ?? BadLine(try calls) { _, _ in .none }
+        return Accounts(app: "notes", device: "device-1", door: try line.door())
+    }
+
+    private var calls: ServerCalls {
+        get throws {
+            try ServerCalls(
+                address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: "device-1", options: .init())
+        }
+    }
+
+    private func signUp() async throws -> SignedIn {
+        try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
+    }
+
+    private func signIn(_ password: String = "one", known: DeviceKeys? = nil) async throws -> SignedIn {
+        let result: SignInResult = try await accounts().signIn(
+            name: "ann", password: KeyBench.secret(password), known: known)
+        guard case .open(let login) = result else { throw AccountError.locked }
+        return login
+    }
+
+    private func change(
+        _ login: SignedIn, to next: AccessKey, password: String = "one", _ line: BadLine? = nil
+    ) async throws -> OpenAccount {
+        try await accounts(line).changeAccessKey(
+            of: login.account, to: next, accessToken: login.accessToken, password: KeyBench.secret(password))
+    }
+
+    @Test(
+        "new words bring everything back, the old ones nothing; the secrets, the id and the login stay, the backup does not"
+    )
+    func words() async throws {
+        let ann: SignedIn = try await signUp()
+        _ = try await accounts().update(ann.account, accessToken: ann.accessToken) {
+            $0.backup = .confirmed(.words, at: 7)
+            $0.buckets["diary"] = .init(mode: "sealed", epoch: 1)
+        }
+        let next: AccessKey = .random()
+        let changed: OpenAccount = try await change(ann, to: next)
+        #expect(changed.accessKey == next && changed.version == 3 && changed.user == ann.account.user)
+        #expect(changed.needsBackup && changed.bundle.buckets.keys.sorted() == ["diary"])
+        #expect(changed.bundle.vaultSecret == ann.account.bundle.vaultSecret)
+        #expect(changed.bundle.signingKey.seed == ann.account.bundle.signingKey.seed)
+        let read: OpenAccount = try await accounts().refresh(changed, accessToken: ann.accessToken)
+        #expect(read == changed, "the login is good, and what is kept opens")
+        let old: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().recover(
+                name: "ann", accessKey: ann.account.accessKey, newPassword: KeyBench.secret("thief"))
+        }
+        #expect(old == .wrongWords)
+        // A new device, by the password and by the new words.
+        #expect(try await signIn().account == changed)
+        let typed: AccessKey = try AccessKey(words: next.words)
+        let back: SignedIn = try await accounts().recover(
+            name: "ann", accessKey: typed, newPassword: KeyBench.secret("two"))
+        #expect(back.account.bundle == changed.bundle && back.account.user == changed.user)
+        #expect(try await signIn("two").account.bundle == changed.bundle)
+    }
+
+    @Test(
+        "codes and pieces of the old key open nothing that the server gives out, on a device that never saw the account"
+    )
+    func oldPapers() async throws {
+        let ann: SignedIn = try await signUp()
+        let (code, pieces): (SecureBytes, [SecureBytes]) = (
+            try RecoveryCode.make(ann.account.accessKey, passcode: KeyBench.secret("passcode")),
+            try KeyPieces.split(ann.account.accessKey, needed: 2, count: 3)
+        )
+        let changed: OpenAccount = try await change(ann, to: .random())
+        let view: ServerView = try await accounts().serverView(of: changed, accessToken: ann.accessToken)
+        let papers: [AccessKey] = [
+            try RecoveryCode.open(code, passcode: KeyBench.secret("passcode")),
+            try KeyPieces.join(.joined([pieces[0], KeyBench.secret("\n"), pieces[2]])),
+        ]
+        for paper: AccessKey in papers {
+            #expect(paper == ann.account.accessKey)
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts().recover(
+                    name: "ann", accessKey: paper, newPassword: KeyBench.secret("thief"))
+            }
+            #expect(error == .wrongWords)
+            let place: AccountPlace = .init(app: "notes", user: changed.user, version: view.version)
+            #expect(throws: CryptoError.openingFailed) { try place.openBundle(view.bundle, with: paper) }
+        }
+        #expect(try await signIn("one").account == changed)
+    }
+
+    @Test(
+        "another device goes on: its login and its secrets are good; it is told at the bundle, and a login brings the key"
+    )
+    func otherDevice() async throws {
+        let ann: SignedIn = try await signUp()
+        let there: SignedIn = try await signIn()
+        let kept: DeviceKeys = try DeviceKeys(there.account)
+        let changed: OpenAccount = try await change(ann, to: .random())
+        let session: ClientSession = try await bench.notes().resume(there)
+        let diary: Bucket = try await session.bucket("diary", sealed: true)
+        try await diary.set("a", to: ["n": 1])
+        try await diary.waitUntilSynced(timeout: .seconds(120))
+        await session.close()
+        for _ in 0..<2 {
+            let told: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts().update(there.account, accessToken: there.accessToken) {
+                    $0.buckets["lost"] = .init(mode: "sealed", epoch: 1)
+                }
+            }
+            #expect(told == .keyChanged)
+        }
+        let password: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().changePassword(
+                of: there.account, accessToken: there.accessToken, from: KeyBench.secret("one"),
+                to: KeyBench.secret("two"))
+        }
+        #expect(password == .keyChanged, "or the new password would open nothing")
+        let again: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().changeAccessKey(
+                of: there.account, to: .random(), accessToken: there.accessToken, password: KeyBench.secret("one"))
+        }
+        #expect(again == .keyChanged)
+        let login: SignedIn = try await signIn(known: kept)
+        #expect(login.account == changed)
+        let back: SignedIn = try await accounts().recover(
+            name: "ann", accessKey: changed.accessKey, newPassword: KeyBench.secret("two"), known: kept)
+        #expect(back.account.bundle == changed.bundle, "or the new words")
+    }
+
+    @Test("a device with the old key gives it to no other; one with the new key does")
+    func pairing() async throws {
+        let ann: SignedIn = try await signUp()
+        let there: SignedIn = try await signIn()
+        let changed: OpenAccount = try await change(ann, to: .random())
+        let begun: Pairing.Begun = try await accounts().beginPairing()
+        let stale: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().give(
+                there.account, accessToken: there.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        #expect(stale == .keyChanged)
+        #expect(try await accounts().receive(begun) == nil, "nothing was sent")
+        _ = try await accounts().give(changed, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        let received: Pairing.Received = try #require(try await accounts().receive(begun))
+        #expect(try await accounts().open(received).account.bundle == changed.bundle)
+    }
+
+    @Test(
+        "what is wrong changes nothing: password, the same key, an account that is locked, a bundle that does not open")
+    func refused() async throws {
+        let ann: SignedIn = try await signUp()
+        let wrong: AccountError? = await KeyBench.failure {
+            _ = try await self.change(ann, to: .random(), password: "guess")
+        }
+        #expect(wrong == .wrongPassword(isChanged: false))
+        for (key, password): (AccessKey, String) in [(ann.account.accessKey, "one"), (.random(), "")] {
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.change(ann, to: key, password: password)
+            }
+            guard case .unusable? = error else { throw ClientError(.refused, "\(error as Any)") }
+        }
+        let lies: [(JSONObject, AccountError)] = [
+            (["bundle": "AAAA"], .doesNotOpen), (["bundle": .null], .bundleMissing),
+            (["version": 0], .rolledBack(seen: 1, shown: 0)),
+            (["version": 2], .keyChanged),
+        ]
+        for (lie, expected): (JSONObject, AccountError) in lies {
+            let line: BadLine = BadLine(try calls) { _, request in
+                request.path == "bundle" ? .says { $0.setting(lie) } : .none
+            }
+            let error: AccountError? = await KeyBench.failure { _ = try await self.change(ann, to: .random(), line) }
+            #expect(error == expected)
+            #expect(line.paths == ["bundle"], "it was read, and nothing written")
+        }
+        #expect(try await signIn().account == ann.account)
+    }
+
+    @Test("another device that writes the bundle meanwhile loses nothing; one that changes the key meanwhile wins")
+    func races() async throws {
+        let ann: SignedIn = try await signUp()
+        let other: Mutex<(@Sendable () async throws -> Void)?> = .init(nil)
+        let calls: ServerCalls = try calls
+        let door: AccountDoor = try .init(stretch: KeyBench.weak) { request throws(ClientError) in
+            if request.path == "access",
+                let meanwhile: @Sendable () async throws -> Void = other.withLock({ action in
+                    defer { action = nil }
+                    return action
+                })
+            {
+                do { try await meanwhile() } catch { throw ClientError(.refused, "\(error)") }
+            }
+            return try await calls.ask(request)
+        }
+        let raced: Accounts = Accounts(app: "notes", device: "device-1", door: door)
+        let quiet: Accounts = try accounts()
+        other.withLock {
+            $0 = {
+                _ = try await quiet.update(ann.account, accessToken: ann.accessToken) {
+                    $0.buckets["diary"] = .init(mode: "sealed", epoch: 1)
+                }
+            }
+        }
+        let changed: OpenAccount = try await raced.changeAccessKey(
+            of: ann.account, to: .random(), accessToken: ann.accessToken, password: KeyBench.secret("one"))
+        #expect(changed.bundle.buckets["diary"] != nil && changed.version == 3)
+        let faster: AccessKey = .random()
+        other.withLock {
+            $0 = {
+                _ = try await quiet.changeAccessKey(
+                    of: changed, to: faster, accessToken: ann.accessToken, password: KeyBench.secret("one"))
+            }
+        }
+        let slower: AccountError? = await KeyBench.failure {
+            _ = try await raced.changeAccessKey(
+                of: changed, to: .random(), accessToken: ann.accessToken, password: KeyBench.secret("one"))
+        }
+        #expect(slower == .keyChanged)
+        #expect(try await signIn().account.accessKey == faster)
+        // A password that was changed meanwhile is the one that is wanted.
+        let now: SignedIn = try await signIn()
+        other.withLock {
+            $0 = {
+                _ = try await quiet.changePassword(
+                    of: now.account, accessToken: now.accessToken, from: KeyBench.secret("one"),
+                    to: KeyBench.secret("two"))
+            }
+        }
+        let late: AccountError? = await KeyBench.failure {
+            _ = try await raced.changeAccessKey(
+                of: now.account, to: .random(), accessToken: ann.accessToken, password: KeyBench.secret("one"))
+        }
+        #expect(late != nil)
+        #expect(try await signIn("two").account.accessKey == faster)
+    }
+
+    @Test("a server that always says that somebody was faster is given up on after five tries")
+    func conflicts() async throws {
+        let ann: SignedIn = try await signUp()
+        let line: BadLine = BadLine(try calls) { _, request in
+            request.path == "access" ? .refuses(ClientError(.refused, "somebody was faster", number: 409)) : .none
+        }
+        let error: AccountError? = await KeyBench.failure { _ = try await self.change(ann, to: .random(), line) }
+        #expect(error == .busy && line.paths.filter { $0 == "access" }.count == 5)
+    }
+
+    @Test(
+        "an account that was reset by mail, and a device that missed the change: its key unlocks nothing, the words do")
+    func locked() async throws {
+        let name: String = "ann@example.com"
+        let ann: SignedIn = try await accounts().signUp(name: name, password: KeyBench.secret("one"))
+        let kept: DeviceKeys = try DeviceKeys(ann.account)
+        let changed: OpenAccount = try await change(ann, to: .random())
+        try await accounts().sendResetCode(name: name)
+        try await accounts().reset(name: name, code: try bench.nextCode(), newPassword: KeyBench.secret("two"))
+        guard
+            case .locked(let account) = try await accounts().signIn(
+                name: name, password: KeyBench.secret("two"), known: kept)
+        else { throw ClientError(.refused, "it is not locked") }
+        let stale: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().unlock(account, accessKey: nil)
+        }
+        #expect(stale == .keyChanged)
+        let refused: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().changeAccessKey(
+                of: changed, to: .random(), accessToken: account.accessToken, password: KeyBench.secret("two"))
+        }
+        guard case .server(let error)? = refused else { throw ClientError(.refused, "\(refused as Any)") }
+        #expect(error.number == 403, "what is locked is not put under another key")
+        let opened: SignedIn = try await accounts().unlock(account, oldPassword: KeyBench.secret("one"))
+        #expect(opened.account.bundle == changed.bundle)
+    }
+
+    // MARK: - A lying server
+
+    @Test(
+        "an old bundle with the old wrap: noticed by whoever has seen the new one, and by the new words; not by a new device"
+    )
+    func replayed() async throws {
+        let ann: SignedIn = try await signUp()
+        let heard: Mutex<JSONObject?> = .init(nil)
+        let listening: BadLine = BadLine(try calls) { _, request in
+            guard request.path == "login" else { return .none }
+            return .says { answer in
+                heard.withLock { $0 = answer }
+                return answer
+            }
+        }
+        _ = try await accounts(listening).signIn(name: "ann", password: KeyBench.secret("one"))
+        let old: JSONObject = try #require(heard.withLock { $0 })
+        let changed: OpenAccount = try await change(ann, to: .random())
+        let replaying: BadLine = BadLine(try calls) { _, request in
+            guard ["login", "bundle", "recover"].contains(request.path) else { return .none }
+            return .says { answer in
+                answer.setting([
+                    "bundle": old["bundle"] ?? .null, "access": old["access"] ?? .null,
+                    "version": old["version"] ?? .null,
+                ])
+            }
+        }
+        let lied: Accounts = try accounts(replaying)
+        let login: AccountError? = await KeyBench.failure {
+            _ = try await lied.signIn(name: "ann", password: KeyBench.secret("one"), known: try DeviceKeys(changed))
+        }
+        #expect(login == .rolledBack(seen: 2, shown: 1))
+        let read: AccountError? = await KeyBench.failure {
+            _ = try await lied.refresh(changed, accessToken: ann.accessToken)
+        }
+        #expect(read == .rolledBack(seen: 2, shown: 1))
+        // What SECURITY-MODEL.md says of a device that has seen nothing: it comes in under the old key.
+        guard case .open(let fooled) = try await lied.signIn(name: "ann", password: KeyBench.secret("one")) else {
+            throw AccountError.locked
+        }
+        #expect(fooled.account.accessKey == ann.account.accessKey)
+        let words: AccountError? = await KeyBench.failure {
+            _ = try await lied.recover(
+                name: "ann", accessKey: changed.accessKey, newPassword: KeyBench.secret("two"))
+        }
+        #expect(words == .doesNotOpen, "the new words open no old bundle")
+    }
+
+    @Test(
+        "under another key only the same secrets are the account's: nothing else is taken for it by a device that knows it"
+    )
+    func impostor() async throws {
+        let ann: SignedIn = try await signUp()
+        let known: DeviceKeys = try DeviceKeys(ann.account)
+        let key: AccessKey = .random()
+        let place: AccountPlace = .init(app: "notes", user: ann.account.user, version: 9)
+        let text: SecureBytes = AccountBundle.make().text()
+        let sealed: String = Base64.encodeURL(try place.seal(bundle: text, with: key))
+        // Who knows the password, and runs the server, seals a key of their own under it.
+        let pin: PasswordPin = try #require(ann.account.pin)
+        let keys: PasswordKeys = try KeyBench.weak(KeyBench.secret("one"), pin.salt, .standard)
+        let wrap: String = Base64.encodeURL(
+            try AccountPlace.ofAccessKey(app: "notes", user: ann.account.user).seal(key, under: keys.vaultKey))
+        let line: BadLine = BadLine(try calls) { _, request in
+            guard ["login", "recover", "bundle"].contains(request.path) else { return .none }
+            return .says {
+                $0.setting(["bundle": .string(sealed), "access": .string(wrap), "version": 9])
+            }
+        }
+        let login: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts(line).signIn(name: "ann", password: KeyBench.secret("one"), known: known)
+        }
+        #expect(login == .otherAccount)
+        let settled: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts(line).settle(
+                try DeviceKeys(ann.account, next: key), accessToken: ann.accessToken)
+        }
+        #expect(settled == .otherAccount)
+        let changed: AccountError? = await KeyBench.failure { _ = try await self.change(ann, to: key, line) }
+        #expect(changed == .otherAccount)
+    }
+
+    @Test("what a device keeps holds the key that is to follow, and gives both back; damage of it is told")
+    func kept() async throws {
+        let ann: SignedIn = try await signUp()
+        let next: AccessKey = .random()
+        let kept: DeviceKeys = try DeviceKeys(text: try DeviceKeys(ann.account, next: next).text)
+        #expect(kept.next == next && kept.accessKey == ann.account.accessKey)
+        #expect(try kept.open() == ann.account)
+        #expect(try DeviceKeys(text: DeviceKeys(ann.account).text).next == nil)
+        let text: String = try DeviceKeys(ann.account, next: next).text.withUnsafeBytes {
+            String(decoding: $0, as: UTF8.self)
+        }
+        let short: String = text.replacing(#""next_access_key":""#, with: #""next_access_key":"AA"#)
+        #expect(throws: AccountError.damaged) { try DeviceKeys(text: KeyBench.secret(short)) }
+    }
+}

@@ -1,0 +1,138 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+@Suite("Another access key of a partner's user, at a real server", .serialized, .timeLimit(.minutes(5)))
+struct PartnerAccessKeyTests {
+    private let bench: AccountServer
+    private let user: AccountServer.Registered
+
+    init() throws {
+        bench = try AccountServer()
+        user = try bench.register()
+    }
+
+    private func accounts(_ device: String = "d/1", _ line: BadLine? = nil) throws -> Accounts {
+        guard let line else { return try bench.app(device: device).accounts(stretch: KeyBench.weak) }
+        return Accounts(app: "app", device: device, door: try line.door())
+    }
+
+    private func token(_ device: String = "d/1") -> String { bench.login(user, seconds: 600, device: device) }
+
+    private func open(_ opener: KeyOpener, known: DeviceKeys? = nil) async throws -> OpenAccount {
+        let keys: PartnerKeys = try await accounts("d/2").openKeys(
+            ofPartnerUser: user.entity, accessToken: token("d/2"), opener, known: known, makes: false)
+        guard case .open(let account, _) = keys else { throw ClientError(.unauthorized, "closed") }
+        return account
+    }
+
+    private func make(_ opener: KeyOpener) async throws -> OpenAccount {
+        let keys: PartnerKeys = try await accounts().openKeys(
+            ofPartnerUser: user.entity, accessToken: token(), opener, makes: true)
+        guard case .open(let account, true) = keys else { throw ClientError(.unauthorized, "not made") }
+        return account
+    }
+
+    private func change(
+        _ account: OpenAccount, to next: AccessKey = .random(), _ passphrase: String?, _ line: BadLine? = nil
+    ) async throws -> OpenAccount {
+        try await accounts("d/1", line).changeAccessKey(
+            of: account, to: next, accessToken: token(), password: passphrase.map(KeyBench.secret))
+    }
+
+    @Test(
+        "the same passphrase opens the new key, and so do the new words; the old words open nothing; the secrets stay")
+    func passphrase() async throws {
+        let made: OpenAccount = try await make(.passphrase(KeyBench.secret("content")))
+        let changed: OpenAccount = try await change(made, "content")
+        #expect(changed.bundle.vaultSecret == made.bundle.vaultSecret && changed.needsBackup && changed.version == 2)
+        #expect(try await open(.passphrase(KeyBench.secret("content"))) == changed)
+        #expect(try await open(.accessKey(changed.accessKey)).bundle == changed.bundle)
+        let old: AccountError? = await KeyBench.failure { _ = try await self.open(.accessKey(made.accessKey)) }
+        #expect(old == .doesNotOpen)
+        // Nor does the old key's proof write anything.
+        let stale: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().setPassphrase(nil, of: made, accessToken: self.token())
+        }
+        #expect(stale == .keyChanged)
+    }
+
+    @Test(
+        "a device that missed it is told, and opens the new key by passphrase or words; it gives the old one to nobody")
+    func otherDevice() async throws {
+        let made: OpenAccount = try await make(.passphrase(KeyBench.secret("content")))
+        let known: DeviceKeys = try DeviceKeys(made)
+        let changed: OpenAccount = try await change(made, "content")
+        let told: AccountError? = await KeyBench.failure { _ = try await self.open(.none, known: known) }
+        #expect(told == .keyChanged)
+        let oldWords: AccountError? = await KeyBench.failure {
+            _ = try await self.open(.accessKey(made.accessKey), known: known)
+        }
+        #expect(oldWords == .keyChanged)
+        let wrongWords: AccountError? = await KeyBench.failure {
+            _ = try await self.open(.accessKey(.random()), known: known)
+        }
+        #expect(wrongWords == .wrongWords)
+        let begun: Pairing.Begun = try await accounts("d/3").beginPairing()
+        let given: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts("d/2").give(
+                made, accessToken: self.token("d/2"), toDeviceWithCode: begun.pairing.code)
+        }
+        #expect(given == .keyChanged)
+        #expect(try await accounts("d/3").receive(begun) == nil)
+        #expect(try await open(.passphrase(KeyBench.secret("content")), known: known) == changed)
+        #expect(try await open(.accessKey(changed.accessKey), known: known).bundle == changed.bundle)
+        let words: String = try await accounts("d/1").give(
+            changed, accessToken: token(), toDeviceWithCode: begun.pairing.code)
+        #expect(try await accounts("d/3").receive(begun)?.words == words)
+    }
+
+    @Test(
+        "the passphrase is wanted where there is one, and checked before anything is written; where there is none, none is"
+    )
+    func wanted() async throws {
+        var account: OpenAccount = try await make(.none)
+        for given: String in ["content", ""] {
+            let error: AccountError? = await KeyBench.failure { _ = try await self.change(account, given) }
+            guard case .unusable? = error else { throw ClientError(.refused, "\(error as Any)") }
+        }
+        account = try await change(account, nil)
+        account = try await accounts().setPassphrase(KeyBench.secret("content"), of: account, accessToken: token())
+        let before: OpenAccount = account
+        let missing: AccountError? = await KeyBench.failure { _ = try await self.change(before, nil) }
+        guard case .unusable? = missing else { throw ClientError(.refused, "\(missing as Any)") }
+        let wrong: AccountError? = await KeyBench.failure { _ = try await self.change(before, "guess") }
+        #expect(wrong == .wrongPasscode)
+        #expect(try await open(.passphrase(KeyBench.secret("content"))) == before)
+    }
+
+    @Test(
+        "whatever is lost on the line: done again with the key that was kept it ends at that key, without a passphrase too"
+    )
+    func interrupted() async throws {
+        var account: OpenAccount = try await make(.none)
+        for accident: InterruptedTests.Accident in InterruptedTests.Accident.all {
+            let next: AccessKey = .random()
+            let calls: ServerCalls = try .init(
+                address: bench.address, app: "app", apiKey: bench.apiKey, deviceId: "d/1", options: .init())
+            let line: BadLine = .init(calls) { number, _ in accident.fault(number) }
+            // What the device keeps before it asks is all that is left when the program dies.
+            let kept: DeviceKeys = try DeviceKeys(account, next: next)
+            let before: OpenAccount = account
+            var changed: OpenAccount?
+            let error: AccountError? = await KeyBench.failure {
+                changed = try await self.change(before, to: next, nil, line)
+            }
+            let settled: OpenAccount = try await accounts().settle(kept, accessToken: token())
+            switch error {
+            case nil: #expect(settled.accessKey == next && settled == changed, "\(accident)")
+            case .unknown?: break
+            default: #expect(settled.accessKey == before.accessKey, "\(accident): \(error as Any)")
+            }
+            account = try await change(try kept.open(), to: next, nil)
+            #expect(account.accessKey == next && account.version == before.version + 1, "\(accident)")
+            #expect(account.bundle.vaultSecret == before.bundle.vaultSecret, "\(accident)")
+        }
+    }
+}
