@@ -125,7 +125,8 @@ let package = Package(
         library(
             "ThicketFuzz", "Fuzz/Targets",
             [
-                "ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketClient", "ThicketOnions", "ThicketRelease",
+                "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealed", "ThicketClient", "ThicketOnions",
+                "ThicketRelease",
             ]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),

@@ -83,24 +83,42 @@ public enum RecoveryCode {
     package static func open(
         _ code: SecureBytes, passcode: SecureBytes, rules: PasswordRules
     ) throws(AccountError) -> AccessKey {
-        let bytes: [UInt8] = try read(code).withUnsafeBytes { Array($0) }
-        guard bytes.count == bytesCount, bytes[0] == version, bytes[3] == 0 else { throw .unreadableCode(line: nil) }
-        let head: [UInt8] = Array(bytes[..<headBytes])
-        let cost: PasswordCost
-        do throws(CryptoError) {
-            cost = try rules.cost(
-                kdf: PasswordRules.scryptNumber, log2N: Int(bytes[1]), r: 8, p: Int(bytes[2]))
-        } catch { throw .downgrade("N 2^\(bytes[1]), p \(bytes[2])") }
+        let written: Written = try .init(code, rules: rules)
         let keys: PasswordKeys
         do throws(CryptoError) {
-            keys = try .init(password: passcode, salt: Array(head[4...]), cost: cost)
+            keys = try .init(password: passcode, salt: written.salt, cost: written.cost)
         } catch { throw .init(stretching: error) }
         guard
             let secret: SecureBytes = try? SealedMessage.openSecret(
-                [suite.rawValue] + bytes[headBytes...], key: keys.vaultKey, data: data(head)),
+                [suite.rawValue] + written.sealed, key: keys.vaultKey, data: data(written.head)),
             let key: AccessKey = try? AccessKey(secret)
         else { throw .wrongPasscode }
         return key
+    }
+
+    /// What stands in a code, before a passcode is tried.
+    package struct Written: Sendable {
+        /// What a try of a passcode costs, within the bounds of the rules.
+        package let cost: PasswordCost
+        fileprivate let head: [UInt8]
+        fileprivate let sealed: [UInt8]
+
+        /// - Throws: `unreadableCode`, `downgrade`.
+        package init(_ code: SecureBytes, rules: PasswordRules) throws(AccountError) {
+            let bytes: [UInt8] = try RecoveryCode.read(code).withUnsafeBytes { Array($0) }
+            guard bytes.count == bytesCount, bytes[0] == version, bytes[3] == 0 else {
+                throw .unreadableCode(line: nil)
+            }
+            do throws(CryptoError) {
+                cost = try rules.cost(
+                    kdf: PasswordRules.scryptNumber, log2N: Int(bytes[1]), r: 8, p: Int(bytes[2]))
+            } catch { throw .downgrade("N 2^\(bytes[1]), p \(bytes[2])") }
+            (head, sealed) = (Array(bytes[..<headBytes]), Array(bytes[headBytes...]))
+        }
+
+        package var salt: [UInt8] { Array(head[4...]) }
+        /// All of it, as it is written.
+        package var octets: [UInt8] { head + sealed }
     }
 
     private static func data(_ head: [UInt8]) -> [UInt8] { LabelledBytes("thicket/code/1").octets + head }

@@ -83,11 +83,18 @@ public struct Pairing: Sendable {
         writer.add("access_key", bytes: payload.accessKey.secret)
         writer.add("name", .string(payload.name))
         writer.add("token", .string(payload.accessToken))
+        return try seal(text: writer.text, user: payload.user, from: payload.device, app: app)
+    }
+
+    /// The same of any text: whoever has seen the code can send it.
+    package func seal(
+        text: SecureBytes, user: String, from device: String, app: String
+    ) throws(AccountError) -> [UInt8] {
         do throws(CryptoError) {
-            let head: Head = .init(user: payload.user, device: payload.device)
+            let head: Head = .init(user: user, device: device)
             let key: X25519.PublicKey = try .init(Array(hello.prefix(X25519.octetsCount)))
             return try head.octets
-                + HPKE.seal(writer.text, .aes256GCM, to: key, info: try info(app, head))
+                + HPKE.seal(text, .aes256GCM, to: key, info: try info(app, head))
         } catch { throw .pairingForged }
     }
 
