@@ -6,7 +6,8 @@ import ThicketSealed
 import ThicketThreats
 
 /// A whole life of an account with keys and a sealed bucket, by the client library: signed up, written, changed, removed, on
-/// a second device by pairing, another password, recovered by words, logged out, deleted. What nobody may see is noted.
+/// a second device by pairing, another password, another access key, recovered by words, logged out, deleted. What nobody may
+/// see is noted.
 final class SealedLife {
     static let patience: Duration = .seconds(120)
 
@@ -51,8 +52,14 @@ final class SealedLife {
         let written: OpenAccount = try await accounts.update(changed.account, accessToken: changed.accessToken) {
             $0.buckets[bucket] = .init(mode: "sealed", epoch: 1)
         }
+        let renewed: OpenAccount = try await accounts.changeAccessKey(
+            of: written, to: .random(), accessToken: changed.accessToken, password: Self.secret(two))
+        guard case .open(let fresh) = try await accounts.signIn(name: name, password: Self.secret(two)) else {
+            throw ProcessError("the account is locked")
+        }
+        try note(fresh, password: two)
         let back: SignedIn = try await accounts.recover(
-            name: name, accessKey: try AccessKey(words: written.accessKey.words), newPassword: Self.secret(three))
+            name: name, accessKey: try AccessKey(words: renewed.accessKey.words), newPassword: Self.secret(three))
         guard case .open(let again) = try await accounts.signIn(name: name, password: Self.secret(three)) else {
             throw ProcessError("the account is locked")
         }

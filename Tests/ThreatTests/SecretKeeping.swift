@@ -187,6 +187,14 @@ final class EveryDoor {
         let rest: String = #""a":"\#(a(wrong))","kdf":1,"salt":"\#(salt)","access":"\#(box)"}"#
         try ask("POST", "\(base)/recover", key, body: #"{"u":"kay","r":"\#(a(wrong))",\#(rest)"#, expect: 401)
         try ask("POST", "\(base)/password", shown, body: #"{"a_old":"\#(a(wrong))",\#(rest)"#, expect: 401)
+        let others: [UInt8] = RandomBytes.make(32)
+        canaries.append(Canary("another recovery proof of an account with keys", others))
+        for (recovery, status): ([UInt8], Int) in [(wrong, 409), (words, 200), (words, 409)] {
+            try ask(
+                "POST", "\(base)/access", shown,
+                body: #"{"a":"\#(a(proof))","r":"\#(a(recovery))","version":1,"access":"\#(box)","bundle":"\#(box)","#
+                    + #""recover":"\#(a(others))"}"#, expect: status)
+        }
         try ask("POST", "\(base)/logout", shown, expect: 204)
         try ask("GET", "\(base)/tokens", shown, expect: 401)
     }

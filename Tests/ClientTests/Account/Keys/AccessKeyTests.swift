@@ -242,6 +242,87 @@ struct AccessKeyTests {
         #expect(try await signIn("two").account.accessKey == faster)
     }
 
+    /// What became of one of many that did something at once.
+    private enum Done: Sendable {
+        case key(AccessKey), bucket(String), password
+        case refused(AccountError?)
+    }
+
+    private static func doing(_ done: Done, _ body: () async throws -> Void) async -> Done {
+        let error: AccountError? = await KeyBench.failure(body)
+        return error == nil ? done : .refused(error)
+    }
+
+    @Test(
+        "many devices at once change key, bundle and password: one key wins, and what was told to be written is there")
+    func storm() async throws {
+        let ann: SignedIn = try await signUp()
+        let accounts: Accounts = try accounts()
+        let all: [Done] = await withTaskGroup(of: Done.self) { group in
+            for number: Int in 0..<4 {
+                let (key, name): (AccessKey, String) = (.random(), "b\(number)")
+                group.addTask {
+                    await Self.doing(.key(key)) {
+                        _ = try await accounts.changeAccessKey(
+                            of: ann.account, to: key, accessToken: ann.accessToken, password: KeyBench.secret("one"))
+                    }
+                }
+                group.addTask {
+                    await Self.doing(.bucket(name)) {
+                        _ = try await accounts.update(ann.account, accessToken: ann.accessToken) {
+                            $0.buckets[name] = .init(mode: "sealed", epoch: 1)
+                        }
+                    }
+                }
+            }
+            group.addTask {
+                await Self.doing(.password) {
+                    _ = try await accounts.changePassword(
+                        of: ann.account, accessToken: ann.accessToken, from: KeyBench.secret("one"),
+                        to: KeyBench.secret("two"))
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        var (keys, names, password): ([AccessKey], [String], String) = ([], [], "one")
+        for done: Done in all {
+            switch done {
+            case .key(let key): keys.append(key)
+            case .bucket(let name): names.append(name)
+            case .password: password = "two"
+            case .refused(let error):
+                // Somebody else's key or password came first, or too many versions did; nothing else.
+                let isClear: Bool =
+                    [.keyChanged, .busy, .wrongPassword(isChanged: true)].contains(error) || error?.isEnded == true
+                #expect(isClear, "\(error as Any)")
+            }
+        }
+        #expect(keys.count <= 1, "all began with the same key, so one can follow it")
+        let there: SignedIn = try await signIn(password)
+        #expect(there.account.accessKey == keys.first ?? ann.account.accessKey)
+        #expect(there.account.bundle.vaultSecret == ann.account.bundle.vaultSecret)
+        for name: String in names { #expect(there.account.bundle.buckets[name] != nil, "\(name)") }
+    }
+
+    @Test("a server that says it was done and keeps the old key: noticed at the next look, and nothing is lost here")
+    func pretended() async throws {
+        let ann: SignedIn = try await signUp()
+        let line: BadLine = BadLine(try calls) { _, request in
+            request.path == "access" ? .saysInstead { ["version": 2] } : .none
+        }
+        let changed: OpenAccount = try await change(ann, to: .random(), line)
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts().refresh(changed, accessToken: ann.accessToken)
+        }
+        #expect(error == .rolledBack(seen: 2, shown: 1))
+        #expect(try DeviceKeys(changed).open().bundle.vaultSecret == ann.account.bundle.vaultSecret)
+        let other: BadLine = BadLine(try calls) { _, request in
+            request.path == "access" ? .saysInstead { ["version": 7] } : .none
+        }
+        let odd: AccountError? = await KeyBench.failure { _ = try await self.change(ann, to: .random(), other) }
+        #expect(odd == .otherAccount)
+    }
+
     @Test("a server that always says that somebody was faster is given up on after five tries")
     func conflicts() async throws {
         let ann: SignedIn = try await signUp()
@@ -374,5 +455,13 @@ struct AccessKeyTests {
         }
         let short: String = text.replacing(#""next_access_key":""#, with: #""next_access_key":"AA"#)
         #expect(throws: AccountError.damaged) { try DeviceKeys(text: KeyBench.secret(short)) }
+    }
+}
+
+extension AccountError {
+    /// The login ended while it was used.
+    fileprivate var isEnded: Bool {
+        if case .server(let error) = self { return error.number == 401 }
+        return false
     }
 }

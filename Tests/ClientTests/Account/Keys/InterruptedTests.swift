@@ -114,6 +114,27 @@ struct InterruptedTests {
         }
     }
 
+    @Test("the same by new words, on devices that reckon the account's id from them and are wrong")
+    func recoverByNewWords() async throws {
+        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("lost"))
+        let changed: OpenAccount = try await accounts().changeAccessKey(
+            of: ann.account, to: .random(), accessToken: ann.accessToken, password: KeyBench.secret("lost"))
+        for (index, accident): (Int, Accident) in Accident.all.enumerated() {
+            let password: String = "new \(index)"
+            let error: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts(accident).recover(
+                    name: "ann", accessKey: changed.accessKey, newPassword: KeyBench.secret(password))
+            }
+            if error != nil {
+                _ = try await accounts().recover(
+                    name: "ann", accessKey: changed.accessKey, newPassword: KeyBench.secret(password))
+            }
+            let open: SignedIn = try #require(try await signIn("ann", password), "\(accident)")
+            #expect(open.account.bundle == changed.bundle, "\(accident)")
+            bench.pass(60)
+        }
+    }
+
     @Test("a write of the bundle is there once or not at all, and is told as it is")
     func bundle() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
