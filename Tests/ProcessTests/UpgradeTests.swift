@@ -85,4 +85,23 @@ struct UpgradeTests {
         #expect(try version() == Schema.version)
         #expect(try run("token", "list", "--app", "notes").errors.isEmpty)
     }
+
+    @Test("accounts of a database from before access keys could change have had one, and are listed as they were")
+    func accountKeys() throws {
+        let database: Database = try .init(path: path)
+        _ = try database.text("PRAGMA journal_mode=WAL")
+        for migration: String in Schema.migrations.prefix(11) { try database.execute(migration) }
+        try Meta.seed(database) { Array(repeating: 7, count: $0) }
+        try database.execute(
+            """
+            INSERT INTO app (name, created) VALUES ('notes', 1);
+            INSERT INTO account (user, app, name, folded, scheme, salt, n, r, p, verifier, recovery, access, created, changed)
+            VALUES ('u1', 'notes', 'Ann', 'ann', 1, x'00', 17, 8, 1, x'01', x'02', x'03', 1, 1);
+            PRAGMA application_id=\(Schema.applicationID); PRAGMA user_version=11
+            """)
+        let listed: ChildProcess.Outcome = try run("account", "list", "--app", "notes")
+        #expect(listed.code == 0 && listed.output.hasPrefix("u1\tAnn\tkey"), "\(listed)")
+        #expect(try Database(path: path).integer("SELECT keys FROM account WHERE user = 'u1'") == 1)
+        #expect(try run("check").code == 0)
+    }
 }
