@@ -135,6 +135,7 @@ struct Bench {
         let lines: [String] = scenarios.map {
             "  " + padded($0.name, width) + "(\(Int($0.minutes)) min) \($0.what)"
         }
+        let attacks: String = HostileAttack.allCases.map(\.rawValue).joined(separator: ", ")
         return """
             usage: ./dev bench [SCENARIO…]   (all without a name)
 
@@ -147,9 +148,16 @@ struct Bench {
 
             \(lines.joined(separator: "\n"))
 
-            Settings: THICKET_BENCH_PATIENCE (times the minutes in brackets, default 1), THICKET_PEERS (folder of the load
-            generator of `peers`), THICKET_PEERS_ROUNDS (default 3), THICKET_VECTORS (third-party test data of `typing` and
-            `traces`).
+            Settings:
+              THICKET_BENCH_PATIENCE   times the minutes in brackets (default 1)
+              THICKET_VECTORS          third-party test data of `typing` and `traces`
+              THICKET_BENCH_EDITS      `typing`: so many edits of the recording (default: all)
+              THICKET_ATTACK           `hostile`: only attacks whose names contain it: \(attacks)
+              THICKET_SEALED_OPENING   `sealed`: if set, only the new device, for a profile
+              THICKET_PEERS            `peers`: folder of its load generator
+              THICKET_PEERS_ROUNDS     `peers`: default 3
+              THICKET_PEERS_LINES      `peers`: if set, what the generator says, line by line
+              BIG                      `peers`: if set, without the run of 9,999 connections
             """
     }
 

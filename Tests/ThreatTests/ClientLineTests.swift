@@ -97,6 +97,10 @@ struct ClientLineTests {
             leaks.append(("hex \(shift)", Array(Hex.encode(around).utf8)))
             leaks.append(("upper hex \(shift)", Array(Hex.encode(around).uppercased().utf8)))
         }
+        for shift: Int in 0..<5 {
+            let text: String = Base32.encode([UInt8](repeating: 33, count: shift) + plain)
+            leaks += [("base32 \(shift)", Array(text.utf8)), ("upper base32 \(shift)", Array(text.uppercased().utf8))]
+        }
         for wrapping: Inflated.Wrapping in Inflated.Wrapping.allCases {
             for level: Int32 in [0, 1, 9] {
                 let packed: [UInt8] = Inflated.deflated(
@@ -115,6 +119,9 @@ struct ClientLineTests {
                 ("\(rounds) rounds in base64", Array(("a" + Base64.encode(value)).utf8)),
                 ("\(rounds) rounds in base64url", Array(Base64.encodeURL([1] + value).utf8)),
                 ("\(rounds) rounds, reversed", value.reversed()),
+                ("\(rounds) rounds in base32", Array(Base32.encode(value).utf8)),
+                // As long as the names of sealed objects are.
+                ("the beginning of \(rounds) rounds", Array(Base32.encode(Array(value.prefix(20))).utf8)),
             ]
         }
         return leaks

@@ -1,15 +1,18 @@
-/// Bytes that stand in a text as base64, base64url or hex: what was packed before it was spelled is found in these.
+/// Bytes that stand in a text as base64, base64url, base32 or hex: what was packed before it was spelled is found in these.
 enum EncodedRuns {
     /// Letters that a run has at least: shorter ones hold no canary.
     private static let lettersMin: Int = 12
 
     /// Everything that runs of letters decode to, with zeros between: base64 of both alphabets from each of the four letters
-    /// that it may begin with, hex from both.
+    /// that it may begin with, base32 from each of eight, hex from both.
     static func decoded(_ bytes: [UInt8]) -> [UInt8] {
         var found: [UInt8] = []
         bytes.withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) in
             values.withUnsafeBufferPointer { (values: UnsafeBufferPointer<UInt8>) in
                 gather(bytes, values, bits: 6, starts: 4, into: &found)
+            }
+            fives.withUnsafeBufferPointer { (fives: UnsafeBufferPointer<UInt8>) in
+                gather(bytes, fives, bits: 5, starts: 8, into: &found)
             }
             digits.withUnsafeBufferPointer { (digits: UnsafeBufferPointer<UInt8>) in
                 gather(bytes, digits, bits: 4, starts: 2, into: &found)
@@ -66,6 +69,12 @@ enum EncodedRuns {
 
     private static let values: [UInt8] = table(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", ("-", 62), ("_", 63))
+    /// Of base32, in both cases: names of sealed objects are spelled so.
+    private static let fives: [UInt8] = {
+        var fives: [UInt8] = table("abcdefghijklmnopqrstuvwxyz234567")
+        for letter: Int in 0x41...0x5A { fives[letter] = fives[letter + 0x20] }
+        return fives
+    }()
     private static let digits: [UInt8] = table(
         "0123456789abcdef", ("A", 10), ("B", 11), ("C", 12), ("D", 13), ("E", 14), ("F", 15))
 

@@ -161,7 +161,7 @@ struct DocumentTests {
     func openAPI() {
         let text: [UInt8] = Repository.bytes("docs/openapi.yaml")
         #expect(text.count > 10_000)
-        #expect(OpenAPIDocument.response.body == text, "run: python3 Tests/Contract/embed.py")
+        #expect(OpenAPIDocument.response.body == text)
     }
 
     @Test("every code of an error of the data API stands in docs/openapi.yaml and docs/PROTOCOL.md")
@@ -183,6 +183,25 @@ struct DocumentTests {
         for code: String in found where code != "server_error" && code != "invalid_request" {
             #expect(description.contains("- \(code)"), "docs/openapi.yaml lacks '\(code)'")
             #expect(manual.contains("`\(code)`"), "docs/PROTOCOL.md lacks '\(code)'")
+        }
+    }
+
+    @Test("every variable that a benchmark reads stands in ./dev bench help")
+    func benchVariables() throws {
+        let main: String = try #require(Repository.text("Bench/Main.swift"))
+        let start: Range<String.Index> = try #require(main.firstRange(of: "static var help"))
+        let help: Substring = main[start.upperBound...]
+        var names: Set<String> = []
+        for path: String in SwiftText.paths("Bench") {
+            let text: String = Repository.text(path) ?? ""
+            for range: Range<String.Index> in text.ranges(of: "getenv(\"") {
+                names.insert(String(text[range.upperBound...].prefix { $0 != "\"" }))
+            }
+        }
+        names.remove("PATH")
+        #expect(names.count > 5, "\(names)")
+        for name: String in names {
+            #expect(help.contains("  \(name) "), "./dev bench help does not tell of \(name)")
         }
     }
 
