@@ -7,6 +7,8 @@ RUN apt-get update -qq \
 WORKDIR /src
 COPY Package.swift ./
 COPY Sources ./Sources
+# Compiled into the server, by a link in its sources.
+COPY docs/openapi.yaml ./docs/
 COPY Tests ./Tests
 COPY Fuzz ./Fuzz
 COPY Bench ./Bench

@@ -6,9 +6,11 @@ let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .er
 
 func library(
     _ name: String, _ path: String, _ needs: [Target.Dependency], exclude: [String] = [],
-    settings: [SwiftSetting] = []
+    resources: [Resource] = [], settings: [SwiftSetting] = []
 ) -> Target {
-    .target(name: name, dependencies: needs, path: path, exclude: exclude, swiftSettings: strict + settings)
+    .target(
+        name: name, dependencies: needs, path: path, exclude: exclude, resources: resources,
+        swiftSettings: strict + settings)
 }
 
 /// The server's state belongs to one thread each. That nobody changes a property while somebody else is inside of it is
@@ -66,7 +68,7 @@ let package = Package(
                 "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealedShape", "ThicketSQLite",
                 "ThicketCommandLine", "CThicketNet", "CThicketTLS", "CCurl",
             ],
-            exclude: ["Main"], settings: singleThreaded),
+            exclude: ["Main"], resources: [.embedInCode("REST/openapi.yaml")], settings: singleThreaded),
         program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
         library(
             "ThicketClient", "Sources/Client",

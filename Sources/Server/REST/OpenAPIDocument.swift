@@ -1,13 +1,10 @@
 import ThicketProtocol
 
-/// The description of all requests (OpenAPI 3.1) that `/openapi.yaml` gives out: `docs/openapi.yaml`, byte for byte.
+/// The description of all requests (OpenAPI 3.1) that `/openapi.yaml` gives out: `docs/openapi.yaml`, byte for byte. The link
+/// beside this file lets SwiftPM compile it in (`.embedInCode` in Package.swift), so that the binary alone has it.
 enum OpenAPIDocument {
-    static let text: String = [
-        head, paths, buckets, accounts, keys, bundles, partners, components, answers, schemas, shapes,
-    ].map { $0 + "\n" }.joined()
-
     static let response: HTTPResponse = .init(
         status: 200,
         fields: [.init("content-type", "application/yaml"), .init("access-control-allow-origin", "*")],
-        body: Array(text.utf8))
+        body: PackageResources.openapi_yaml)
 }
