@@ -5,17 +5,22 @@ import ThicketProtocol
 /// Making, changing and removing notes. Each returns when the server has it.
 extension Vault {
     /// Makes a note.
-    /// - Parameter createdAt: milliseconds since 1970, for one that was made before; nil: now.
+    /// - Parameters:
+    ///   - createdAt: milliseconds since 1970, for one that was made before; nil: now.
+    ///   - id: 32 random hex digits; who chooses them can look for the note after a `client`.
     /// - Returns: its id.
-    /// - Throws: `full`, `tooLong`, `refused`, `ended`, `client`: it is not known then whether the server has it.
-    public func create(_ text: NoteText, createdAt: Int64? = nil) async throws(OnionError) -> String {
+    /// - Throws: `full`, `tooLong`, `refused`, `ended`; `changedMeanwhile` when there is one of this id; `client`: it is not
+    ///   known then whether the server has it.
+    @discardableResult
+    public func create(
+        _ text: NoteText, createdAt: Int64? = nil, id: String = RandomBytes.hex(16)
+    ) async throws(OnionError) -> String {
         let keys: NoteKeys = try theKeys()
         if let most: Int = standing.notesMax, try await list().count >= most { throw .full(notesMax: most) }
-        let id: String = RandomBytes.hex(16)
         var members: JSONObject = try await seal(text, id, keys.format, rounds: NoteRounds.usual)
         members[StoredNote.Member.owner] = .string(keys.user)
         members[StoredNote.Member.created] = .number(JSONNumber(createdAt ?? now))
-        _ = try await write(members, to: id, over: nil)
+        guard try await write(members, to: id, over: nil) else { throw .changedMeanwhile }
         return id
     }
 

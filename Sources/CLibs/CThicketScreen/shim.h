@@ -36,9 +36,9 @@ static inline void thicket_screen_end(SCREEN *screen) {
     delscreen(screen);
 }
 
-enum thicket_key_kind { thicket_key_none, thicket_key_letter, thicket_key_named, thicket_key_lost };
+enum thicket_key_kind { thicket_key_none, thicket_key_letter, thicket_key_named };
 
-/// Waits for a key, at most so many milliseconds. `lost`: the terminal is gone.
+/// Waits for a key, at most so many milliseconds.
 static inline enum thicket_key_kind thicket_screen_key(int milliseconds, unsigned int *key) {
     wint_t code = 0;
     wtimeout(stdscr, milliseconds);
@@ -46,7 +46,7 @@ static inline enum thicket_key_kind thicket_screen_key(int milliseconds, unsigne
     *key = (unsigned int)code;
     if (kind == KEY_CODE_YES) return thicket_key_named;
     if (kind == OK) return thicket_key_letter;
-    return feof(stdin) || ferror(stdin) ? thicket_key_lost : thicket_key_none;
+    return thicket_key_none;
 }
 
 static inline int thicket_screen_rows(void) { return getmaxy(stdscr); }

@@ -29,10 +29,15 @@ struct NotesScreenTests {
     /// A view that is logged in, with a list.
     private static func list(_ titles: [String] = ["one", "two", "three"], _ rows: Int = 10) -> NotesScreen {
         var screen: NotesScreen = screen(rows)
-        _ = screen.handle(.loggedIn, now: 0)
+        logIn(&screen)
         _ = screen.handle(
             .rows(titles.enumerated().map { .init(id: "id\($0.offset)", title: $0.element, isReadable: true) }), now: 0)
         return screen
+    }
+
+    private static func logIn(_ screen: inout NotesScreen, now: Int64 = 0) {
+        type("x\n", into: &screen, now: now)
+        _ = screen.handle(.loggedIn, now: now)
     }
 
     private static func shown(_ screen: NotesScreen) -> [String] { screen.frame().rows.map(\.text) }
@@ -171,7 +176,7 @@ struct NotesScreenTests {
         var screen: NotesScreen = Self.list()
         _ = screen.handle(.key(.enter), now: 0)
         _ = screen.handle(.costly(id: "id0", rounds: 5_000_000), now: 0)
-        #expect(Self.shown(screen).last?.contains("5000000 rounds") == true)
+        #expect(Self.shown(screen).joined(separator: " ").contains("5000000 rounds"))
         #expect(Self.type("n", into: &screen).isEmpty)
         _ = screen.handle(.costly(id: "id0", rounds: 5_000_000), now: 0)
         guard case .open(_, consents: true)? = Self.type("y", into: &screen).first else {
@@ -233,13 +238,74 @@ struct NotesScreenTests {
         }
         #expect(text == Self.text("kept") && screen.isLocked)
         // What could not be saved comes back as a note that is nowhere saved.
-        _ = screen.handle(.loggedIn, now: 1)
+        Self.logIn(&screen, now: 1)
         _ = screen.handle(.draft(text), now: 1)
         #expect(Self.shown(screen).joined().contains("kept"))
         guard case .save(nil, text, nil, thenLocks: true)? = screen.handle(.key(.control("l")), now: 1).first else {
             Issue.record("it was taken for saved")
             return
         }
+    }
+
+    @Test("Ctrl-Z while a login is under way locks behind it, and the answer that comes then shows nothing")
+    func lockingWhileLoggingIn() {
+        var screen: NotesScreen = Self.screen()
+        Self.type("secret\n", into: &screen)
+        let actions: [NotesScreen.Action] = screen.handle(.key(.control("z")), now: 0)
+        guard case .lock? = actions.first, case .suspend? = actions.last, actions.count == 2 else {
+            Issue.record("stopped with what the login has opened: \(actions.count) actions")
+            return
+        }
+        _ = screen.handle(.loggedIn, now: 1)
+        _ = screen.handle(.rows([.init(id: "id0", title: "canary", isReadable: true)]), now: 1)
+        #expect(screen.isLocked && !Self.shown(screen).joined().contains("canary"))
+        // Locked and with nothing under way there is nothing to lock.
+        guard case .suspend? = screen.handle(.key(.control("z")), now: 2).first else {
+            Issue.record("not stopped")
+            return
+        }
+        Self.logIn(&screen, now: 3)
+        #expect(!screen.isLocked)
+    }
+
+    @Test("that there are no notes is said when the list has come, and not before")
+    func empty() {
+        var screen: NotesScreen = Self.screen()
+        Self.logIn(&screen)
+        #expect(Self.shown(screen)[1] == "reading the notes" && !Self.shown(screen).joined().contains("logging in"))
+        _ = screen.handle(.rows([]), now: 0)
+        #expect(Self.shown(screen)[1].contains("no notes yet"))
+        // After a lock it is not known again.
+        _ = screen.handle(.key(.control("l")), now: 0)
+        Self.logIn(&screen)
+        #expect(Self.shown(screen)[1] == "reading the notes")
+    }
+
+    @Test("a question and what went wrong are never cut: they take as many rows as they need, up to half of the screen")
+    func narrow() {
+        var screen: NotesScreen = Self.list()
+        _ = screen.handle(.size(rows: 5, columns: 20), now: 0)
+        _ = screen.handle(.key(.letter("d")), now: 0)
+        #expect(Array(Self.shown(screen).suffix(2)) == ["Remove this note", "for good? y/n"])
+        #expect(Self.shown(screen)[1].contains("one"), "the note in question is still there")
+        _ = screen.handle(.key(.letter("n")), now: 0)
+        #expect(Self.shown(screen).last?.hasPrefix("Enter opens") == true && Self.shown(screen)[3].contains("three"))
+        _ = screen.handle(.size(rows: 10, columns: 20), now: 0)
+        _ = screen.handle(.failed("not saved yet: averyveryverylongnameofahost did not answer"), now: 0)
+        #expect(
+            Array(Self.shown(screen).suffix(4)) == [
+                "not saved yet:", "averyveryverylongna", "meofahost did not", "answer",
+            ])
+        _ = screen.handle(.size(rows: 1, columns: 20), now: 0)
+        #expect(Self.shown(screen).count == 1)
+    }
+
+    @Test("news is shown and changes nothing of what is under way")
+    func notice() {
+        var screen: NotesScreen = Self.list()
+        _ = screen.handle(.key(.enter), now: 0)
+        _ = screen.handle(.notice("version 9 is the newest"), now: 0)
+        #expect(Self.shown(screen).last == "version 9 is the newest" && screen.isBusy)
     }
 
     @Test("a session that ends by itself locks the view and says why")

@@ -145,4 +145,64 @@ struct OnionCommandTests {
         if before == nil { print("the memory of another process cannot be read here: not looked at") }
         #expect(try notes.good(["list"]).contains("Canary title 55!"))
     }
+
+    /// The view, logged in, with its list on the screen.
+    private static func view(_ notes: Notes, words: [String] = [], first: String) throws -> PseudoTerminal {
+        let variables: [String: String] = notes.variables.merging(["TERM": "xterm-256color"]) { $1 }
+        let terminal: PseudoTerminal = try .init(
+            [Programs.thicket, "onions", "view"] + words,
+            variables: notes.bench.variables("home", variables.filter { $0.key != "THICKET_PASSWORD_FILE" }))
+        try terminal.wait(for: "Password (not shown)")
+        terminal.type("World\r")
+        try terminal.wait(for: first)
+        return terminal
+    }
+
+    /// The titles, the oldest first.
+    private static func titles(_ notes: Notes) throws -> [String] {
+        try notes.good(["list"]).split(separator: "\n").map { String($0.split(separator: "\t").last ?? "") }
+    }
+
+    @Test(
+        "a save that the server did not confirm is told as such; saving again changes the same note, and makes no second one"
+    )
+    func unconfirmed() throws {
+        let notes: Notes = try .init()
+        try notes.good(["new"], input: "old")
+        // Long enough for a server that answers, short enough to wait for the end of.
+        let terminal: PseudoTerminal = try Self.view(notes, words: ["--timeout", "20s"], first: "1  old")
+        try notes.bench.stopServer()
+        terminal.type("nfresh\u{13}")
+        try terminal.wait(for: "not saved yet")
+        try notes.bench.startServer()
+        terminal.type(" fruit\u{13}")
+        try terminal.wait(for: "2  fresh fruit")
+        #expect(try Self.titles(notes) == ["old", "fresh fruit"])
+        // The same with a note that was there.
+        terminal.type("\r")
+        try terminal.wait(for: "e changes")
+        terminal.type("e")
+        try terminal.wait(for: "Change the note")
+        try notes.bench.stopServer()
+        terminal.type("er\u{13}")
+        try terminal.wait(for: "not saved yet", times: 2)
+        try notes.bench.startServer()
+        terminal.type("!\u{13}")
+        try terminal.wait(for: "1  older!")
+        #expect(try Self.titles(notes) == ["older!", "fresh fruit"])
+        terminal.type("q")
+        #expect(try terminal.finish() == 0)
+    }
+
+    @Test("a terminal that is closed, and SIGTERM, end the view behind a last save", arguments: [SIGHUP, SIGTERM])
+    func closed(signal: Int32) throws {
+        let notes: Notes = try .init()
+        let terminal: PseudoTerminal = try Self.view(notes, first: "no notes yet")
+        // Ctrl-A selects all of it: the screen says so when everything was typed.
+        terminal.type("nkept\rto the letter\u{1}")
+        try terminal.wait(for: "13 selected")
+        terminal.signal(signal)
+        #expect(try terminal.finish() == 0)
+        #expect(try notes.good(["show", "1"]) == "kept\n\nto the letter\n")
+    }
 }

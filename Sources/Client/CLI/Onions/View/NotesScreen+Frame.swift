@@ -35,7 +35,7 @@ extension NotesScreen {
         case .reading(let reading): drawReading(reading, &frame)
         case .editing(let editing): drawEditing(editing, &frame)
         }
-        if size.rows > 1 { frame.rows[size.rows - 1] = .init(text: fit(foot), style: .dim) }
+        drawFoot(&frame)
         if question != nil { frame.cursor = nil }
         return frame
     }
@@ -68,7 +68,9 @@ extension NotesScreen {
 
     private func drawList(_ frame: inout ScreenFrame) {
         head("Encrypted notes", standing(), &frame)
-        if rows.isEmpty { set(1, isBusy ? "" : "There are no notes yet: n makes one.", .dim, &frame) }
+        if rows.isEmpty {
+            set(1, isListed ? "There are no notes yet: n makes one." : "reading the notes", .dim, &frame)
+        }
         let first: Int = min(max(0, selected - bodyRows / 2), max(0, rows.count - bodyRows))
         for (row, note): (Int, Row) in zip(1..., rows.dropFirst(first).prefix(bodyRows)) {
             let number: Int = first + row
@@ -119,9 +121,20 @@ extension NotesScreen {
 
     // MARK: - Foot
 
-    private var foot: String {
-        if let question { return Self.words(question) }
-        if !message.isEmpty { return message }
+    /// Which keys do what is one row. What is asked or told has as many as it needs, up to half of the screen: nobody can answer
+    /// half a question.
+    private func drawFoot(_ frame: inout ScreenFrame) {
+        guard size.rows > 1 else { return }
+        let said: String? = question.map(Self.words) ?? (message.isEmpty ? nil : message)
+        var lines: [String] = [keys]
+        if let said { lines = TextLayout.lines(said, columns: max(2, size.columns - 1), width) }
+        let room: Int = max(1, size.rows / 2)
+        for (row, line): (Int, String) in zip(max(0, size.rows - min(room, lines.count))..., lines.prefix(room)) {
+            frame.rows[row] = .init(text: fit(line), style: .dim)
+        }
+    }
+
+    private var keys: String {
         switch mode {
         case .locked: return "Enter logs in   Esc leaves"
         case .list: return "Enter opens   n new   d removes   l locks   q leaves"

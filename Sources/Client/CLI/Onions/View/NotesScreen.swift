@@ -37,6 +37,8 @@ struct NotesScreen: Sendable {
         case draft(NoteText)
         /// Something did not work; whoever was writing may try again.
         case failed(String)
+        /// Something that is good to know.
+        case notice(String)
         /// A note asks for so many rounds that the user is asked.
         case costly(id: String, rounds: Int)
         /// The session has ended by itself.
@@ -103,6 +105,8 @@ struct NotesScreen: Sendable {
 
     var mode: Mode
     var rows: [Row] = []
+    /// The list has come: that it is empty says something.
+    private(set) var isListed: Bool = false
     var selected: Int = 0
     var top: Int = 0
     /// Shown in the last row until the next key.
@@ -172,8 +176,10 @@ struct NotesScreen: Sendable {
 
     private mutating func answeredLocked(_ event: Event) -> [Action] {
         switch event {
-        case .loggedIn:
-            (mode, isBusy, rows, selected, top) = (.list, false, [], 0, 0)
+        // Only for who waits for it: of a login that a lock has overtaken nothing is left.
+        case .loggedIn where isBusy:
+            (mode, isBusy, message) = (.list, false, "")
+            (rows, isListed, selected, top) = ([], false, 0, 0)
         case .failed(let text), .ended(let text): (isBusy, message) = (false, text)
         default: break
         }
@@ -184,7 +190,7 @@ struct NotesScreen: Sendable {
         switch event {
         case .rows(let rows): take(rows)
         case .opened(let id, let text):
-            isBusy = false
+            (isBusy, message) = (false, "")
             mode = .reading(Reading(id: id, text: text))
         case .saved:
             (isBusy, mode, message) = (false, .list, "saved")
@@ -194,6 +200,7 @@ struct NotesScreen: Sendable {
             begin(nil, text, isNew: true)
             (isBusy, message) = (false, "not saved before the lock; it is here again, as a new note")
         case .failed(let text): (isBusy, message) = (false, text)
+        case .notice(let text): message = text
         case .costly(let id, let rounds): (isBusy, question) = (false, .open(id: id, rounds: rounds))
         case .ended(let text): return lock(text)
         default: break
@@ -204,7 +211,7 @@ struct NotesScreen: Sendable {
     /// Another list: the same note stays selected.
     private mutating func take(_ new: [Row]) {
         let id: String? = rows.indices.contains(selected) ? rows[selected].id : nil
-        rows = new
+        (rows, isListed) = (new, true)
         if let id, let place: Int = rows.firstIndex(where: { $0.id.utf8.elementsEqual(id.utf8) }) { selected = place }
         selected = min(selected, max(0, rows.count - 1))
     }
@@ -215,7 +222,8 @@ struct NotesScreen: Sendable {
         // Also while a save is under way: it may fail, and nobody would be there to see it.
         if case .editing(let editing) = mode, editing.isChanged {
             actions.append(.save(id: editing.id, editing.text, before: editing.before, thenLocks: true))
-        } else if !isLocked {
+        } else if !isLocked || isBusy {
+            // Also behind a login that is under way: it is over when the program stops.
             actions.append(.lock)
         }
         mode = .locked(LoginEntry(asksName: asksName))

@@ -5,6 +5,7 @@ internal import CThicketScreen
 #else
     import Glibc
 #endif
+import Synchronization
 
 /// The terminal through ncurses: keys in, frames out. One at a time in a process, on the thread that made it.
 final class NotesTerminal {
@@ -16,9 +17,16 @@ final class NotesTerminal {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, let screen: OpaquePointer = thicket_screen_begin()
         else { return nil }
         self.screen = screen
+        // Behind ncurses, which would end the program at once.
+        for number: Int32 in [SIGTERM, SIGHUP] { _ = signal(number, toldToEnd) }
     }
 
-    deinit { thicket_screen_end(screen) }
+    deinit {
+        thicket_screen_end(screen)
+        // That of a terminal that was closed stays caught: it comes from the kernel and from the shell, while the last save is
+        // under way.
+        _ = signal(SIGTERM, SIG_DFL)
+    }
 
     var size: (rows: Int, columns: Int) { (Int(thicket_screen_rows()), Int(thicket_screen_columns())) }
 
@@ -29,19 +37,25 @@ final class NotesTerminal {
         case key(NotesScreen.Key)
         case resized
         case nothing
-        /// Nobody is at the terminal any more.
+        /// Nobody is at the terminal any more, or somebody has told the program to end.
         case lost
     }
 
     /// Waits for a key.
     func input(milliseconds: Int32) -> Input {
+        guard !isToldToEnd.load(ordering: .relaxed), !isGone else { return .lost }
         var code: UInt32 = 0
         switch thicket_screen_key(milliseconds, &code) {
         case thicket_key_letter: return Self.letter(code).map(Input.key) ?? .nothing
         case thicket_key_named: return Self.named(Int32(bitPattern: code))
-        case thicket_key_lost: return .lost
         default: return .nothing
         }
+    }
+
+    /// The terminal was closed: whoever reads from it gets nothing, at once and for ever.
+    private var isGone: Bool {
+        var watched: pollfd = .init(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        return poll(&watched, 1, 0) > 0 && watched.revents & Int16(POLLHUP | POLLERR | POLLNVAL) != 0
     }
 
     private static func letter(_ code: UInt32) -> NotesScreen.Key? {
@@ -106,4 +120,13 @@ final class NotesTerminal {
         raise(SIGSTOP)
         shown = nil
     }
+}
+
+/// SIGTERM or SIGHUP has come.
+private let isToldToEnd: Atomic<Bool> = .init(false)
+
+/// A second SIGTERM ends the program at once.
+private func toldToEnd(_ number: Int32) {
+    isToldToEnd.store(true, ordering: .relaxed)
+    if number == SIGTERM { _ = signal(number, SIG_DFL) }
 }

@@ -20,9 +20,8 @@ final class NotesView: Sendable {
     private let vault: Mutex<Vault?> = Mutex(nil)
     /// What could not be saved before a lock, sealed under the keys of the notes.
     /// One for each lock that could not save, so not many.
-    private let drafts: Mutex<[JSONObject]> = Mutex([])
-    /// What the last action has saved: a lock that comes while it does saves it no second time.
-    private let lastSaved: Mutex<NoteText?> = Mutex(nil)
+    let drafts: Mutex<[JSONObject]> = Mutex([])
+    let saver: NoteSaver = NoteSaver()
     /// Everything was dropped that a stopped program must not hold.
     private let mayStop: Mutex<Bool> = Mutex(false)
     /// Actions are done one after the other.
@@ -81,7 +80,10 @@ final class NotesView: Sendable {
             case .resized:
                 let size: (rows: Int, columns: Int) = terminal.size
                 actions += screen.handle(.size(rows: size.rows, columns: size.columns), now: Self.now())
-            case .lost: return true
+            case .lost:
+                // Nobody sees it any more, and what is being written is not to be lost: as before any lock it is saved.
+                for action: NotesScreen.Action in screen.lock("") { work.yield(action) }
+                return true
             case .nothing where takeMayStop(): terminal.suspend()
             case .nothing: actions += screen.handle(.tick, now: Self.now())
             }
@@ -125,7 +127,7 @@ final class NotesView: Sendable {
         }
     }
 
-    private func tell(_ event: NotesScreen.Event) { answers.withLock { $0.append(event) } }
+    func tell(_ event: NotesScreen.Event) { answers.withLock { $0.append(event) } }
 
     private var standing: String {
         guard let vault: Vault = vault.withLock({ $0 }) else { return "" }
@@ -146,7 +148,8 @@ final class NotesView: Sendable {
     }
 
     private func perform(_ action: NotesScreen.Action) async throws(OnionError) {
-        if case .save = action {} else { lastSaved.withLock { $0 = nil } }
+        // What it knows is of one save after the other.
+        if case .save = action {} else { saver.forget() }
         switch action {
         case .login(let name, let password): try await logIn(name, password)
         case .open(let id, let consents):
@@ -157,10 +160,8 @@ final class NotesView: Sendable {
                 tell(.costly(id: id, rounds: rounds))
             }
         case .save(let id, let text, let before, let thenLocks):
-            guard !thenLocks else { return try await saveAndLock(id, text, before) }
-            try await save(id, text, before).get()
-            lastSaved.withLock { $0 = text }
-            tell(.saved)
+            guard !thenLocks else { return await saveAndLock(id, text, before) }
+            try await saveAndTell(id, text, before)
             try await list()
         case .remove(let id):
             try await open().remove(id)
@@ -173,56 +174,7 @@ final class NotesView: Sendable {
         }
     }
 
-    /// Nobody is there to decide, and the text is about to be dropped: where it cannot be saved it becomes a note of its own, and
-    /// where it cannot become one it waits sealed for the next login.
-    private func saveAndLock(_ id: String?, _ text: NoteText, _ before: NoteText?) async throws(OnionError) {
-        let isSaved: Bool = lastSaved.withLock { saved in
-            defer { saved = nil }
-            return saved == text
-        }
-        var saved: Result<Void, OnionError> = isSaved ? .success(()) : await save(id, text, before)
-        if id != nil, case .failure = saved { saved = await save(nil, text, nil) }
-        guard case .failure(let reason) = saved else { return await end() }
-        do throws(OnionError) {
-            let sealed: JSONObject = try await open().sealDraft(text)
-            drafts.withLock { $0.append(sealed) }
-            tell(.failed("not saved, comes again after the login: \(reason)"))
-        } catch {
-            // The keys are gone: there is nothing to seal it with.
-            tell(.failed("what was being written is lost: \(error)"))
-        }
-        await end()
-    }
-
-    /// What a lock has kept, the first of it; another account's stays where it is.
-    private func takeDraft(_ vault: Vault) async throws(OnionError) -> [NotesScreen.Event] {
-        for (place, sealed): (Int, JSONObject) in drafts.withLock({ $0 }).enumerated() {
-            do throws(OnionError) {
-                let text: NoteText = try await vault.openDraft(sealed)
-                // Actions are done one after the other: nobody has touched it meanwhile.
-                _ = drafts.withLock { $0.remove(at: place) }
-                return [.draft(text)]
-            } catch {
-                guard error == .unreadable else { throw error }
-            }
-        }
-        return []
-    }
-
-    private func save(_ id: String?, _ text: NoteText, _ before: NoteText?) async -> Result<Void, OnionError> {
-        do throws(OnionError) {
-            if let id, let before {
-                try await open().save(text, in: id, over: before, consents: true)
-            } else {
-                _ = try await open().create(text)
-            }
-            return .success(())
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    private func open() throws(OnionError) -> Vault {
+    func open() throws(OnionError) -> Vault {
         guard let vault: Vault = vault.withLock({ $0 }) else { throw .ended }
         return vault
     }
@@ -237,17 +189,23 @@ final class NotesView: Sendable {
         }
         self.vault.withLock { $0 = vault }
         // Both at once: no key comes between them.
-        let events: [NotesScreen.Event] = [.loggedIn] + (try await takeDraft(vault))
-        answers.withLock { $0 += events }
-        if let newest: String = try? await onions.account.newerVersion() {
-            tell(.failed("version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)"))
-        }
+        let drafts: [NotesScreen.Event] = try await takeDraft(vault)
+        answers.withLock { $0 += [.loggedIn] + drafts }
         let migration: OnionMigration = try await vault.migrate()
         try await list()
-        if migration.failed > 0 {
-            tell(.failed("notes of the app's first format that could not be saved in the second: \(migration.failed)"))
-        }
+        // That a text has come back is said before anything else.
+        if drafts.isEmpty { await tellNews(migration) }
         follow(vault)
+    }
+
+    private func tellNews(_ migration: OnionMigration) async {
+        if migration.failed > 0 {
+            tell(.notice("notes of the app's first format that could not be saved in the second: \(migration.failed)"))
+        } else if let newest: String = try? await onions.account.newerVersion() {
+            tell(.notice("version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)"))
+        } else if !onions.isKeyed {
+            tell(.notice("an account of the old app: 'thicket onions upgrade' protects its password better"))
+        }
     }
 
     /// Tells the screen all titles, as they open.
@@ -276,7 +234,8 @@ final class NotesView: Sendable {
         }
     }
 
-    private func end() async {
+    func end() async {
+        saver.forget()
         let ending: Vault? = vault.withLock { vault in
             defer { vault = nil }
             return vault

@@ -76,6 +76,19 @@ struct TextLayout: Sendable {
         return result
     }
 
+    /// A sentence in rows, broken between words, and inside of one only where it is longer than a row.
+    static func lines(_ text: String, columns: Int, _ width: @escaping Width) -> [String] {
+        var lines: [String] = []
+        for word: Substring in text.split(whereSeparator: \.isWhitespace) {
+            if let last: String = lines.last, cells(last, width) + 1 + cells(word, width) <= columns {
+                lines[lines.count - 1] = last + " " + word
+                continue
+            }
+            lines += TextLayout(String(word), columns: columns, width: width).rows.map(\.shown)
+        }
+        return lines
+    }
+
     /// The row and the column of a place.
     func position(of place: Int) -> (row: Int, column: Int) {
         // A place at the end of a full row is the beginning of the next one.

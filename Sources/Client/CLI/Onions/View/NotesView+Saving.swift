@@ -1,0 +1,58 @@
+import ThicketOnions
+import ThicketProtocol
+
+/// What the user hears of a save, and what becomes of a text that could not be saved before a lock.
+extension NotesView {
+    /// Saves what somebody is looking at.
+    func saveAndTell(_ id: String?, _ text: NoteText, _ before: NoteText?) async throws(OnionError) {
+        let outcome: NoteSaver.Outcome
+        do throws(OnionError) {
+            outcome = try await saver.save(id, text, before: before, on: try open())
+        } catch {
+            guard case .client(let reason) = error else { throw error }
+            throw .refused("not saved yet: \(reason.detail). It goes when the server is there again; Ctrl-S asks anew")
+        }
+        tell(.saved)
+        switch outcome {
+        case .saved: break
+        case .besideChanged: tell(.notice("the note was changed elsewhere meanwhile: yours is a note of its own now"))
+        case .besideRemoved: tell(.notice("the note was removed elsewhere meanwhile: yours is a new one now"))
+        }
+    }
+
+    /// Where a text cannot be saved it waits, sealed, for the next login.
+    func saveAndLock(_ id: String?, _ text: NoteText, _ before: NoteText?) async {
+        do throws(OnionError) {
+            try await saver.saveLast(id, text, before: before, on: try open())
+        } catch {
+            await keep(text, because: error)
+        }
+        await end()
+    }
+
+    private func keep(_ text: NoteText, because reason: OnionError) async {
+        do throws(OnionError) {
+            let sealed: JSONObject = try await open().sealDraft(text)
+            drafts.withLock { $0.append(sealed) }
+            tell(.failed("not saved, comes again after the login: \(reason)"))
+        } catch {
+            // The keys are gone: there is nothing to seal it with.
+            tell(.failed("what was being written is lost: \(error)"))
+        }
+    }
+
+    /// What a lock has kept, the first of it; another account's stays where it is.
+    func takeDraft(_ vault: Vault) async throws(OnionError) -> [NotesScreen.Event] {
+        for (place, sealed): (Int, JSONObject) in drafts.withLock({ $0 }).enumerated() {
+            do throws(OnionError) {
+                let text: NoteText = try await vault.openDraft(sealed)
+                // Actions are done one after the other: nobody has touched it meanwhile.
+                _ = drafts.withLock { $0.remove(at: place) }
+                return [.draft(text)]
+            } catch {
+                guard error == .unreadable else { throw error }
+            }
+        }
+        return []
+    }
+}
