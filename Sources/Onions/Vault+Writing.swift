@@ -52,7 +52,7 @@ extension Vault {
         _ = try await note(id)
         try await asking { () throws(ClientError) in
             try await notes.remove(id)
-            try await notes.waitUntilSynced(timeout: timeout)
+            try await arrive()
         }
         forget(id)
     }
@@ -123,11 +123,15 @@ extension Vault {
         return isWritten
     }
 
+    /// Waits until the server has everything. Who waits wants it tried now, however long the pause after the last try was to be.
+    private func arrive() async throws(ClientError) {
+        await session.sync.goOnline()
+        try await notes.waitUntilSynced(timeout: timeout)
+    }
+
     /// Waits for the server; what it refuses is undone here.
     private func confirm(_ id: String) async throws(OnionError) {
-        do throws(ClientError) {
-            try await notes.waitUntilSynced(timeout: timeout)
-        } catch {
+        do throws(ClientError) { try await arrive() } catch {
             guard error.code == .refused || error.code == .unauthorized else { throw .client(error) }
             let isUndone: Bool = try await asking { () throws(ClientError) in try await notes.discardRefused(id) }
             guard isUndone else {

@@ -293,7 +293,7 @@ package actor SyncEngine {
         } else if case .offline(.wrongAccount) = machine.status {
             result = .failure(ClientError(.storeMismatch, "the local store belongs to another user"))
         } else if waiter.deadline <= now {
-            result = .failure(ClientError(.deadline, "not synced in the time given (\(machine.status))"))
+            result = .failure(ClientError(.deadline, "not synced in the time given: \(machine.status.text)"))
         } else {
             next = min(next ?? .max, waiter.deadline)
             return

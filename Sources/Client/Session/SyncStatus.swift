@@ -34,3 +34,31 @@ public enum OfflineReason: Sendable, Equatable {
     /// The session is closed.
     case closed
 }
+
+extension SyncStatus {
+    /// For a person.
+    package var text: String {
+        switch self {
+        case .connecting: "connecting"
+        case .indexing(let done, of: let total): "reading objects, \(done)\(total.map { " of \($0)" } ?? "") so far"
+        case .syncing(pending: 1): "1 object waits for the server"
+        case .syncing(let pending): "\(pending) objects wait for the server"
+        case .upToDate: "everything is the same here and at the server"
+        case .offline(let reason): reason.text
+        }
+    }
+}
+
+extension OfflineReason {
+    /// For a person.
+    package var text: String {
+        switch self {
+        case .requested: "offline, as was asked for"
+        case .unreachable(let text), .untrusted(let text): text
+        case .unauthorized(let text): "the server does not accept the login: \(text)"
+        case .wrongAccount: "the login is another user's than the local copy"
+        case .storeFailed(let text): "the local copy failed: \(text)"
+        case .closed: "the session is closed"
+        }
+    }
+}

@@ -27,6 +27,19 @@ struct KeyCommandTests {
         return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
     }
 
+    @Test("what a sign-up or a recovery lacks is said at once, all of it", arguments: ["signup", "recover"])
+    func missing(command: String) throws {
+        let bench: CommandBench = try .init()
+        let nothing: ChildProcess.Outcome = try bench.run([command])
+        #expect(nothing.code == 2, "\(nothing)")
+        for name: String in ["--server", "--app", "--user", "--api-key"] {
+            #expect(nothing.errors.contains("  \(name) "))
+        }
+        let some: ChildProcess.Outcome = try bench.run([command, "--server", bench.address, "--user", "ann"])
+        for name: String in ["--app", "--api-key"] { #expect(some.errors.contains("  \(name) ")) }
+        for name: String in ["--server", "--user"] { #expect(!some.errors.contains("  \(name) ")) }
+    }
+
     @Test("signed up, reminded, verified, on a second machine, another password, recovered by words and by pieces")
     func life() throws {
         let bench: CommandBench = try .init()
@@ -44,6 +57,9 @@ struct KeyCommandTests {
         let words: [Substring] = shown.output.split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }
         #expect(words.count == 24, "\(shown)")
         try bench.write("words", words.joined(separator: "\n") + "\n")
+        try bench.write("less", words.dropLast().joined(separator: " "))
+        let less: ChildProcess.Outcome = try bench.run(["verify", "--words-file", bench.path("less")])
+        #expect(less.code == 2 && less.errors.contains("not 24 words"), "\(less)")
         try bench.write("wrong", (words.dropLast() + ["thicket"]).joined(separator: " "))
         let slip: ChildProcess.Outcome = try bench.run(["verify", "--words-file", bench.path("wrong")])
         #expect(slip.code == 2 && slip.errors.contains("word 24") && !slip.errors.contains(words[0]), "\(slip)")
@@ -60,6 +76,9 @@ struct KeyCommandTests {
 
         let two: [String: String] = ["THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley"]
         #expect(try bench.good(["passwd"], variables: two).contains("stays as it was"))
+        // The other machine is signed out, and still says whose login has ended.
+        let ended: ChildProcess.Outcome = try bench.run(["status"], home: "x")
+        #expect(ended.code == 6 && ended.output.contains("user     ann\n"), "\(ended)")
         #expect(try bench.run(["ls", "notes"], home: "x").code == 6)
         let old: ChildProcess.Outcome = try bench.run(["login"], home: "x", variables: one)
         #expect(old.code == 6 && old.errors.contains("it was changed since"), "\(old)")

@@ -66,6 +66,9 @@ struct NotesScreenTests {
         #expect(Self.type("x\n", into: &screen).isEmpty)
         _ = screen.handle(.failed("the user name or the password is wrong"), now: 0)
         #expect(Self.shown(screen).last?.contains("wrong") == true)
+        // Nobody has seen what was typed: it may be the name that was wrong.
+        #expect(Self.shown(screen)[2].contains("User name"))
+        #expect(Self.type("ann\n", into: &screen).isEmpty)
         #expect(Self.type("x\n", into: &screen).count == 1)
     }
 
@@ -237,6 +240,11 @@ struct NotesScreenTests {
             return
         }
         #expect(text == Self.text("kept") && screen.isLocked)
+        // The first one's answer says nothing false.
+        _ = screen.handle(.saved, now: 0)
+        #expect(screen.isLocked && Self.shown(screen).last == "locked; what was being written is saved")
+        _ = screen.handle(.failed("not saved, comes again after the login"), now: 0)
+        #expect(screen.isLocked && Self.shown(screen).joined(separator: " ").contains("comes again"))
         // What could not be saved comes back as a note that is nowhere saved.
         Self.logIn(&screen, now: 1)
         _ = screen.handle(.draft(text), now: 1)

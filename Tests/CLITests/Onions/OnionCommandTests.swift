@@ -68,6 +68,10 @@ struct OnionCommandTests {
         #expect(wrong.code == 6 && wrong.errors.contains("user name or the password is wrong"))
         #expect(!wrong.errors.contains("canary-user-71"))
         #expect(try notes.run(["list", "--password", "x"]).code == 2)
+        for words: [String] in [["new"], ["edit", "1"]] {
+            let nothing: ChildProcess.Outcome = try notes.run(words, input: "\n")
+            #expect(nothing.code == 2 && nothing.errors.contains("nothing came in"), "\(words)")
+        }
         let nowhere: ChildProcess.Outcome = try notes.bench.run(["onions", "list"])
         #expect(nowhere.code == 2 && nowhere.errors.contains("--api-key"))
     }
@@ -174,6 +178,9 @@ struct OnionCommandTests {
         try notes.bench.stopServer()
         terminal.type("nfresh\u{13}")
         try terminal.wait(for: "not saved yet")
+        try terminal.wait(for: "anew")
+        // In words for a person.
+        #expect(!terminal.screen.contains("OfflineReason") && terminal.screen.contains("time given: "))
         try notes.bench.startServer()
         terminal.type(" fruit\u{13}")
         try terminal.wait(for: "2  fresh fruit")

@@ -58,6 +58,26 @@ struct SessionTests {
         #expect(seen.last == .offline(.closed))
     }
 
+    @Test("what a status says to a person is a sentence, and nothing of the program's own names")
+    func statusTexts() {
+        let reasons: [OfflineReason] = [
+            .requested, .unreachable("no route"), .untrusted("no route"), .unauthorized("no route"),
+            .wrongAccount("ann"), .storeFailed("no route"), .closed,
+        ]
+        let statuses: [SyncStatus] = [
+            .connecting, .indexing(done: 2, of: nil), .indexing(done: 2, of: 5), .syncing(pending: 1),
+            .syncing(pending: 7), .upToDate,
+        ]
+        let texts: [String] = (statuses + reasons.map(SyncStatus.offline)).map(\.text)
+        for text: String in texts {
+            #expect(
+                !text.isEmpty && !text.contains("(") && !text.contains("Optional") && !text.contains("\""), "\(text)")
+        }
+        #expect(Set(texts).count == texts.count - 1, "two of them say what they were told, as it is")
+        #expect(texts[2] == "reading objects, 2 of 5 so far" && texts[4].hasPrefix("7 "))
+        #expect(texts[7] == "no route" && texts[9].hasSuffix(": no route"))
+    }
+
     @Test("what is in a file store is there again, unsent edits included", arguments: BucketKind.allCases)
     func restart(kind: BucketKind) async throws {
         let folder: TemporaryFolder = try TemporaryFolder()

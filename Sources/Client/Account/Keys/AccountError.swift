@@ -106,7 +106,7 @@ public enum RecoveryWordsProblem: Sendable, Equatable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .count: "recovery words are 24"
+        case .count: "these are not 24 words"
         case .unknownWord(let place): "word \(place) is not one of the list's 2,048"
         case .checksum: "these words do not belong together: one of them, or their order, is wrong"
         }

@@ -108,7 +108,7 @@ struct KeyLogin {
 /// `thicket recover`: another password for who has the recovery words, a code or pieces.
 enum RecoverCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let place: LoginPlace = try LoginPlace(call)
+        let place: LoginPlace = try LoginPlace(call, isOfAccount: true)
         let login: KeyLogin = try .init(call, place, isNew: false)
         try await place.expectNothingUnsent(unlessFor: login.user)
         place.warnIfReadable()

@@ -57,7 +57,7 @@ enum LoginCommand {
 /// `thicket signup`: makes an account and keeps its login.
 enum SignupCommand {
     static func run(_ call: Call) async throws(Failure) {
-        let place: LoginPlace = try LoginPlace(call)
+        let place: LoginPlace = try LoginPlace(call, isOfAccount: true)
         guard call.flag("sent-password") || call.flag("partner") else { return try await KeyLogin.signUp(call, place) }
         try await PasswordLogin.run(call, place, isNew: true)
     }
@@ -72,7 +72,8 @@ struct LoginPlace: Sendable {
     let server: String
     let app: String
 
-    init(_ call: Call) throws(Failure) {
+    /// - Parameter isOfAccount: a user's name and the app's key are wanted, too: all that is missing is said at once.
+    init(_ call: Call, isOfAccount: Bool = false) throws(Failure) {
         self.call = call
         name = try Account.profileName(call)
         home = try ProfileHome(call.environment)
@@ -86,6 +87,8 @@ struct LoginPlace: Sendable {
             throw LoginPlace.missing([
                 server == nil ? "--server URL, such as https://sync.example.com" : nil,
                 app == nil ? "--app APP, as it was named with 'thicketd app create'" : nil,
+                isOfAccount && call.setting("user") == nil ? PasswordLogin.userHelp : nil,
+                isOfAccount && call.setting("api-key") == nil ? PasswordLogin.apiKeyHelp : nil,
             ])
         }
         (self.server, self.app) = (server, app)

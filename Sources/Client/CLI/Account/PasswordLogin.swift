@@ -57,14 +57,13 @@ enum PasswordLogin {
         return old.kind == .account || old.kind == .partner
     }
 
+    static let userHelp: String = "--user NAME, such as ada@example.com"
+    static let apiKeyHelp: String =
+        "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is no secret"
+
     /// What has to be said of an account.
     static func missing(user: String?, apiKey: String?) -> Failure {
-        LoginPlace.missing([
-            user == nil ? "--user NAME, such as ada@example.com" : nil,
-            apiKey == nil
-                ? "--api-key KEY, as printed by 'thicketd app create' or 'thicketd app key add'; it names the app and is "
-                    + "no secret" : nil,
-        ])
+        LoginPlace.missing([user == nil ? userHelp : nil, apiKey == nil ? apiKeyHelp : nil])
     }
 
     private static func proved(

@@ -18,7 +18,9 @@ enum StatusCommand {
             throw error
         }
         let copies: [Copy] = try await copies(account)
-        let (user, problem): (String?, Failure?) = await check(account)
+        let (found, problem): (String?, Failure?) = await check(account)
+        // Of a login that has ended it is known all the same whose it was.
+        let user: String? = found ?? account.profile.user
         if call.flag("json") {
             Terminal.write(JSONValue.object(json(account, copies, user, problem)).serializedText + "\n")
         } else {

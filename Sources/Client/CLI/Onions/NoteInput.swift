@@ -25,6 +25,10 @@ enum NoteInput {
         case .bytes(var bytes):
             defer { wipe(&bytes) }
             let text: NoteText = parts(bytes)
+            // A command in front that has failed gives nothing, and nothing must not take the place of a note.
+            guard text.title.count > 0 || text.info.count > 0 else {
+                throw Failure("nothing was saved: nothing came in. 'thicket onions rm' removes a note.", .usage)
+            }
             guard text.title.isUTF8, text.info.isUTF8 else { throw Failure("the note is not UTF-8 text", .usage) }
             for field: NoteField in NoteField.allCases where text[field].utf16Count > field.unitsMax {
                 throw Failure(

@@ -180,7 +180,11 @@ struct NotesScreen: Sendable {
         case .loggedIn where isBusy:
             (mode, isBusy, message) = (.list, false, "")
             (rows, isListed, selected, top) = ([], false, 0, 0)
-        case .failed(let text), .ended(let text): (isBusy, message) = (false, text)
+        case .failed(let text), .ended(let text):
+            // From the beginning: it may be the name that was wrong, and nobody has seen it.
+            if isBusy { mode = .locked(LoginEntry(asksName: asksName)) }
+            (isBusy, message) = (false, text)
+        case .saved where !isBusy: message = "locked; what was being written is saved"
         default: break
         }
         return []

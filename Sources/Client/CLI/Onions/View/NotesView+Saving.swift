@@ -9,8 +9,7 @@ extension NotesView {
         do throws(OnionError) {
             outcome = try await saver.save(id, text, before: before, on: try open())
         } catch {
-            guard case .client(let reason) = error else { throw error }
-            throw .refused("not saved yet: \(reason.detail). It goes when the server is there again; Ctrl-S asks anew")
+            throw Self.later(error, "not saved yet", "; Ctrl-S asks anew")
         }
         tell(.saved)
         switch outcome {
@@ -20,10 +19,22 @@ extension NotesView {
         }
     }
 
+    func remove(_ id: String) async throws(OnionError) {
+        do throws(OnionError) { try await open().remove(id) } catch { throw Self.later(error, "not removed yet", "") }
+        tell(.removed)
+    }
+
+    /// What was done here and not confirmed is sent again and again, until the view locks.
+    private static func later(_ error: OnionError, _ what: String, _ advice: String) -> OnionError {
+        guard case .client(let reason) = error else { return error }
+        return .refused("\(what): \(reason.detail). It goes when the server is there again\(advice)")
+    }
+
     /// Where a text cannot be saved it waits, sealed, for the next login.
     func saveAndLock(_ id: String?, _ text: NoteText, _ before: NoteText?) async {
         do throws(OnionError) {
             try await saver.saveLast(id, text, before: before, on: try open())
+            tell(.saved)
         } catch {
             await keep(text, because: error)
         }

@@ -22,6 +22,8 @@ final class NotesView: Sendable {
     /// One for each lock that could not save, so not many.
     let drafts: Mutex<[JSONObject]> = Mutex([])
     let saver: NoteSaver = NoteSaver()
+    /// Once is enough.
+    private let hasHinted: Mutex<Bool> = Mutex(false)
     /// Everything was dropped that a stopped program must not hold.
     private let mayStop: Mutex<Bool> = Mutex(false)
     /// Actions are done one after the other.
@@ -164,8 +166,7 @@ final class NotesView: Sendable {
             try await saveAndTell(id, text, before)
             try await list()
         case .remove(let id):
-            try await open().remove(id)
-            tell(.removed)
+            try await remove(id)
             try await list()
         case .lock: await end()
         // Behind the lock, which is done by now.
@@ -203,8 +204,9 @@ final class NotesView: Sendable {
             tell(.notice("notes of the app's first format that could not be saved in the second: \(migration.failed)"))
         } else if let newest: String = try? await onions.account.newerVersion() {
             tell(.notice("version \(Screen.safe(newest)) of thicket is the newest; this is \(Thicket.version)"))
-        } else if !onions.isKeyed {
-            tell(.notice("an account of the old app: 'thicket onions upgrade' protects its password better"))
+        } else if !onions.isKeyed, !hasHinted.withLock({ $0 }) {
+            hasHinted.withLock { $0 = true }
+            tell(.notice("an account of the old app: 'thicket onions upgrade' protects it better"))
         }
     }
 
