@@ -123,9 +123,10 @@ extension Vault {
         return isWritten
     }
 
-    /// Waits until the server has everything. Who waits wants it tried now, however long the pause after the last try was to be.
+    /// Waits until the server has everything. Who waits wants it tried now, however long the pause after the last try was to be; an
+    /// app that has gone offline on purpose stays so.
     private func arrive() async throws(ClientError) {
-        await session.sync.goOnline()
+        if case .offline(.unreachable) = await session.sync.currentStatus { await session.sync.goOnline() }
         try await notes.waitUntilSynced(timeout: timeout)
     }
 

@@ -140,7 +140,7 @@ struct KeyedNotesTests {
             [Programs.thicket, "onions", "view"], variables: house.bench.variables("home", ["TERM": "xterm-256color"]))
         try terminal.wait(for: "Password (not shown)")
         terminal.type("a guess\r")
-        try terminal.wait(for: "is wrong")
+        try terminal.wait(for: "the password is wrong")
         terminal.type(password + "\r")
         try terminal.wait(for: "Canary title 88")
         terminal.type("\r")

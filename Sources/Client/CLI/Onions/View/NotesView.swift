@@ -143,6 +143,9 @@ final class NotesView: Sendable {
             do throws(OnionError) { try await perform(action) } catch {
                 switch error {
                 case .ended: tell(.ended("the session has ended"))
+                // Nobody was asked for a name.
+                case .wrongLogin where onions.isKeyed:
+                    tell(.failed("the \(onions.isPartners ? "content passphrase" : "password") is wrong"))
                 default: tell(.failed(error.description))
                 }
             }
