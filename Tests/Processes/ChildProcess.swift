@@ -63,13 +63,13 @@ public final class ChildProcess {
     /// Runs a program to its end.
     /// - Parameter seconds: it is killed and an error thrown when it takes longer.
     public static func run(
-        _ words: [String], input: String = "", variables: [String: String] = [:], seconds: Int = 60
+        _ words: [String], input: String = "", variables: [String: String] = [:], seconds: Int = 180
     ) throws(ProcessError) -> Outcome {
         try ChildProcess(words, input: input, variables: variables).finish(seconds: seconds)
     }
 
     /// Waits for the end, reading all output meanwhile.
-    public func finish(seconds: Int = 60) throws(ProcessError) -> Outcome {
+    public func finish(seconds: Int = 180) throws(ProcessError) -> Outcome {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
         var open: [Int32] = [output, errors]
         while !open.isEmpty {
@@ -89,7 +89,7 @@ public final class ChildProcess {
     }
 
     /// The first line of its output.
-    public func firstLine(seconds: Int = 30) throws(ProcessError) -> String {
+    public func firstLine(seconds: Int = 120) throws(ProcessError) -> String {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
         var open: [Int32] = [output, errors]
         while true {
@@ -104,7 +104,7 @@ public final class ChildProcess {
     }
 
     /// Waits until its output or its errors hold a text, at least so many times.
-    public func wait(for text: String, times: Int = 1, seconds: Int = 30) throws(ProcessError) {
+    public func wait(for text: String, times: Int = 1, seconds: Int = 120) throws(ProcessError) {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
         var open: [Int32] = [output, errors]
         while true {
@@ -208,7 +208,7 @@ public enum Steady {
     }
 
     /// Looks again and again for what another process does; nil when it has not come within the time.
-    public static func waitFor<Value>(seconds: Int = 20, _ look: () -> Value?) -> Value? {
+    public static func waitFor<Value>(seconds: Int = 120, _ look: () -> Value?) -> Value? {
         let deadline: Int64 = milliseconds() + Int64(seconds) * 1_000
         while true {
             if let value: Value = look() { return value }

@@ -101,6 +101,6 @@ struct FirstWalkTests {
                 #expect(problem != nil, "\(name) is not reported")
             }
         }
-        #expect(world.alarms.count == wrong.count, "who listens is told")
+        #expect(world.alarms.count == 2 * wrong.count, "both are told, whoever listens")
     }
 }
