@@ -241,8 +241,8 @@ final class LegacyChannel {
         case .duplicateChange, .emptyChange:
             object.rests = true
         case .notFound:
-            // Gone at the server: what is left here makes it anew.
-            object.ghost = nil
+            // Gone at the server: what is left here makes it anew. It may be there again, in a version that was heard of already.
+            (object.ghost, object.version) = (nil, 0)
             if sent?.operation == .remove { object.local = nil }
         case .badVersion, .invalidDiff:
             object.sendsWhole = true
@@ -254,7 +254,9 @@ final class LegacyChannel {
             object.local = object.ghost
         }
         objects[key] = object
-        if code == ErrorCode.duplicateChange.rawValue, phase == .live { return beginWalk() }
+        // Made by somebody just as it is here: which version that is the index tells.
+        let isThere: Bool = code == ErrorCode.emptyChange.rawValue && object.ghost == nil
+        if isThere || code == ErrorCode.duplicateChange.rawValue, phase == .live { return beginWalk() }
         if phase == .live { pump(key) }
     }
 
