@@ -32,6 +32,8 @@ enum AccountRefusal: Error {
     case wrongLogin
     case badToken
     case nameTaken
+    /// Between the proof and the change the account was changed by another request, or ended.
+    case overtaken
     /// Not in this app, whoever asks.
     case notHere(String)
     /// The account's password was reset by a mailed code, and its data is still sealed under what came before.
@@ -117,6 +119,11 @@ extension AccountRefusal {
                 "Set a password with the recovery words, or on a device that still has the keys."
             )
         case .nameTaken: (409, "name_taken", "the user exists already", "Log in, or choose another name.")
+        case .overtaken:
+            (
+                409, "changed_meanwhile", "the account was changed meanwhile",
+                "Another request was faster: log in with what is good now, and do it again."
+            )
         case .noPairing:
             (404, "no_pairing", "there is no such pairing", "It is good once, for two minutes: begin another.")
         case .pairingTaken:

@@ -253,8 +253,14 @@ extension AccountService {
         let isDone: Bool = try directory { (d) throws(DirectoryError) in
             try d.change(account, from: before, endsTokens: endsTokens, token: token, now: now)
         }
-        guard isDone else { throw .nameTaken }
+        guard isDone else { throw try whyNot(account, asked) }
         if endsTokens { notes.ended = user }
+    }
+
+    /// Why the directory did not change an account.
+    func whyNot(_ account: Account, _ asked: Asked) throws(AccountRefusal) -> AccountRefusal {
+        let holders: [String?] = [try find(account.name, asked)?.user, try oldLogin(account.name, asked)?.user]
+        return holders.contains { $0 != nil && $0 != account.user } ? .nameTaken : .overtaken
     }
 
     mutating func end(_ account: Account, _ asked: Asked) throws(AccountRefusal) {

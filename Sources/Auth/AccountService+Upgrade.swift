@@ -42,7 +42,7 @@ extension AccountService {
         let isDone: Bool = try directory { (d) throws(DirectoryError) in
             try d.upgrade(account, from: before.proof, old: old, bundle: bundle, token: token, now: now)
         }
-        guard isDone else { throw try refusal(of: account) }
+        guard isDone else { throw try refusal(of: account, asked) }
         notes.ended = user
         return AccountAnswer.success([
             "begun": .bool(true), "userid": .string(account.user), "access_token": .string(text),
@@ -50,11 +50,11 @@ extension AccountService {
         ])
     }
 
-    private func refusal(of account: Account) throws(AccountRefusal) -> AccountRefusal {
+    private func refusal(of account: Account, _ asked: Asked) throws(AccountRefusal) -> AccountRefusal {
         // A bundle that is there is opened by somebody: nothing is put in its place.
         let there: Bundle? = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
         if let there: Bundle { return .outdated(current: there.version) }
-        return .nameTaken
+        return try whyNot(account, asked)
     }
 
     /// What an upgrade that has begun has come to.

@@ -235,7 +235,9 @@ final class SimulatedClient: Peer {
             shown[bucket]?[key] = nil
         case .integrity(let report): world.alarm(bucket, report, of: self)
         case .conflict(let conflict):
-            if world.isRestored, world.names.isSealed(bucket) { world.giveUp(told: conflict.losing) }
+            if world.isRestored, world.names.isSealed(bucket) {
+                world.giveUp(told: conflict.losing, standing: conflict.winning)
+            }
         case .refused, .unavailable, .caughtUp, .overrun: break
         }
     }

@@ -102,9 +102,13 @@ final class World {
     /// A person has chosen against this text: what stands in it was seen and given up.
     func giveUp(_ object: JSONObject?) { giveUp(told: object.map { .object($0) }) }
 
-    /// A person is told of something that had to give way.
-    func giveUp(told losing: JSONValue?) {
-        givenUp.formUnion((losing?.stringValue ?? losing?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
+    /// A person is told of something that had to give way. What stands in the other, too, has not.
+    func giveUp(told losing: JSONValue?, standing winning: JSONValue? = nil) {
+        givenUp.formUnion(Self.scalars(losing).subtracting(Self.scalars(winning)))
+    }
+
+    private static func scalars(_ value: JSONValue?) -> Set<UInt32> {
+        Set((value?.stringValue ?? value?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
     }
 
     func note(_ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) { trace.note(now, what, who, bytes) }

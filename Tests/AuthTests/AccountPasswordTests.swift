@@ -50,6 +50,37 @@ struct AccountPasswordTests {
             try bench.send("POST", "/1/other/authorize", ["x-simperium-api-key: \(bench.apiKey)"], login).status == 401)
     }
 
+    @Test("who is overtaken by another change of the account is told that, not that a name is taken")
+    func overtaken() throws {
+        _ = try bench.create("ann@example.com")
+        let (store, body): (AccountStore, String) = (
+            bench.store, #"{"username":"ann@example.com","password":"open sesame","new_password":"other one"}"#
+        )
+        // The salt is drawn between the proof and the change: there the other change comes in.
+        bench.service = AccountService(
+            directory: store, secrets: try ServerKey.load(bench.folder + "/server.key").accountSecrets,
+            random: { count in
+                if var account: Account = try? store.account(named: "ann@example.com", in: "notes") {
+                    let before: Account.Proof = account.proof
+                    account.proof = .password(salt: [1], hash: [2])
+                    _ = try? store.change(account, from: before, endsTokens: false, token: nil, now: 5)
+                }
+                return RandomBytes.make(count)
+            })
+        bench.service.cost = Scrypt.Cost(n: 16, r: 1, p: 1)
+        let refused: HTTPResponse = try bench.post("update/", body)
+        #expect(refused.status == 409 && refused.text == "the account was changed meanwhile", "\(refused)")
+        bench.service = AccountService(
+            directory: store, secrets: try ServerKey.load(bench.folder + "/server.key").accountSecrets,
+            random: RandomBytes.make)
+        bench.service.cost = Scrypt.Cost(n: 16, r: 1, p: 1)
+        _ = try bench.create("bob@example.com")
+        _ = try bench.create("carol@example.com")
+        let taken: HTTPResponse = try bench.post(
+            "update/", #"{"username":"bob@example.com","password":"open sesame","new_username":"carol@example.com"}"#)
+        #expect(taken.status == 409 && taken.text == "the user exists already", "\(taken)")
+    }
+
     @Test("JSON and forms are read whatever the type says, with the key in the header or the body")
     func bodies() throws {
         let key: String = bench.apiKey

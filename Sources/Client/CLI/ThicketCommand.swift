@@ -23,10 +23,12 @@ public enum ThicketCommand {
             Terminal.writeError(text)
             return ExitCode.usage.number
         case .run(let invocation):
+            let call: Call = Call(invocation, environment)
             do throws(Failure) {
-                try await perform(Call(invocation, environment))
+                try await perform(call)
                 return ExitCode.success.number
             } catch {
+                await call.opened.close()
                 if !error.text.isEmpty { Terminal.writeError("thicket: \(error.text)\n") }
                 return error.code.number
             }
@@ -93,6 +95,7 @@ public enum ThicketCommand {
 struct Call: Sendable {
     let invocation: Invocation
     let environment: [String: String]
+    let opened: OpenedBuckets = .init()
     private let secrets: [String: SecureBytes]
 
     init(_ invocation: Invocation, _ variables: ProcessVariables) {

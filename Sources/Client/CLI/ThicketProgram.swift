@@ -166,10 +166,13 @@ public enum ThicketProgram {
             seen before, also after it was restored from a backup, the object is read-only here until you choose. Without a
             choice both are shown. --mine makes the object anew with what is here; other machines are asked the same question or
             get yours. --servers takes what the server shows, and prints what was here, which is nowhere else then.
+
+            With --json a line is {"key":…,"problem":…,"mine":…,"readable":…,"server":…}: null for what is deleted, and no "server"
+            where that cannot be read.
             """,
         arguments: [bucketArgument, .any("KEY", "the objects; without any, all that wait for a choice")],
         options: [
-            .flag("mine", "keep what is here"), .flag("servers", "take what the server shows"),
+            .flag("mine", "keep what is here"), .flag("servers", "take what the server shows"), jsonOption,
         ] + bucketOptions,
         examples: [
             Example("thicket repair diary", "what waits, and what both have"),

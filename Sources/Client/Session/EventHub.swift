@@ -23,7 +23,9 @@ struct EventHub<Element: Sendable> {
         readers.append(Reader(continuation: continuation))
     }
 
-    mutating func yield(_ element: Element) {
+    /// - Returns: false when nobody has it, or will be told that it was missed: there is no reader, or the last one has gone.
+    @discardableResult
+    mutating func yield(_ element: Element) -> Bool {
         for index: Int in readers.indices.reversed() {
             if readers[index].missed > 0, !admit(index) { continue }
             switch readers[index].continuation.yield(element) {
@@ -32,6 +34,7 @@ struct EventHub<Element: Sendable> {
             default: break
             }
         }
+        return !readers.isEmpty
     }
 
     /// Tells readers that have room again what they missed.

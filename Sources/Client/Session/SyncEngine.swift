@@ -188,11 +188,9 @@ package actor SyncEngine {
                 traffic.bytesSent += Int64(text.count)
                 core?.transport.send(text)
             case .event(let bucket, let event):
-                if bucketHubs[bucket]?.isEmpty ?? true {
-                    unheard[bucket, default: UnheardEvents()].add(event)
-                } else {
-                    bucketHubs[bucket]?.yield(event)
-                }
+                // That a reader has gone shows only here.
+                let isHeard: Bool = bucketHubs[bucket]?.yield(event) ?? false
+                if !isHeard { unheard[bucket, default: UnheardEvents()].add(event) }
             case .status(let status):
                 statusHub.yield(status)
                 if case .offline = status { failFetches(ClientError(.offline, "the connection was lost")) }

@@ -155,6 +155,7 @@ extension SyncMachine {
             channels[number].resend.append(key)
             return
         }
+        if try isOurs(held, entity, key, on: number) { return try settleSealed(number, key) }
         entity.sealed?.notCreated()
         entity.record.edits.pending = nil
         entity.record.edits.held = nil
@@ -162,10 +163,29 @@ extension SyncMachine {
         try jumpSealed(number, key, to: held)
     }
 
+    /// Whether what the server shows is the very creation that was sent: it was taken, the answer was lost, and the server does
+    /// not know any more that it did. What others have typed into it since is not to give way to what was sent.
+    private mutating func isOurs(
+        _ held: Ghost, _ entity: Entity, _ key: EntityKey, on number: Int
+    ) throws(ClientError) -> Bool {
+        let sealer: ObjectSealer = try sealer(number, key)
+        guard let sealed: SealedObject = entity.sealed, let object: JSONObject = held.object,
+            let shown: SealedEntity = try? SealedEntity(object),
+            let opened: (object: SealedObject, events: [SealedEvent]) = try? SealedObject.open(
+                shown, author: sealed.author, place: sealed.log.place, with: sealer)
+        else { return false }
+        return opened.object.log.incarnation == sealed.log.incarnation
+    }
+
     /// Nothing sent again as it is will be taken: kept here and told; the next edit of the object tries again.
     private mutating func giveUpSealed(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         guard var sealed: SealedObject = entity.sealed else { return }
+        if entity.record.ghost.object == nil, let held: Ghost = entity.record.edits.held,
+            try isOurs(held, entity, key, on: number)
+        {
+            return try settleSealed(number, key)
+        }
         if sealed.pending != nil {
             _ = sealed.refuse()
         } else if entity.record.ghost.object == nil {

@@ -40,7 +40,7 @@ extension SyncMachine {
         let theirs: Theirs = try theirs(number, key, known)
         let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
             if sealed.object == nil, case .opened = theirs {
-                try machine.take(theirs, number, key, known)
+                try machine.take(theirs, number, key, known, keepsDeletion: true)
                 guard try machine.entity(number, key).local != nil else { return }
                 return try machine.addSealed(.remove, to: number, key, name: sealed.log.appKey)
             }
@@ -122,8 +122,9 @@ extension SyncMachine {
         }
     }
 
+    /// - Parameter keepsDeletion: it is deleted again at once, so that the deletion does not give way.
     private mutating func take(
-        _ theirs: Theirs, _ number: Int, _ key: EntityKey, _ known: Entity
+        _ theirs: Theirs, _ number: Int, _ key: EntityKey, _ known: Entity, keepsDeletion: Bool = false
     ) throws(ClientError) {
         var entity: Entity = known
         let next: Ghost = known.record.edits.held ?? known.record.ghost
@@ -132,7 +133,11 @@ extension SyncMachine {
         switch theirs {
         case .opened(let sealed, let shown, let events):
             try finish(number, key, &entity, sealed, Shown(next: next, entity: shown), events)
-            try tellSealed(number, key, before: known.local, events, .local)
+            let told: [SealedEvent] = events.filter { event in
+                guard keepsDeletion, case .conflict(let conflict) = event else { return true }
+                return !conflict.path.isEmpty || conflict.losing != nil
+            }
+            try tellSealed(number, key, before: known.local, told, .local)
             try correctHeads(number, key)
         case .gone:
             guard var sealed: SealedObject = known.sealed else { return }

@@ -38,6 +38,8 @@ extension SealedObject {
     public mutating func takeRemoval() -> [SealedEvent] {
         let mine: JSONValue? = shown
         (log.object, pending, later, projected, shown, problem) = (nil, nil, nil, nil, nil, nil)
+        // What was deleted here, too, gives way to nothing.
+        guard mine != nil else { return [.changed(nil)] }
         return [.changed(nil), .conflict(SealedConflict(path: [], losing: mine, winning: nil))]
     }
 }

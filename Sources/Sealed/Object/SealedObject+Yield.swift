@@ -17,10 +17,12 @@ extension SealedObject {
         }
         var joining: Joining = .init()
         let target: JSONObject = joining.join(mine, onto: other, base: base)
-        if let edit: Edit = Self.difference(from: shown, to: .object(target)),
-            let outcome: Edit.Applied = try? edit.apply(to: shown)
-        {
-            (later, shown) = (edit, outcome.value)
+        if target != other {
+            let whole: JSONValue = .object(target)
+            let edit: Edit? = Self.difference(from: shown, to: whole)
+            // An edit that did not lead there would lose the draft: then it goes as a whole.
+            let isExact: Bool = (try? edit?.apply(to: shown))?.value == whole
+            (later, shown) = (isExact ? edit : .set(whole), whole)
         }
         return [.changed(nil)] + joining.conflicts.map { .conflict($0) }
     }
@@ -43,6 +45,15 @@ private struct Joining {
             path.append(key)
             joined[key] = join(value, onto: theirs, base: base.map { $0[key] })
             path.removeLast()
+        }
+        for (key, before) in base?.pairs ?? [] where !mine.contains(key) {
+            guard let theirs: JSONValue = other[key] else { continue }
+            if theirs == before {
+                joined.remove(key)
+            } else {
+                // Somebody has edited what was deleted here: nothing of that is thrown away.
+                conflicts.append(SealedConflict(path: path + [key], losing: nil, winning: theirs))
+            }
         }
         return joined
     }
@@ -71,14 +82,7 @@ private struct Joining {
             [mine, theirs, base].contains(where: { $0.utf8.count >= proseBytes })
                 || (isVersion(mine, of: base) && isVersion(theirs, of: base))
         else { return nil }
-        var all: TextDelta = .init()
-        for operation: TextOperation in difference(from: theirs, to: mine).operations {
-            switch operation {
-            case .retain(let count), .delete(let count): all.retain(count)
-            case .insert(let units): all.insert(units)
-            }
-        }
-        return try? all.apply(to: theirs)
+        return TextJoining.join(theirs, with: difference(from: theirs, to: mine))
     }
 
     /// UTF-8 bytes from which on a text is taken for one that somebody writes: nothing of it is left out. Shorter ones may be words

@@ -126,4 +126,34 @@ struct SealedCommandTests {
         let open: ChildProcess.Outcome = try bench.run(["repair", "plain"])
         #expect(open.code == 2, "\(open)")
     }
+
+    @Test("a command that fails tells all the same what comes once; what was not asked for is not lost with it")
+    func toldByWhatFails() throws {
+        let bench: CommandBench = try .init()
+        let ann: [String] = try place(bench)
+        try bench.good(["signup"] + ann, variables: Self.password)
+        for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
+        try bench.stopServer()
+        let kept: ChildProcess.Outcome = try ChildProcess.run(
+            ["/bin/cp", "-a", bench.path("data"), bench.path("backup")], input: "", variables: [:])
+        #expect(kept.code == 0, "\(kept)")
+        try bench.startServer()
+        for key: String in ["a", "b"] { try bench.good(["put", "diary", key, #"{"text":"one and two"}"#]) }
+        try putBack(bench, "backup")
+        let refused: ChildProcess.Outcome = try bench.run(["put", "diary", "a", #"{"text":"three"}"#])
+        #expect(refused.code == 1 && refused.errors.contains("thicket: cannot put diary/a"), "\(refused)")
+        #expect(refused.errors.contains("diary/b: the server shows an older state"), "\(refused)")
+        #expect(refused.errors.contains("2 objects are read-only until you choose"), "\(refused)")
+        let rows: [Substring] = try bench.good(["repair", "diary", "--json"]).split(separator: "\n")
+        #expect(
+            rows.count == 2 && rows[0].hasPrefix(#"{"key":"a","problem":"the server shows an older state"#), "\(rows)")
+        #expect(
+            rows[1].hasSuffix(#""mine":{"text":"one and two"},"readable":true,"server":{"text":"one"}}"#), "\(rows)")
+        #expect(try bench.run(["repair", "diary", "a", "--mine", "--json"]).code == 2)
+        // The first is done and told; the second is none that can be.
+        let half: ChildProcess.Outcome = try bench.run(["repair", "diary", "b", "none", "--servers"])
+        #expect(half.code == 3 && half.output == "diary/b: the server's is taken\n", "\(half)")
+        #expect(half.errors.contains(#"this gave way: {"text":"one and two"}"#), "\(half)")
+        #expect(try bench.good(["repair", "diary", "--json"]).split(separator: "\n").count == 1)
+    }
 }

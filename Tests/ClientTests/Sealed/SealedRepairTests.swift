@@ -93,6 +93,8 @@ struct SealedRepairTests {
             #expect(try (object(&world, 0, key) == nil) == keepsMine)
             #expect(try (world.truth()["doc0"] == nil) == keepsMine)
             #expect(world.clients[0].machine.unconfirmed(bucket).edited == 0 && world.alarms.count == 1)
+            // The deletion gives way where the server's is taken, and only there.
+            #expect(world.conflicts.map(\.losing) == (keepsMine ? [] : [nil]), "\(world.conflicts)")
             #expect(world.problems.isEmpty, "\(world.problems)")
         }
     }
@@ -136,5 +138,53 @@ struct SealedRepairTests {
         settle(&world)
         #expect(world.alarms.isEmpty, "\(world.alarms)")
         #expect(try object(&world, 0, key) == ["t": "first"] && object(&world, 1, key) == ["t": "first"])
+    }
+
+    @Test("deleted here, shown as an older state, then gone: to take that is no conflict")
+    func goneBehindAnAlarm() throws {
+        var world: Simulation = try world(1)
+        let key: EntityKey = try EntityKey("doc0")
+        try rolledBack(&world, key)
+        world.cut(0)
+        try forget(&world, key, isGone: true)
+        settle(&world)
+        #expect(try world.clients[0].machine.servers(world.bucket, key) == nil)
+        let actions: [SyncAction] = try world.clients[0].machine.takeServers(world.bucket, key, now: world.now).1
+        world.perform(0, actions)
+        settle(&world)
+        #expect(world.conflicts.isEmpty, "\(world.conflicts)")
+        #expect(try world.clients[0].machine.problems(world.bucket).isEmpty)
+    }
+
+    @Test(
+        "a creation that the server took, and forgot that it did, is this device's own: what others typed since stays")
+    func ownCreation() throws {
+        for crashes: Bool in [false, true] {
+            var world: Simulation = try world(2)
+            let key: EntityKey = try EntityKey("doc0")
+            world.perform(0, try world.clients[0].machine.set(world.bucket, key, to: ["t": "first"], now: world.now))
+            let creation: [UInt8] = try #require(world.clients[0].up.first)
+            let connection: Int = try #require(world.clients[0].connection)
+            world.clients[0].up = []
+            // It arrives; its answer does not.
+            world.clients[0].connection = nil
+            world.perform(0, world.clients[0].machine.closed(LinkClosure(detail: "cut"), now: world.now))
+            world.serve(connection, creation)
+            settle(&world, only: 1)
+            #expect(try object(&world, 1, key) == ["t": "first"])
+            world.perform(
+                1, try world.clients[1].machine.set(world.bucket, key, to: ["t": "first and second"], now: world.now))
+            settle(&world, only: 1)
+            // The server's log is cut: the answer to the same change is 405, not 409.
+            world.server.forgetLog("notes")
+            world.server.buckets["notes"]?.changeIDs = []
+            world.server.buckets["notes"]?.epoch += 1
+            if crashes { try world.crash(0) }
+            settle(&world)
+            #expect(try world.truth()["doc0"]?.object == ["t": "first and second"])
+            #expect(try object(&world, 0, key) == ["t": "first and second"])
+            #expect(world.alarms.isEmpty && world.conflicts.isEmpty, "\(world.alarms) \(world.conflicts)")
+            #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
+        }
     }
 }

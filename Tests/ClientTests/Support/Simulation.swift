@@ -39,6 +39,8 @@ struct Simulation {
     var mayForget: Bool = true
     /// What sealed objects had to tell; nothing, of an honest server.
     var alarms: [IntegrityReport] = []
+    /// What had to give way, as it was told.
+    var conflicts: [ConflictReport] = []
 
     init(clients count: Int, seed: UInt64, isSealed: Bool = false) throws {
         random = SeededRandom(seed: seed)
@@ -135,7 +137,8 @@ struct Simulation {
             clients[index].shown[change.key] = change.object
         case .removed(let removal): clients[index].shown[removal.key] = nil
         case .integrity(let report): alarms.append(report)
-        case .conflict, .refused, .unavailable, .caughtUp, .overrun: break
+        case .conflict(let report): conflicts.append(report)
+        case .refused, .unavailable, .caughtUp, .overrun: break
         }
     }
 

@@ -16,6 +16,8 @@ struct Account: Sendable {
     let timeout: Duration
     /// The call says that its bucket is sealed.
     let isSealed: Bool
+    /// What the call has opened.
+    let opened: OpenedBuckets
 
     static func profileName(_ call: Call) throws(Failure) -> String {
         try ProfileHome.checked(call.setting("profile") ?? "default")
@@ -46,6 +48,7 @@ struct Account: Sendable {
         profileName = name
         timeout = try call.timeout()
         isSealed = call.flag("sealed")
+        opened = call.opened
         let isKept: Bool = kept?.agrees(with: profile) ?? false
         folder = isKept ? home?.folder(name) : nil
         keyFile = isKept ? home?.keyFile(name) : nil

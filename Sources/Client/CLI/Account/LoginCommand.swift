@@ -174,5 +174,6 @@ extension Account {
         home = nil
         timeout = try call.timeout()
         isSealed = false
+        opened = call.opened
     }
 }

@@ -1,18 +1,36 @@
+import Synchronization
 import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
+
+/// The buckets that a command has opened: where it fails, they are closed all the same, so that what comes once is told.
+final class OpenedBuckets: Sendable {
+    private let buckets: Mutex<[OpenBucket]> = Mutex([])
+
+    func add(_ bucket: OpenBucket) { buckets.withLock { $0.append(bucket) } }
+
+    func close() async {
+        let all: [OpenBucket] = buckets.withLock { $0 }
+        for bucket: OpenBucket in all { await bucket.close() }
+    }
+}
 
 extension OpenBucket {
     /// What a sealed bucket has to tell comes once: a command that waits for something else tells it at its end.
     func tellUnheard() async {
         guard isSealed else { return }
         for event: BucketEvent in await bucket.unheard() {
-            for line: String in Self.lines(event) { Terminal.writeError("\(name)/\(line)\n") }
+            for line: String in Self.lines(event) { Terminal.writeError("\(name)/\(shown(line))\n") }
         }
         // What cannot be read here is told by the command itself.
         guard let problems: [String] = try? await bucket.problems(), !problems.isEmpty else { return }
         let what: String = problems.count == 1 ? "1 object is" : "\(problems.count) objects are"
         Terminal.writeError("\(name): \(what) read-only until you choose: thicket repair \(name)\n")
+    }
+
+    /// What others have written must not drive the terminal; a file gets it as it is.
+    private func shown(_ text: String) -> String {
+        Terminal.isTerminal(Terminal.standardError) ? Screen.safe(text) : text
     }
 
     /// For a person; what gave way stands in it whole, since it is nowhere else.

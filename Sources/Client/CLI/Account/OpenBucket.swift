@@ -50,9 +50,11 @@ struct OpenBucket: Sendable {
             if let client: ClientSession = opened.client { await client.close() } else { await opened.session.close() }
             throw error
         }
-        return OpenBucket(
+        let open: OpenBucket = OpenBucket(
             session: opened.session, client: opened.client, bucket: bucket, name: name, server: account.profile.server,
             timeout: account.timeout, isKept: isKept, opening: sealing)
+        account.opened.add(open)
+        return open
     }
 
     /// The bucket is one that the server cannot read.
@@ -243,6 +245,7 @@ struct OpenBucket: Sendable {
     }
 
     /// Ends the session: what is not sent stays in the copy that is kept. What had to be told meanwhile is, on standard error.
+    /// Doing it again does nothing.
     func close() async {
         await tellUnheard()
         if let client { await client.close() } else { await session.close() }

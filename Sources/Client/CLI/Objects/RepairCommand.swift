@@ -10,6 +10,9 @@ enum RepairCommand {
         for key: String in keys { try Keys.check(key) }
         let (isMine, isServers): (Bool, Bool) = (call.flag("mine"), call.flag("servers"))
         guard !(isMine && isServers) else { throw Failure("--mine or --servers, not both", .usage) }
+        guard !call.flag("json") || !(isMine || isServers) else {
+            throw Failure("--json is for showing, not for --mine or --servers", .usage)
+        }
         guard !keys.isEmpty || !(isMine || isServers) else {
             throw Failure("say which object: 'thicket repair \(name)' lists those that wait", .usage)
         }
@@ -22,38 +25,53 @@ enum RepairCommand {
         if isMine || isServers {
             for key: String in keys { try await choose(key, keepsMine: isMine, in: open) }
         } else {
-            try await show(keys, in: open)
+            try await show(keys, in: open, isJSON: call.flag("json"))
         }
         await open.close()
     }
 
     // MARK: - Showing
 
-    private static func show(_ keys: [String], in open: OpenBucket) async throws(Failure) {
-        let waiting: [String] = try await trying("cannot read \(open.name)") { () throws(ClientError) in
-            try await open.bucket.problems()
+    private static func show(_ keys: [String], in open: OpenBucket, isJSON: Bool) async throws(Failure) {
+        var waiting: [String] = keys
+        if keys.isEmpty {
+            waiting = try await trying("cannot read \(open.name)") { () throws(ClientError) in
+                try await open.bucket.problems()
+            }
+            if waiting.isEmpty, !isJSON { Terminal.write("\(open.name): nothing to choose\n") }
         }
-        if waiting.isEmpty { Terminal.write("\(open.name): nothing to choose\n") }
-        for key: String in waiting where keys.isEmpty || keys.contains(where: { same($0, key) }) {
-            try await show(key, in: open)
+        for key: String in waiting {
+            // Also one that never opened here, whose name no list has.
+            let problem: String? = try await trying("cannot read \(open.name)/\(key)") { () throws(ClientError) in
+                try await open.bucket.problem(of: key)
+            }
+            guard let problem else { throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound) }
+            guard try await show(key, problem, in: open, isJSON: isJSON) else { return }
         }
-        guard let other: String = keys.first(where: { key in !waiting.contains { same($0, key) } }) else { return }
-        await open.close()
-        throw Failure("nothing makes \(open.name)/\(other) read-only", .notFound)
     }
 
-    private static func show(_ key: String, in open: OpenBucket) async throws(Failure) {
+    /// False when nobody reads any more.
+    private static func show(
+        _ key: String, _ problem: String, in open: OpenBucket, isJSON: Bool
+    ) async throws(Failure) -> Bool {
         let what: String = "cannot read \(open.name)/\(key)"
-        let problem: String? = try await trying(what) { () throws(ClientError) in try await open.bucket.problem(of: key)
-        }
         let mine: JSONObject? = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) }
-        let theirs: String
-        do throws(ClientError) { theirs = text(try await open.bucket.servers(key)) } catch {
+        var (theirs, isReadable): (JSONObject?, Bool) = (nil, true)
+        do throws(ClientError) { theirs = try await open.bucket.servers(key) } catch {
             guard error.code == .integrity else { throw Failure(what, error) }
-            theirs = "cannot be read: keep yours"
+            isReadable = false
         }
-        Terminal.write(
-            "\(key): \(problem ?? "")\n  mine     \(text(mine))\n  server's \(theirs)\n")
+        if isJSON {
+            var row: JSONObject = [
+                "key": .string(key), "problem": .string(problem), "mine": mine.map { .object($0) } ?? .null,
+                "readable": .bool(isReadable),
+            ]
+            if isReadable { row["server"] = theirs.map { .object($0) } ?? .null }
+            return Terminal.write(JSONValue.object(row).serializedText + "\n")
+        }
+        let other: String = isReadable ? text(theirs) : "cannot be read: keep yours"
+        let lines: String = "\(key): \(problem)\n  mine     \(text(mine))\n  server's \(other)\n"
+        return Terminal.write(Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(lines) : lines)
     }
 
     private static func text(_ object: JSONObject?) -> String {
@@ -67,10 +85,7 @@ enum RepairCommand {
         let isDone: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
             keepsMine ? try await open.bucket.keepMine(key) : try await open.bucket.takeServers(key)
         }
-        guard isDone else {
-            await open.close()
-            throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound)
-        }
+        guard isDone else { throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound) }
         try await open.confirm(key, what)
         Terminal.write("\(open.name)/\(key): \(keepsMine ? "yours is kept" : "the server's is taken")\n")
     }
