@@ -20,8 +20,13 @@ struct Rest {
 
     func check() {
         guard settle("after the storm") else { return }
+        let before: Int = world.headsWrites
         world.play(until: world.now + Self.silence)
         guard world.problems.isEmpty else { return }
+        // Once an hour each, in every bucket; another that wrote at once may have to be mended.
+        if world.headsWrites - before > 2 * world.people.count * world.names.buckets.count {
+            return world.problem("devices go on writing heads: \(world.headsWrites - before) changes in silence")
+        }
         if world.lastWork > world.now - Self.silence + 60_000_000 {
             return world.problem("somebody goes on sending when all is said")
         }

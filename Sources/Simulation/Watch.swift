@@ -32,7 +32,7 @@ final class Watch {
             return world.problem("link \(link): a client sent what cannot be read")
         }
         guard case .channel(let number, let request) = message else { return }
-        if !isHeads(request, number) { world.lastWork = world.now }
+        if isHeads(request, number) { world.headsWrites += 1 } else { world.lastWork = world.now }
         if case .initialize(let hello) = request {
             guard let bucket: BucketName = try? BucketName(hello.name ?? "") else { return }
             channels[number] = Channel(bucket: bucket)

@@ -38,7 +38,9 @@ final class World {
     private(set) var givenUp: Set<UInt32> = []
     /// Server keys of objects of which somebody chose to keep theirs.
     var replaced: Set<EntityKey> = []
-    /// When a client last sent anything but a heartbeat, microseconds.
+    /// Changes of `heads` that clients have sent.
+    var headsWrites: Int = 0
+    /// When a client last sent anything but a heartbeat or a change of `heads`, microseconds.
     var lastWork: Int64 = 0
 
     init(_ scenario: Scenario, sink: (@Sendable (String) -> Void)?) throws {

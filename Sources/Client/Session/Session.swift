@@ -189,6 +189,8 @@ public enum StreamLimits {
     public static let eventsMax: Int = 4_096
     /// Conflicts and alarms of one bucket that wait for the first reader; what comes then is told by `BucketEvent.overrun`.
     public static let unheardMax: Int = 256
+    /// Bytes of JSON in those conflicts.
+    public static let unheardBytesMax: Int = 16 << 20
     /// Statuses that wait for one reader; older ones are dropped.
     public static let statusesMax: Int = 64
     /// Old versions of an object asked for at once.
