@@ -118,7 +118,7 @@ public struct CrashTest {
         _ writers: [CrashWriter], _ server: Daemon, _ round: Int, milliseconds: Int, _ random: inout SeededRandom
     ) throws(ProcessError) {
         let before: Int = total(writers)
-        let patience: Int64 = Steady.milliseconds() + 30_000
+        let patience: Int64 = Steady.milliseconds() + 120_000
         var end: Int64 = .max
         while Steady.milliseconds() < end {
             for writer: CrashWriter in writers {
@@ -129,7 +129,7 @@ public struct CrashTest {
                 }
             }
             if end == .max, total(writers) > before { end = Steady.milliseconds() + Int64(milliseconds) }
-            guard Steady.milliseconds() < patience else { throw ProcessError("nothing was acknowledged within 30 s") }
+            guard Steady.milliseconds() < patience else { throw ProcessError("nothing was acknowledged within 120 s") }
             WireSocket.wait(writers.compactMap(\.socket), milliseconds: 5)
         }
     }
@@ -141,11 +141,11 @@ public struct CrashTest {
     ) throws(ProcessError) -> Int {
         let server: Daemon = try start()
         for writer: CrashWriter in writers { try writer.connect(port: server.port, round: settings.rounds + 1) }
-        let patience: Int64 = Steady.milliseconds() + 30_000
+        let patience: Int64 = Steady.milliseconds() + 120_000
         while writers.contains(where: { !$0.unanswered.isEmpty }) {
             for writer: CrashWriter in writers { writer.turn(sends: false) }
             guard Steady.milliseconds() < patience else {
-                result.faults.append("changes sent again were not answered within 30 s")
+                result.faults.append("changes sent again were not answered within 120 s")
                 break
             }
             WireSocket.wait(writers.compactMap(\.socket), milliseconds: 5)

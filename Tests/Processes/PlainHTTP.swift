@@ -22,7 +22,7 @@ public enum PlainHTTP {
         let descriptor: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw ProcessError("no socket: \(errno)") }
         defer { close(descriptor) }
-        var time: timeval = .init(tv_sec: 5, tv_usec: 0)
+        var time: timeval = .init(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         var address: sockaddr_in = .init()
         address.sin_family = sa_family_t(AF_INET)

@@ -38,7 +38,7 @@ public final class WireSocket {
         }
         var one: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
-        var time: timeval = .init(tv_sec: 10, tv_usec: 0)
+        var time: timeval = .init(tv_sec: 120, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         try shakeHands(port, target)
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
@@ -128,7 +128,7 @@ public final class WireSocket {
 
     /// The next message that `wanted` takes, passing over others.
     public func next<Result>(
-        seconds: Int = 20, _ wanted: (ServerMessage) -> Result?
+        seconds: Int = 120, _ wanted: (ServerMessage) -> Result?
     ) throws(ProcessError) -> Result {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
         while true {

@@ -148,14 +148,14 @@ struct KeyedNotesTests {
         // Ctrl-Z: it stops when it holds nothing any more.
         terminal.type("\u{1A}")
         try terminal.wait(for: "Password (not shown)", times: 2)
-        let stopped: Int64 = Steady.milliseconds() + 30_000
+        let stopped: Int64 = Steady.milliseconds() + 120_000
         while !Self.isStopped(terminal.id), Steady.milliseconds() < stopped { sched_yield() }
         try #require(Self.isStopped(terminal.id))
         #expect(MemoryScan.hits(of: [MemoryScan.Needle(password.utf8)], in: terminal.id).map { $0[0] == 0 } ?? true)
         terminal.signal(SIGCONT)
         try terminal.wait(for: "Password (not shown)", times: 3)
         let needle: MemoryScan.Needle = .init(password.utf8)
-        let deadline: Int64 = Steady.milliseconds() + 20_000
+        let deadline: Int64 = Steady.milliseconds() + 120_000
         var after: [Int]? = MemoryScan.hits(of: [needle], in: terminal.id)
         while let count: Int = after?.first, count > 0, Steady.milliseconds() < deadline {
             after = MemoryScan.hits(of: [needle], in: terminal.id)

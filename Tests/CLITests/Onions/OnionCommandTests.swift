@@ -137,7 +137,7 @@ struct OnionCommandTests {
         // Ctrl-L saves what is being written, then locks.
         terminal.type("\u{C}")
         try terminal.wait(for: "Password (not shown)", times: 2)
-        let deadline: Int64 = Steady.milliseconds() + 20_000
+        let deadline: Int64 = Steady.milliseconds() + 120_000
         var after: [Int]? = MemoryScan.hits(of: [needle], in: terminal.id)
         // The note is saved, and the server told, behind the locked screen.
         while let count: Int = after?.first, count > 0, Steady.milliseconds() < deadline {

@@ -44,7 +44,7 @@ final class TestPeer {
     private func prepare() throws {
         guard socket >= 0 else { throw PeerError(what: "connect: \(String(cString: strerror(-socket)))") }
         thicket_no_delay(socket)
-        var limit: timeval = .init(tv_sec: 10, tv_usec: 0)
+        var limit: timeval = .init(tv_sec: 120, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }

@@ -10,7 +10,7 @@ public final class TestClient {
     }
 
     /// Seconds that any single wait may take before the test fails.
-    public static let patience: Int = 20
+    public static let patience: Int = 120
 
     private let line: TestLine
     private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 256 << 20)
