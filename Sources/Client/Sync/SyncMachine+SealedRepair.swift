@@ -33,13 +33,11 @@ extension SyncMachine {
     package mutating func keepMine(
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
-        let known: Entity = try entity(number, key)
+        let (number, key, known): (Int, EntityKey, Entity) = try found(bucket, key)
         guard let sealed: SealedObject = known.sealed, sealed.problem != nil else { return (false, []) }
-        let theirs: Theirs = try theirs(number, key, known)
+        let theirs: Theirs = sealed.object == nil ? try theirs(number, key, known) : .unreadable
         let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
-            if sealed.object == nil, case .opened = theirs {
+            if case .opened = theirs {
                 try machine.take(theirs, number, key, known, keepsDeletion: true)
                 guard try machine.entity(number, key).local != nil else { return }
                 return try machine.addSealed(.remove, to: number, key, name: sealed.log.appKey)
@@ -65,9 +63,7 @@ extension SyncMachine {
     package mutating func takeServers(
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
-        let known: Entity = try entity(number, key)
+        let (number, key, known): (Int, EntityKey, Entity) = try found(bucket, key)
         guard let problem: SealedIntegrity = known.sealed?.problem else { return (false, []) }
         let theirs: Theirs = try readable(number, key, known, problem)
         let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
@@ -80,14 +76,20 @@ extension SyncMachine {
     ///
     /// - Throws: `integrity` as `takeServers`, `notFound` when there is nothing to choose.
     package mutating func servers(_ bucket: BucketName, _ key: EntityKey) throws(ClientError) -> JSONObject? {
-        let number: Int = try number(bucket)
-        let key: EntityKey = try wireKey(number, key)
-        let known: Entity = try entity(number, key)
+        let (number, key, known): (Int, EntityKey, Entity) = try found(bucket, key)
         guard let problem: SealedIntegrity = known.sealed?.problem else {
             throw ClientError(.notFound, "nothing makes the object read-only")
         }
         guard case .opened(let sealed, _, _) = try readable(number, key, known, problem) else { return nil }
         return sealed.object
+    }
+
+    private mutating func found(
+        _ bucket: BucketName, _ key: EntityKey
+    ) throws(ClientError) -> (number: Int, key: EntityKey, known: Entity) {
+        let number: Int = try number(bucket)
+        let key: EntityKey = try wireKey(number, key)
+        return (number, key, try entity(number, key))
     }
 
     /// What the server shows of an object that is read-only here.
