@@ -142,6 +142,11 @@ static inline void thicket_no_delay(int fd) {
 static inline void thicket_user_timeout(int fd, unsigned int milliseconds) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
 }
+// Bytes beyond what the peer has room for that the kernel takes of us and keeps; connections have it of their listener. On
+// a quick network it would take megabytes in one call, and keep them for as long as the peer does not read.
+static inline void thicket_unsent_max(int fd, unsigned int bytes) {
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
 static inline ssize_t thicket_send(int fd, const void *bytes, size_t count) {
     return send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

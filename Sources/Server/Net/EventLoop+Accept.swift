@@ -17,6 +17,7 @@ extension EventLoop {
                 descriptor <= -9_000 ? String(cString: gai_strerror(descriptor + 10_000)) : systemReason(-descriptor)
             throw NetError.listen(address: "\(shown):\(port)", reason: reason)
         }
+        thicket_unsent_max(descriptor, Self.unsentMax)
         let bound: Int = Int(thicket_local_port(descriptor))
         return try register(descriptor, address: "\(shown):\(bound)", port: bound, isSecure: isSecure)
     }
@@ -29,6 +30,10 @@ extension EventLoop {
         guard descriptor >= 0 else { throw NetError.listen(address: path, reason: systemReason(-descriptor)) }
         return try register(descriptor, address: path, port: 0)
     }
+
+    /// Bytes that the kernel keeps of one connection beyond what its peer has room for. When half of them are gone it says
+    /// that it takes more: as much as is written in a turn.
+    static let unsentMax: UInt32 = 512 << 10
 
     private func register(
         _ descriptor: Int32, address: String, port: Int, isSecure: Bool = false

@@ -113,7 +113,9 @@ extension EventLoop {
         if let stream: TLSStream = connection.tls { return writeOnce(connection, stream) }
         let slot: Int32 = connection.id.slot
         let (written, asked): (Int, Int) = connection.outbox.withNext(gather: gather) { bytes in
-            (thicket_send(slot, bytes.baseAddress, bytes.count), bytes.count)
+            // The kernel copies in one step what it has room for, and that may be megabytes.
+            let part: Int = min(bytes.count, Self.writtenPerTurn)
+            return (thicket_send(slot, bytes.baseAddress, part), part)
         }
         guard written > 0 else {
             if errno == EINTR { return true }

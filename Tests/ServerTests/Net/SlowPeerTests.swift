@@ -116,6 +116,48 @@ struct SlowPeerTests {
         try patient.stop()
     }
 
+    @Test("a frame of megabytes leaves in pieces, so that others have their turns between them")
+    func largeFrame() throws {
+        let diary: Diary = .init()
+        let server: LoopThread = try .init { EchoDelegate($0, diary) }
+        let peer: TestPeer = try .init(port: server.port)
+        try peer.upgrade()
+        let id: ConnectionID = waitFor { diary.opened.first }
+        let metrics: Metrics = server.metrics
+        let before: Int = try server.onLoop { _ in metrics.socketWrites.value }
+        let text: [UInt8] = .init(repeating: 0x61, count: 4 << 20)
+        _ = try server.onLoop { loop in
+            loop.send(id, text: text)
+            return true
+        }
+        #expect(try peer.readAnswer() == .text(text))
+        let writes: Int = try server.onLoop { _ in metrics.socketWrites.value } - before
+        #expect(writes >= text.count / EventLoop.writtenPerTurn)
+        try server.stop()
+    }
+
+    @Test("of what a peer does not read the kernel keeps little; the rest waits where it is counted")
+    func unreadInTheKernel() throws {
+        let diary: Diary = .init()
+        let server: LoopThread = try .init { EchoDelegate($0, diary) }
+        let peer: TestPeer = try .init(port: server.port)
+        peer.keepLittle()
+        try peer.upgrade()
+        let id: ConnectionID = waitFor { diary.opened.first }
+        let text: [UInt8] = .init(repeating: 0x61, count: 8 << 20)
+        _ = try server.onLoop { loop in
+            loop.send(id, text: text)
+            return true
+        }
+        waitFor { (try? server.onLoop { $0.lookup(id)?.isBlocked }) == true ? true : nil }
+        let waiting: Int = server.metrics.outboxBytes.value
+        // What the peer's kernel takes, and the last piece, come on top.
+        #expect(waiting > text.count - Int(EventLoop.unsentMax) - (256 << 10))
+        #expect(try peer.readAnswer() == .text(text))
+        waitFor { server.metrics.outboxBytes.value == 0 ? true : nil }
+        try server.stop()
+    }
+
     @Test("connections that say nothing, before a request or between two, are closed")
     func idle() throws {
         let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
