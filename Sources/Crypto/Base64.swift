@@ -43,19 +43,34 @@ public enum Base64 {
     }
 
     private static func letters(of bytes: [UInt8], _ alphabet: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count + 2) / 3 * 4)
-        var (bits, count): (UInt32, Int) = (0, 0)
-        for byte: UInt8 in bytes {
-            (bits, count) = (bits << 8 | UInt32(byte), count + 8)
-            while count >= 6 {
-                count -= 6
-                text.append(alphabet[Int(bits >> UInt32(count) & 63)])
+        .init(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { room, count in
+            bytes.withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) in
+                alphabet.withUnsafeBufferPointer { write(bytes, $0, to: room, &count) }
             }
-            bits &= (1 << UInt32(count)) - 1
         }
-        if count > 0 { text.append(alphabet[Int(bits << UInt32(6 - count) & 63)]) }
-        return text
+    }
+
+    private static func write(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ alphabet: UnsafeBufferPointer<UInt8>,
+        to room: UnsafeMutableBufferPointer<UInt8>, _ count: inout Int
+    ) {
+        var place: Int = 0
+        while place + 3 <= bytes.count {
+            let (a, b, c): (UInt8, UInt8, UInt8) = (bytes[place], bytes[place + 1], bytes[place + 2])
+            room[count] = alphabet[Int(a >> 2)]
+            room[count + 1] = alphabet[Int((a & 3) << 4 | b >> 4)]
+            room[count + 2] = alphabet[Int((b & 15) << 2 | c >> 6)]
+            room[count + 3] = alphabet[Int(c & 63)]
+            (place, count) = (place + 3, count + 4)
+        }
+        guard place < bytes.count else { return }
+        let (a, b): (UInt8, UInt8) = (bytes[place], place + 1 < bytes.count ? bytes[place + 1] : 0)
+        room[count] = alphabet[Int(a >> 2)]
+        room[count + 1] = alphabet[Int((a & 3) << 4 | b >> 4)]
+        count += 2
+        guard place + 1 < bytes.count else { return }
+        room[count] = alphabet[Int((b & 15) << 2)]
+        count += 1
     }
 
     private static func bytes(of text: ArraySlice<UInt8>, _ values: [UInt8]) -> [UInt8]? {

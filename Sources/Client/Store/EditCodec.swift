@@ -38,6 +38,7 @@ enum EditCodec {
 
     static func object(_ bytes: [UInt8]?) throws(ClientError) -> JSONObject? {
         guard let bytes else { return nil }
+        if bytes.first == PackedEntity.mark, let object: JSONObject = PackedEntity.unpack(bytes) { return object }
         let value: JSONValue? = try? JSONValue(parsing: bytes, maxDepth: JSONDocument.depthCeiling)
         guard let object: JSONObject = value?.objectValue else {
             throw ClientError(.store, "an object in the local store is damaged")

@@ -39,15 +39,18 @@ package struct NewObject: Sendable {
     package let walk: Int64
     /// A JSON object, as it came.
     package let body: JSONFragment
+    /// The same in fewer bytes, for a file (`PackedEntity`); nil: it has no such form.
+    package let packed: [UInt8]?
     /// The app's own key, in a sealed bucket.
     package let name: String?
     /// The app sees it: it is no sealed tombstone.
     package let isLive: Bool
 
     package init(
-        _ address: EntityAddress, version: Version, walk: Int64, body: JSONFragment, name: String? = nil,
-        isLive: Bool = true
+        _ address: EntityAddress, version: Version, walk: Int64, body: JSONFragment, packed: [UInt8]? = nil,
+        name: String? = nil, isLive: Bool = true
     ) {
+        self.packed = packed
         self.address = address
         self.version = version
         self.walk = walk

@@ -109,7 +109,9 @@ extension SQLiteLocalStore {
             entity.bind(1, bucket).bind(2, object.address.key.text).bind(3, object.version)
             try entity.bind(4, object.isLive ? 1 : 0).bind(5, object.walk).bind(text: 6, object.name).run()
             ghost.bind(1, database.lastInsertRow)
-            if case .node(let node) = object.body {
+            if let packed: [UInt8] = object.packed {
+                ghost.bind(2, packed)
+            } else if case .node(let node) = object.body {
                 ghost.bind(2, node.rawBytes)
             } else {
                 ghost.bind(2, object.body.bytes)
@@ -138,7 +140,7 @@ extension SQLiteLocalStore {
             place.id = try mark(record, at: place, key: change.address.key, in: database)
         }
         guard let id: Int64 = place.id else { throw SQLiteError.unknownBucket }
-        if isWhole { try journal.wroteGhost(bytes: try write(record.ghost, id, to: database), id) }
+        if isWhole { try journal.wroteGhost(bytes: try writeGhost(of: record, id, to: database), id) }
         guard parts.contains(.edits) else { return }
         if let told: [ObjectDiff] = change.laterSteps, try journal.append(told, id) { return }
         try journal.wroteEdits(bytes: try write(record.edits, id, to: database), id)
@@ -170,12 +172,16 @@ extension SQLiteLocalStore {
     }
 
     /// Writes a whole ghost; returns its bytes.
-    private static func write(_ ghost: Ghost, _ id: Int64, to database: Database) throws(SQLiteError) -> Int {
-        guard let object: JSONObject = ghost.object else {
+    private static func writeGhost(
+        of record: EntityRecord, _ id: Int64, to database: Database
+    ) throws(SQLiteError) -> Int {
+        guard let object: JSONObject = record.ghost.object else {
             try database.statement("DELETE FROM ghost WHERE id = ?1").bind(1, id).run()
             return 0
         }
-        let bytes: [UInt8] = object.serialized()
+        // Only in sealed buckets do objects have a name besides.
+        let packed: [UInt8]? = record.name == nil ? nil : PackedEntity.pack(object)
+        let bytes: [UInt8] = packed ?? object.serialized()
         try database.statement("INSERT OR REPLACE INTO ghost (id, object) VALUES (?1, ?2)")
             .bind(1, id).bind(2, bytes).run()
         return bytes.count

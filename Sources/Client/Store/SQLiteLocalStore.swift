@@ -21,8 +21,8 @@ package final class SQLiteLocalStore: LocalStore {
 
     /// The layout below. A newer one is refused, never guessed at; an older one is brought up to it.
     ///
-    /// 1: whole objects only. 2: `journal`. 3: sealed buckets.
-    private static let formatVersion: Int64 = 3
+    /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: their objects packed (`PackedEntity`); both forms are read.
+    private static let formatVersion: Int64 = 4
 
     /// Pages of the log, 16 MiB, after which they are moved into the file: each move flushes both files, and a first sync
     /// would do little else.

@@ -9,7 +9,21 @@ extension SyncMachine {
         _ number: Int, _ key: EntityKey, _ sealed: SealedObject, isOwn: Bool, tail: Int
     ) throws(ClientError) {
         guard sealed.problem == nil, !sealed.isStopped, sealed.log.object != nil else { return }
-        switch SealedObject.compaction(ownPosition: isOwn ? sealed.log.position : nil, tail: tail) {
+        guard key == channels[number].sealing?.headsKey else {
+            return grew(number, key, ownPosition: isOwn ? sealed.log.position : nil, tail: tail)
+        }
+        planCompaction(number, key, ownPosition: isOwn ? sealed.log.position : nil, tail: tail)
+        try lookAtHeads(number, sealed)
+    }
+
+    /// The same of an object that is there and has nothing wrong with it, other than `heads`.
+    mutating func grew(_ number: Int, _ key: EntityKey, ownPosition: Int?, tail: Int) {
+        planCompaction(number, key, ownPosition: ownPosition, tail: tail)
+        noteForHeads(number, key)
+    }
+
+    private mutating func planCompaction(_ number: Int, _ key: EntityKey, ownPosition: Int?, tail: Int) {
+        switch SealedObject.compaction(ownPosition: ownPosition, tail: tail) {
         case .none:
             if tail < SealedLimits.windowPositions { channels[number].sealing?.compactions[key] = nil }
         case .now: channels[number].sealing?.compactions[key] = now
@@ -18,8 +32,6 @@ extension SyncMachine {
             let wait: Int64 = Int64(random.next() % UInt64(Sealing.compactionWaitMilliseconds))
             channels[number].sealing?.compactions[key] = now + 1 + wait
         }
-        guard key != channels[number].sealing?.headsKey else { return try lookAtHeads(number, sealed) }
-        noteForHeads(number, key)
     }
 
     /// The object is to be told of in `heads`.

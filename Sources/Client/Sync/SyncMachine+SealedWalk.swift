@@ -24,44 +24,71 @@ extension SyncMachine {
             let address: EntityAddress = EntityAddress(bucket: name, key: entry.key)
             arrive(
                 NewObject(
-                    address, version: entry.version, walk: walk, body: body, name: look.object.log.appKey,
-                    isLive: look.object.log.object != nil))
-            try wentOn(number, entry.key, look.object, isOwn: false, tail: look.tail)
+                    address, version: entry.version, walk: walk, body: body, packed: look.packed, name: look.appKey,
+                    isLive: look.isLive))
+            if look.isLive { grew(number, entry.key, ownPosition: nil, tail: look.tail) }
         }
+    }
+}
+
+/// An object as an index brings it, in memory of its own.
+private struct Unopened: Sendable {
+    let key: String
+    let body: [UInt8]
+
+    init?(_ entry: IndexPage.Entry) {
+        switch entry.data {
+        case .node(let node): body = Array(node.rawBytes)
+        case nil: return nil
+        case let other?: body = other.bytes
+        }
+        key = entry.key.text
     }
 }
 
 /// What a sealed object that nothing is known of turns out to be.
 private struct FirstLook: Sendable {
-    let object: SealedObject
+    let appKey: String
+    let isLive: Bool
     /// Operations behind its snapshot.
     let tail: Int
+    let packed: [UInt8]
 
     /// nil: it does not open, or opening it brings something to tell.
-    init?(_ entry: IndexPage.Entry, _ sealing: Sealing) {
-        guard let body: JSONObject = entry.data?.object, let entity: SealedEntity = try? SealedEntity(body),
-            let sealer: ObjectSealer = try? sealing.keys.sealer(serverKey: entry.key.text),
+    init?(_ entry: Unopened, _ keys: SealedBucketKeys, _ author: AuthorID) {
+        guard let body: JSONValue = try? JSONValue(parsing: entry.body, maxDepth: JSONDocument.depthCeiling),
+            let entity: SealedEntity = body.objectValue.flatMap({ try? SealedEntity($0) }),
+            let values: PackedEntity.Values = .init(entity),
+            let newest: (position: Int, sealed: [UInt8]) = values.snapshots.last,
+            let sealer: ObjectSealer = try? keys.sealer(serverKey: entry.key),
             let opened: (object: SealedObject, events: [SealedEvent]) = try? SealedObject.open(
-                entity, author: sealing.author, place: sealing.place(entry.key), with: sealer),
+                newest.sealed, at: newest.position, tail: values.tail, author: author,
+                place: keys.place(serverKey: entry.key), with: sealer),
             opened.object.problem == nil, !opened.object.isStopped,
             opened.events.allSatisfy({ if case .changed = $0 { true } else { false } })
         else { return nil }
-        (object, tail) = (opened.object, entity.tail.count)
+        (appKey, isLive) = (opened.object.log.appKey, opened.object.log.object != nil)
+        (tail, packed) = (values.tail.count, PackedEntity.pack(values))
     }
 
     /// Objects that one thread opens at a time; fewer are not worth waking another.
     private static let piece: Int = 64
 
     /// Opens them on all processors. What comes out does not depend on how the work was shared.
+    ///
+    /// Nothing is shared while they do: counting the references to the same keys and to the same page took a third of the time.
     static func all(_ entries: [IndexPage.Entry?], _ sealing: Sealing) -> [FirstLook?] {
+        let unopened: [Unopened?] = entries.map { $0.flatMap(Unopened.init) }
         let pieces: Int = (entries.count + piece - 1) / piece
-        guard pieces > 1 else { return entries.map { $0.flatMap { FirstLook($0, sealing) } } }
+        let (keys, author): (SealedBucketKeys, AuthorID) = (sealing.keys, sealing.author)
+        guard pieces > 1 else { return unopened.map { $0.flatMap { FirstLook($0, keys, author) } } }
         return .init(unsafeUninitializedCapacity: entries.count) { room, count in
             // Each place is written once, by the one thread that has its piece.
             nonisolated(unsafe) let places: UnsafeMutableBufferPointer<FirstLook?> = room
             DispatchQueue.concurrentPerform(iterations: pieces) { number in
-                for place: Int in number * piece..<min(entries.count, (number + 1) * piece) {
-                    places.initializeElement(at: place, to: entries[place].flatMap { FirstLook($0, sealing) })
+                let own: SealedBucketKeys = keys.copied
+                for place: Int in number * piece..<min(unopened.count, (number + 1) * piece) {
+                    places.initializeElement(at: place, to: unopened[place].flatMap { FirstLook($0, own, author) })
                 }
             }
             count = entries.count

@@ -15,20 +15,38 @@ extension SealedObject {
         _ entity: SealedEntity, author: AuthorID, place: SealedPlace, with sealer: some Sealer
     ) throws(SealedOpenError) -> (object: SealedObject, events: [SealedEvent]) {
         guard let newest: (position: Int, text: String) = entity.newest,
-            let log: SealedLog = log(of: newest, place, sealer)
+            let snapshot: [UInt8] = Base64.decodeURL(Array(newest.text.utf8)[...])
         else { throw SealedOpenError(integrity: .snapshotMismatch(at: entity.newest?.position ?? 0)) }
+        return try open(
+            snapshot, at: newest.position, tail: entity.tail.lazy.map(Self.bytes(of:)), author: author, place: place,
+            with: sealer)
+    }
+
+    /// The same of values that were read as bytes already.
+    /// - Parameter tail: operations behind the snapshot, the newest first.
+    public static func open(
+        _ snapshot: [UInt8], at position: Int, tail: some BidirectionalCollection<[UInt8]>, author: AuthorID,
+        place: SealedPlace, with sealer: some Sealer
+    ) throws(SealedOpenError) -> (object: SealedObject, events: [SealedEvent]) {
+        guard let log: SealedLog = log(of: snapshot, at: position, place, sealer) else {
+            throw SealedOpenError(integrity: .snapshotMismatch(at: position))
+        }
         var object: SealedObject = .init(author: author, log: log)
-        let events: [SealedEvent] = object.receiveAll(entity.tail.reversed(), with: sealer)
+        let events: [SealedEvent] = object.receiveAll(tail.reversed(), with: sealer)
         return (object, events)
     }
 
     private static func log(
         of snapshot: (position: Int, text: String), _ place: SealedPlace, _ sealer: some Sealer
     ) -> SealedLog? {
-        guard let sealed: [UInt8] = Base64.decodeURL(Array(snapshot.text.utf8)[...]),
-            let clear: [UInt8] = sealer.open(sealed, kind: .snapshot, position: snapshot.position)?.clear
-        else { return nil }
-        return SealedSnapshot.log(clear: clear, place: place, position: snapshot.position)
+        Base64.decodeURL(Array(snapshot.text.utf8)[...]).flatMap { log(of: $0, at: snapshot.position, place, sealer) }
+    }
+
+    private static func log(
+        of snapshot: [UInt8], at position: Int, _ place: SealedPlace, _ sealer: some Sealer
+    ) -> SealedLog? {
+        guard let clear: [UInt8] = sealer.open(snapshot, kind: .snapshot, position: position)?.clear else { return nil }
+        return SealedSnapshot.log(clear: clear, place: place, position: position)
     }
 
     /// Bytes of an operation's text. What is no base64url is an operation that does not open.
@@ -37,10 +55,10 @@ extension SealedObject {
     }
 
     /// Operations that follow what the log holds, the oldest first.
-    private mutating func receiveAll(_ tail: some Sequence<String>, with sealer: some Sealer) -> [SealedEvent] {
+    private mutating func receiveAll(_ tail: some Sequence<[UInt8]>, with sealer: some Sealer) -> [SealedEvent] {
         var events: [SealedEvent] = []
-        for text: String in tail {
-            events += receive(Self.bytes(of: text), with: sealer)
+        for sealed: [UInt8] in tail {
+            events += receive(sealed, with: sealer)
             if problem != nil || isStopped { break }
         }
         return events

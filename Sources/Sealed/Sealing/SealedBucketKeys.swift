@@ -42,6 +42,17 @@ public struct SealedBucketKeys: Sendable {
         self.sealRoots = sealRoots
     }
 
+    private init(copying keys: SealedBucketKeys) {
+        func own(_ text: String) -> String { String(decoding: Array(text.utf8), as: UTF8.self) }
+        func own(_ key: SecureBytes) -> SecureBytes { key.part(0..<key.count) }
+        (owner, app, bucket, epoch) = (own(keys.owner), own(keys.app), own(keys.bucket), keys.epoch)
+        (nameKey, sealRoots) = (own(keys.nameKey), keys.sealRoots.mapValues(own))
+    }
+
+    /// The same in memory of its own, for a thread that opens many objects: threads that share keys wait for each other at
+    /// every count of references.
+    public var copied: SealedBucketKeys { SealedBucketKeys(copying: self) }
+
     /// HKDF, info "thicket/bucket-key/1" ‖ 0 ‖ label.
     private static func key(_ secret: SecureBytes, _ label: String) throws(CryptoError) -> SecureBytes {
         try HKDF.derive(.sha256, secret: secret, info: Array("thicket/bucket-key/1".utf8) + [0] + Array(label.utf8))
