@@ -61,8 +61,10 @@ enum MirrorCommand {
             try await open.ready()
         }
         for refusal: RefusedEdit in inbox.empty().refusals { await mirror.refused(refusal) }
-        Terminal.writeError("\(directory) and \(open.name) are the same: \(await mirror.fileCount) files\n")
+        Terminal.writeError("\(directory) and \(open.name) are the same: \(Self.files(await mirror.fileCount))\n")
     }
+
+    private static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
 
     private static func forever(
         _ mirror: Mirror, _ open: OpenBucket, _ events: AsyncStream<BucketEvent>, _ inbox: MirrorInbox,
@@ -98,7 +100,7 @@ enum MirrorCommand {
             let first: (steps: Int, again: Int64?) = try await mirror.round(nil)
             inbox.lookAgain(first.again)
             Terminal.writeError(
-                "mirroring \(directory) and \(open.name): \(await mirror.fileCount) files; Ctrl-C ends it\n")
+                "mirroring \(directory) and \(open.name): \(Self.files(await mirror.fileCount)); Ctrl-C ends it\n")
             for await _: Void in inbox.signals {
                 let mail: MirrorInbox.Mail = inbox.empty()
                 if mail.isStopped { break }
