@@ -241,19 +241,23 @@ private func openingMany(objects: Int, bytes: Int) async throws -> [Figure] {
         }
         try await writer.settle()
         await writer.session.close()
-        var times: [Double] = []
+        var (times, work): ([Double], [Double]) = ([], [])
         for round: Int in 0..<3 {
-            let start: UInt64 = nanoseconds()
+            let (start, before): (UInt64, Double) = (nanoseconds(), ownCPU())
             let reader: Desk = try await Desk(server, "b", keys, file: "reader\(round).db")
             try await reader.settle()
             times.append(Double(nanoseconds() - start) / 1e9)
+            work.append(ownCPU() - before)
             let count: Int = try await reader.bucket.keys().count
             guard count == objects else { throw BenchError("the new device has \(count) of \(objects) objects") }
             await reader.session.close()
         }
         seconds[isSealed] = quantile(times.sorted(), 0.5)
-        figures.append(
-            Figure(name: "\(label(isSealed)): \(objects) objects to a new device", samples: times, unit: "s"))
+        let what: String = "\(label(isSealed)): \(objects) objects to a new device"
+        figures += [
+            Figure(name: what, samples: times, unit: "s"),
+            Figure(name: "\(what), processor time of the client", samples: work, unit: "s"),
+        ]
     }
     figures.append(
         Figure(

@@ -24,9 +24,9 @@ package final class SQLiteLocalStore: LocalStore {
     /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: their objects packed (`PackedEntity`); both forms are read.
     private static let formatVersion: Int64 = 4
 
-    /// Pages of the log, 16 MiB, after which they are moved into the file: each move flushes both files, and a first sync
-    /// would do little else.
-    private static let logPagesMax: Int = 4_096
+    /// Pages of the log, 32 MiB, after which they are moved into the file: each move writes them once more and flushes both
+    /// files, and a first sync would do little else.
+    private static let logPagesMax: Int = 8_192
 
     /// How long a program that looks into the file with SQLite itself is waited for. Sessions keep each other out by the
     /// lock.

@@ -61,14 +61,25 @@ private struct FirstLook: Sendable {
             let values: PackedEntity.Values = .init(entity),
             let newest: (position: Int, sealed: [UInt8]) = values.snapshots.last,
             let sealer: ObjectSealer = try? keys.sealer(serverKey: entry.key),
+            let log: SealedLog = Self.log(newest, values.tail, author, keys.place(serverKey: entry.key), sealer)
+        else { return nil }
+        (appKey, isLive) = (log.appKey, log.object != nil)
+        (tail, packed) = (values.tail.count, PackedEntity.pack(values))
+    }
+
+    /// nil: something is wrong with it, or is to be told.
+    private static func log(
+        _ newest: (position: Int, sealed: [UInt8]), _ tail: [[UInt8]], _ author: AuthorID, _ place: SealedPlace,
+        _ sealer: ObjectSealer
+    ) -> SealedLog? {
+        guard !tail.isEmpty else { return SealedObject.log(of: newest.sealed, at: newest.position, place, sealer) }
+        guard
             let opened: (object: SealedObject, events: [SealedEvent]) = try? SealedObject.open(
-                newest.sealed, at: newest.position, tail: values.tail, author: author,
-                place: keys.place(serverKey: entry.key), with: sealer),
+                newest.sealed, at: newest.position, tail: tail, author: author, place: place, with: sealer),
             opened.object.problem == nil, !opened.object.isStopped,
             opened.events.allSatisfy({ if case .changed = $0 { true } else { false } })
         else { return nil }
-        (appKey, isLive) = (opened.object.log.appKey, opened.object.log.object != nil)
-        (tail, packed) = (values.tail.count, PackedEntity.pack(values))
+        return opened.object.log
     }
 
     /// Objects that one thread opens at a time; fewer are not worth waking another.

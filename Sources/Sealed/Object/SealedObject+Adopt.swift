@@ -42,7 +42,8 @@ extension SealedObject {
         Base64.decodeURL(Array(snapshot.text.utf8)[...]).flatMap { log(of: $0, at: snapshot.position, place, sealer) }
     }
 
-    private static func log(
+    /// What a snapshot says; nil when it does not open.
+    public static func log(
         of snapshot: [UInt8], at position: Int, _ place: SealedPlace, _ sealer: some Sealer
     ) -> SealedLog? {
         guard let clear: [UInt8] = sealer.open(snapshot, kind: .snapshot, position: position)?.clear else { return nil }
