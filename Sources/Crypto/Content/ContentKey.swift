@@ -1,4 +1,4 @@
-/// What one stream of content is sealed with: a key, a suite and the id of the data.
+/// What one stream of content is sealed with: a key, a suite and the id of the data (spec 3.3).
 ///
 /// A content key seals one stream once. Whoever has other bytes to seal draws a new key and a new id, or two plain texts
 /// would share nonces and both would be lost. The suite's number stands beside the key, not in the stream.

@@ -1,4 +1,4 @@
-/// Where the chunks of sealed content lie: arithmetic alone, from the exact length of the plain stream.
+/// Where the chunks of sealed content lie (spec 3.3): arithmetic alone, from the exact length of the plain stream.
 ///
 /// A plain stream is cut into chunks of 65,536 bytes. Each becomes its ciphertext and a tag of 16 bytes; chunk i begins at
 /// i·65,552. A stream of length 0 is one chunk without bytes, so that even its emptiness is authenticated.

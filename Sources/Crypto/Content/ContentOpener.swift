@@ -1,4 +1,5 @@
-/// Reads sealed content at any place: a range needs its own chunks only. Memory does not grow with the content.
+/// Reads sealed content (STREAM, as `ContentSealer`; spec 3.3) at any place: a range needs its own chunks only. Memory does not grow
+/// with the content.
 ///
 /// A chunk is handed out after it has been authenticated, never before. That the whole is as long as it should be is checked
 /// before anything is read; the length is part of what each chunk authenticates.

@@ -1,7 +1,7 @@
 /// A map from 32-byte keys to 32-byte values whose root stands for all of it, and that proves of any key what its value
 /// is or that it has none.
 ///
-/// Made for the key log: the key is SHA-256 of a user's handle, the value the hash of the user's latest entry. A key
+/// Made for the key log (spec 4.12): the key is SHA-256 of a user's handle, the value the hash of the user's latest entry. A key
 /// hangs at the end of the shortest beginning of its bits that no other key shares, so a proof has about log2(keys)
 /// hashes and not 256. Leaf = SHA-256(0x02 ‖ key ‖ value), inner node = SHA-256(0x03 ‖ left ‖ right), nothing = 32 zero
 /// bytes; the first bytes differ from those of the log (`MerkleTree`), so no node of one is a node of the other.
@@ -34,10 +34,20 @@ public struct SparseMerkleMap: Sendable {
     /// Stands for every key and value.
     public var root: Digest256 { top.hash }
 
-    /// Gives a key its value, for the first time or anew. Nothing is ever removed: a log only grows.
+    /// Gives a key its value, for the first time or anew.
     public mutating func set(_ key: Digest256, to value: Digest256) {
         if self[key] == nil { count += 1 }
         top = Self.setting(Self.leaf(key, value), key, in: top, depth: 0)
+    }
+
+    /// Takes a key out: map and root are those of a map that never had it. The key log, which only grows, never does.
+    /// - Returns: the value that it had; nil: it had none.
+    @discardableResult
+    public mutating func remove(_ key: Digest256) -> Digest256? {
+        guard let value: Digest256 = self[key] else { return nil }
+        count -= 1
+        top = Self.removing(key, from: top, depth: 0)
+        return value
     }
 
     /// The value of a key; nil: it has none.
@@ -88,6 +98,23 @@ public struct SparseMerkleMap: Sendable {
             return key.bit(depth)
                 ? inner(left, setting(leaf, key, in: right, depth: depth + 1))
                 : inner(setting(leaf, key, in: left, depth: depth + 1), right)
+        }
+    }
+
+    /// - Parameter node: holds the key.
+    private static func removing(_ key: Digest256, from node: Node, depth: Int) -> Node {
+        guard case .inner(let left, let right, _) = node else { return .empty }
+        return key.bit(depth)
+            ? joined(left, removing(key, from: right, depth: depth + 1))
+            : joined(removing(key, from: left, depth: depth + 1), right)
+    }
+
+    /// A leaf that is alone hangs as high as it can.
+    private static func joined(_ left: Node, _ right: Node) -> Node {
+        switch (left, right) {
+        case (.leaf, .empty): left
+        case (.empty, .leaf): right
+        default: inner(left, right)
         }
     }
 

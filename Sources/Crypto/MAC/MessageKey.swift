@@ -5,12 +5,7 @@ internal import COpenSSL
 ///
 /// A value: copies share nothing, and any thread may use one.
 public struct MessageKey512: Sendable {
-    private static let blockBytes: Int = 128
-    private static let codeBytes: Int = 64
-
-    /// The states behind the first block of the inner and the outer hash.
-    private let inner: SHA512_CTX
-    private let outer: SHA512_CTX
+    private let states: KeyedStates<SHA512_CTX>
 
     /// - Parameter key: of any length.
     public init(_ key: [UInt8]) { self = key.withUnsafeBytes { .init(bytes: $0) } }
@@ -18,65 +13,29 @@ public struct MessageKey512: Sendable {
     /// - Parameter key: of any length.
     public init(_ key: SecureBytes) { self = key.withUnsafeBytes { .init(bytes: $0) } }
 
-    init(bytes key: UnsafeRawBufferPointer) {
-        (inner, outer) = withUnsafeTemporaryAllocation(byteCount: Self.blockBytes, alignment: 16) { block in
-            defer { block.cleanse() }
-            block.initializeMemory(as: UInt8.self, repeating: 0)
-            if key.count > Self.blockBytes {
-                Hash.digest(.sha512, key, into: .init(rebasing: block[..<Self.codeBytes]))
-            } else {
-                block.copyMemory(from: key)
-            }
-            return (Self.began(with: block, 0x36), Self.began(with: block, 0x36 ^ 0x5C))
-        }
-    }
-
-    /// Every byte of the block combined with one, and then hashed.
-    private static func began(with block: UnsafeMutableRawBufferPointer, _ mark: UInt8) -> SHA512_CTX {
-        for place: Int in block.indices { block[place] ^= mark }
-        var state: SHA512_CTX = .init()
-        thicket_sha512_init(&state)
-        thicket_sha512_update(&state, block.baseAddress, block.count)
-        return state
-    }
+    init(bytes key: UnsafeRawBufferPointer) { states = .init(key) }
 
     /// The code of a message, 64 bytes.
-    public func code(of message: ArraySlice<UInt8>) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: Self.codeBytes) { buffer, count in
-            if let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress { write(message, to: start) }
-            count = Self.codeBytes
-        }
-    }
+    public func code(of message: ArraySlice<UInt8>) -> [UInt8] { message.withUnsafeBytes { states.code(of: $0) } }
 
     /// Whether it is the code of the message. Takes as long wherever they differ.
     public func isCode(_ code: [UInt8], of message: ArraySlice<UInt8>) -> Bool {
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.codeBytes) { buffer in
+        let count: Int = SHA512_CTX.codeBytes
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { buffer in
             guard let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress else { return false }
-            write(message, to: start)
-            return code.count == Self.codeBytes && CRYPTO_memcmp(start, code, Self.codeBytes) == 0
+            message.withUnsafeBytes { write($0, to: start) }
+            return code.count == count && CRYPTO_memcmp(start, code, count) == 0
         }
     }
 
-    private func write(_ message: ArraySlice<UInt8>, to code: UnsafeMutablePointer<UInt8>) {
-        message.withUnsafeBytes { write($0, to: code) }
-    }
-
     func write(_ message: UnsafeRawBufferPointer, to code: UnsafeMutablePointer<UInt8>) {
-        var (first, second): (SHA512_CTX, SHA512_CTX) = (inner, outer)
-        thicket_sha512_update(&first, message.octets, message.count)
-        thicket_sha512_final(code, &first)
-        thicket_sha512_update(&second, code, Self.codeBytes)
-        thicket_sha512_final(code, &second)
+        states.write(message, to: code)
     }
 }
 
 /// The same of HMAC-SHA-256.
 public struct MessageKey256: Sendable {
-    private static let blockBytes: Int = 64
-    private static let codeBytes: Int = 32
-
-    private let inner: SHA256_CTX
-    private let outer: SHA256_CTX
+    private let states: KeyedStates<SHA256_CTX>
 
     /// - Parameter key: of any length.
     public init(_ key: [UInt8]) { self = key.withUnsafeBytes { .init(bytes: $0) } }
@@ -84,12 +43,71 @@ public struct MessageKey256: Sendable {
     /// - Parameter key: of any length.
     public init(_ key: SecureBytes) { self = key.withUnsafeBytes { .init(bytes: $0) } }
 
-    init(bytes key: UnsafeRawBufferPointer) {
-        (inner, outer) = withUnsafeTemporaryAllocation(byteCount: Self.blockBytes, alignment: 16) { block in
+    init(bytes key: UnsafeRawBufferPointer) { states = .init(key) }
+
+    /// The code of a message, 32 bytes.
+    public func code(of message: [UInt8]) -> [UInt8] { message.withUnsafeBytes { states.code(of: $0) } }
+
+    func write(_ message: UnsafeRawBufferPointer, to code: UnsafeMutablePointer<UInt8>) {
+        states.write(message, to: code)
+    }
+}
+
+/// What HMAC needs of a hash: its sizes, and its state between two blocks.
+private protocol HashState: Sendable {
+    static var function: HashFunction { get }
+    static var blockBytes: Int { get }
+    static var codeBytes: Int { get }
+
+    /// As it is before the first byte.
+    static func begun() -> Self
+    mutating func take(_ bytes: UnsafeRawBufferPointer)
+    mutating func finish(_ code: UnsafeMutablePointer<UInt8>)
+}
+
+extension SHA256_CTX: HashState {
+    fileprivate static var function: HashFunction { .sha256 }
+    fileprivate static var blockBytes: Int { 64 }
+    fileprivate static var codeBytes: Int { 32 }
+
+    fileprivate static func begun() -> SHA256_CTX {
+        var state: SHA256_CTX = .init()
+        thicket_sha256_init(&state)
+        return state
+    }
+    fileprivate mutating func take(_ bytes: UnsafeRawBufferPointer) {
+        thicket_sha256_update(&self, bytes.octets, bytes.count)
+    }
+    fileprivate mutating func finish(_ code: UnsafeMutablePointer<UInt8>) { thicket_sha256_final(code, &self) }
+}
+
+extension SHA512_CTX: HashState {
+    fileprivate static var function: HashFunction { .sha512 }
+    fileprivate static var blockBytes: Int { 128 }
+    fileprivate static var codeBytes: Int { 64 }
+
+    fileprivate static func begun() -> SHA512_CTX {
+        var state: SHA512_CTX = .init()
+        thicket_sha512_init(&state)
+        return state
+    }
+    fileprivate mutating func take(_ bytes: UnsafeRawBufferPointer) {
+        thicket_sha512_update(&self, bytes.octets, bytes.count)
+    }
+    fileprivate mutating func finish(_ code: UnsafeMutablePointer<UInt8>) { thicket_sha512_final(code, &self) }
+}
+
+/// The states behind the first block of the inner and the outer hash (RFC 2104, 2).
+private struct KeyedStates<State: HashState>: Sendable {
+    private let inner: State
+    private let outer: State
+
+    init(_ key: UnsafeRawBufferPointer) {
+        (inner, outer) = withUnsafeTemporaryAllocation(byteCount: State.blockBytes, alignment: 16) { block in
             defer { block.cleanse() }
             block.initializeMemory(as: UInt8.self, repeating: 0)
-            if key.count > Self.blockBytes {
-                Hash.digest(.sha256, key, into: .init(rebasing: block[..<Self.codeBytes]))
+            if key.count > State.blockBytes {
+                Hash.digest(State.function, key, into: .init(rebasing: block[..<State.codeBytes]))
             } else {
                 block.copyMemory(from: key)
             }
@@ -98,29 +116,25 @@ public struct MessageKey256: Sendable {
     }
 
     /// Every byte of the block combined with one, and then hashed.
-    private static func began(with block: UnsafeMutableRawBufferPointer, _ mark: UInt8) -> SHA256_CTX {
+    private static func began(with block: UnsafeMutableRawBufferPointer, _ mark: UInt8) -> State {
         for place: Int in block.indices { block[place] ^= mark }
-        var state: SHA256_CTX = .init()
-        thicket_sha256_init(&state)
-        thicket_sha256_update(&state, block.baseAddress, block.count)
+        var state: State = .begun()
+        state.take(UnsafeRawBufferPointer(block))
         return state
     }
 
-    /// The code of a message, 32 bytes.
-    public func code(of message: [UInt8]) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: Self.codeBytes) { buffer, count in
-            if let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress {
-                message.withUnsafeBytes { write($0, to: start) }
-            }
-            count = Self.codeBytes
+    func code(of message: UnsafeRawBufferPointer) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: State.codeBytes) { buffer, count in
+            if let start: UnsafeMutablePointer<UInt8> = buffer.baseAddress { write(message, to: start) }
+            count = State.codeBytes
         }
     }
 
     func write(_ message: UnsafeRawBufferPointer, to code: UnsafeMutablePointer<UInt8>) {
-        var (first, second): (SHA256_CTX, SHA256_CTX) = (inner, outer)
-        thicket_sha256_update(&first, message.octets, message.count)
-        thicket_sha256_final(code, &first)
-        thicket_sha256_update(&second, code, Self.codeBytes)
-        thicket_sha256_final(code, &second)
+        var (first, second): (State, State) = (inner, outer)
+        first.take(message)
+        first.finish(code)
+        second.take(UnsafeRawBufferPointer(start: code, count: State.codeBytes))
+        second.finish(code)
     }
 }

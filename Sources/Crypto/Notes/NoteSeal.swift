@@ -1,4 +1,5 @@
-/// A field of a new note (`onionVersion` 3), sealed for one user, one note and one field.
+/// A field of a new note (`onionVersion` 3), sealed for one user, one note and one field (spec 1.5; AES-256-GCM: NIST SP 800-38D;
+/// the key by HKDF: RFC 5869).
 ///
 /// suite ‖ nonce (12) ‖ AES-256-GCM ‖ tag. The key comes from the vault secret; what is sealed is a 2-byte length, the text
 /// and zeros up to a multiple of 64. A field that stands in another note, or under another name, does not open.

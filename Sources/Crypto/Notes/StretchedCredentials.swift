@@ -23,11 +23,12 @@ public struct StretchedCredentials: Sendable {
     /// - Throws: `outOfBounds(.count)` when one of them is empty.
     public init(username: SecureBytes, password: SecureBytes) throws(CryptoError) {
         guard username.count > 0, password.count > 0 else { throw .outOfBounds(.count) }
-        self.username = Self.stretch(username)
-        self.password = Self.stretch(.joined([password, username]))
+        self.username = Self.stretch(username, rounds: Self.rounds)
+        self.password = Self.stretch(.joined([password, username]), rounds: Self.rounds)
     }
 
-    private static func stretch(_ text: SecureBytes) -> SecureBytes {
+    /// - Parameter rounds: 1 or more; published values have other numbers, too.
+    package static func stretch(_ text: SecureBytes, rounds: Int) -> SecureBytes {
         let digest: SecureBytes = .init(count: Digest256.byteCount) { room in
             text.withUnsafeBytes { Hash.digest(.sha256, $0, into: room) }
             var state: SHA256_CTX = .init()

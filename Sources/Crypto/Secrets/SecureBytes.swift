@@ -1,7 +1,8 @@
 // Linux only: OpenSSL; on Apple platforms: memset_s and timingsafe_bcmp.
 internal import COpenSSL
 
-/// A key, a password or another secret: bytes in memory of their own that is overwritten when nobody holds them any more.
+/// A key, a password or another secret (spec 3.7): bytes in memory of their own that is overwritten when nobody holds them any
+/// more.
 ///
 /// It never changes, has no copy besides itself, and tells nothing of itself in text, mirrors and errors. What is no secret
 /// stays in `[UInt8]`. Its pages are locked where the system allows it and left out of core files (`SecureMemory`).

@@ -132,7 +132,7 @@ extension SecretShare {
     /// - Parameters:
     ///   - shares: in any order; one that is there twice counts once.
     ///   - setID: of the set that is expected; without it, the one that most of the pieces are of.
-    /// - Throws: `mixed`, which names the pieces of other sets, or `tooFew`.
+    /// - Throws: `mixed`, which names the pieces of other sets, or those of a made-up one that are unlike the first; `tooFew`.
     public static func combine(_ shares: [SecretShare], setID: Digest256? = nil) throws(ShareFailure) -> SecureBytes {
         let sizes: [Digest256: Int] = shares.reduce(into: [:]) { $0[$1.setID, default: 0] += 1 }
         // Of sets with as many pieces, that of the first piece.
@@ -145,7 +145,14 @@ extension SecretShare {
         guard let first: SecretShare = used.first, used.count >= first.threshold else {
             throw .tooFew(has: used.count, needs: used.first?.threshold ?? 2)
         }
+        // One dealing makes them alike. A set that somebody made up need not: shorter pieces have no bytes to reckon with.
+        let odd: [Int] = shares.indices.filter { !shares[$0].isLike(first) }
+        guard odd.isEmpty else { throw .mixed(odd) }
         return interpolate(Array(used.prefix(first.threshold)), first.payload.count - blindBytes)
+    }
+
+    private func isLike(_ other: SecretShare) -> Bool {
+        payload.count == other.payload.count && threshold == other.threshold && count == other.count
     }
 
     /// The polynomials of all bytes at one point (Horner).

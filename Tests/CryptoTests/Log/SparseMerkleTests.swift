@@ -70,6 +70,46 @@ struct SparseMerkleTests {
         #expect(!older.proof(of: key).proves(key, Self.key("first"), root: map.root))
     }
 
+    @Test(
+        "a key that is taken out is as if it had never been there: the same root, proven to have nothing, others as before"
+    )
+    func removal() throws {
+        var random: SeededRandom = .init(seed: 11)
+        let keys: [Digest256] = (0..<120).map { Self.key("user \($0)") }
+        for _: Int in 0..<5 {
+            let (gone, kept): (ArraySlice<Digest256>, ArraySlice<Digest256>) = {
+                let order: [Digest256] = keys.shuffled(using: &random)
+                return (order.prefix(60), order.dropFirst(60))
+            }()
+            var map: SparseMerkleMap = .init()
+            for key: Digest256 in keys.shuffled(using: &random) { map.set(key, to: key) }
+            let before: SparseMerkleMap = map
+            for key: Digest256 in gone { #expect(map.remove(key) == key) }
+            var fresh: SparseMerkleMap = .init()
+            for key: Digest256 in kept { fresh.set(key, to: key) }
+            #expect(map.root == fresh.root && map.count == 60)
+            for key: Digest256 in gone {
+                #expect(map[key] == nil && map.proof(of: key).proves(key, nil, root: map.root))
+                #expect(!before.proof(of: key).proves(key, key, root: map.root))
+                #expect(map.remove(key) == nil && map.count == 60, "a second time changes nothing")
+            }
+            for key: Digest256 in kept { #expect(map.proof(of: key).proves(key, key, root: map.root)) }
+            #expect(before.count == 120 && gone.allSatisfy { before[$0] == $0 }, "a copy keeps what it had")
+            for key: Digest256 in kept { map.remove(key) }
+            #expect(map.root == .zero && map.count == 0)
+        }
+        let start: [UInt8] = .init(repeating: 0xA5, count: 31)
+        let (left, right): (Digest256, Digest256) = (
+            try #require(Digest256(start + [0xA4])), try #require(Digest256(start + [0xA5]))
+        )
+        var deep: SparseMerkleMap = .init()
+        deep.set(left, to: .of([1]))
+        let alone: Digest256 = deep.root
+        deep.set(right, to: .of([2]))
+        #expect(deep.remove(Self.key("stranger")) == nil && deep.remove(right) == .of([2]))
+        #expect(deep.root == alone && deep.proof(of: left).bytes.count == 3, "256 levels went with it")
+    }
+
     @Test("keys that differ in the last bit only stand 256 levels deep, and are proven")
     func deepest() throws {
         let start: [UInt8] = .init(repeating: 0xA5, count: 31)

@@ -20,6 +20,17 @@ struct NoteVectorTests {
         }
     }
 
+    @Test("every single text is stretched to its published value, of no letters and of one round too")
+    func single() throws {
+        let cases: [JSONValue] = try Vectors.json("onions/stretch.json").list("single")
+        #expect(cases.count == 10)
+        for each: JSONValue in cases {
+            let stretched: SecureBytes = StretchedCredentials.stretch(
+                Self.secret(try each.text("input")), rounds: try each.int("iterations"))
+            #expect(Self.text(stretched) == Array(try each.text("base64").utf8))
+        }
+    }
+
     @Test("every message opens: other rounds, SHA-512, and format 2 with its cut password")
     func messages() throws {
         let cases: [JSONValue] = try Vectors.json("onions/messages.json").list("cases")

@@ -82,6 +82,38 @@ struct SecretShareTests {
         }
     }
 
+    /// A whole set as somebody could make one up, with a right tree and right checksums.
+    private static func madeUp(_ parts: [(threshold: UInt8, count: UInt8, piece: [UInt8])]) throws -> [SecretShare] {
+        let blind: [UInt8] = .init(repeating: 9, count: 16)
+        var tree: MerkleLog = .init()
+        for (place, part): (Int, (threshold: UInt8, count: UInt8, piece: [UInt8])) in parts.enumerated() {
+            let head: [UInt8] = [0, part.threshold, part.count, UInt8(place + 1)]
+            tree.append(MerkleTree.leafHash(Array("thicket/share/1".utf8) + head + blind + part.piece))
+        }
+        let root: Digest256 = try #require(tree.root())
+        return try parts.enumerated().map { place, part in
+            var bytes: [UInt8] = [1, part.threshold, part.count, UInt8(place + 1)] + root.bytes + blind
+            bytes += [UInt8(part.piece.count >> 8), UInt8(part.piece.count & 255)] + part.piece
+            bytes += MerkleTree.bytes(of: try #require(tree.inclusionProof(index: place)))
+            return try read(bytes + Hash.sha256([1] + bytes).prefix(4))
+        }
+    }
+
+    @Test("pieces of a made-up set that are unlike each other are named: nothing is read beyond the end of a short one")
+    func unlike() throws {
+        let (long, short): ([UInt8], [UInt8]) = (.init(repeating: 1, count: 32), [1])
+        #expect(try SecretShare.combine(Self.madeUp([(2, 2, long), (2, 2, long)])).count == 32, "alike they are taken")
+        for pieces: [SecretShare] in [
+            try Self.madeUp([(2, 2, long), (2, 2, short)]), try Self.madeUp([(2, 2, short), (2, 2, long)]),
+        ] {
+            #expect(throws: ShareFailure.mixed([1])) { try SecretShare.combine(pieces) }
+        }
+        // The first asks for two, the second for three.
+        let three: [SecretShare] = try Self.madeUp([(2, 3, long), (3, 3, long), (2, 3, long)])
+        #expect(throws: ShareFailure.mixed([1])) { try SecretShare.combine(three) }
+        #expect(throws: ShareFailure.mixed([1, 2])) { try SecretShare.combine([three[1], three[0], three[2]]) }
+    }
+
     @Test("numbers out of bounds are refused")
     func bounds() throws {
         for (count, threshold, pieces): (Int, Int, Int) in [
