@@ -34,11 +34,40 @@ struct TypedTextTests {
         arguments: [
             ("", 3, "😀😀", "😀"), ("a", 2, "😀", "a"), ("", 11, "👨‍👩‍👧‍👦👨‍👩‍👧‍👦", "👨‍👩‍👧‍👦"), ("", 10, "👨‍👩‍👧‍👦b", ""),
             ("", 1, "e\u{301}x", ""), ("ab", 3, "\r\n", "ab"), ("", 3, "🇫🇷🇫🇷", ""), ("", 4, "🇫🇷🇫🇷", "🇫🇷"),
+            // Behind what stands there the characters are others than by themselves.
+            ("🇫", 6, "🇷🇫🇷", "🇫🇷"), ("e", 2, "\u{301}x", "e\u{301}"), ("e", 2, "\u{301}\u{302}", "e"),
         ] as [(String, Int, String, String)])
     func characters(start: String, unitsMax: Int, typed: String, result: String) {
         var text: TypedText = .init(start, unitsMax: unitsMax)
         text.insert(typed)
         #expect(Array(text.text.utf8) == Array(result.utf8))
+    }
+
+    @Test(
+        "a character that is typed in parts is there as a whole or not at all, and what was there before it stays",
+        arguments: [
+            ("", 30, "👨‍👩‍👧‍👦!", "👨‍👩‍👧‍👦!"), ("abc", 3, "d", "abc"), ("", 3, "🇫🇷", ""), ("", 7, "🇫🇷🇫🇷", "🇫🇷"), ("", 10, "👨‍👩‍👧‍👦", ""),
+            ("a", 3, "👍🏽", "a"), ("x", 2, "e\u{301}", "x"), ("", 4, "👨‍👩‍👧‍👦ab", "ab"), ("e", 1, "\u{301}", "e"),
+            ("ab", 3, "😀\u{200D}😀c", "abc"),
+        ] as [(String, Int, String, String)])
+    func typedInParts(start: String, unitsMax: Int, typed: String, result: String) {
+        var text: TypedText = .init(start, unitsMax: unitsMax)
+        var dropped: Int = 0
+        for scalar: Unicode.Scalar in typed.unicodeScalars { dropped += text.type(scalar) }
+        #expect(Array(text.text.utf8) == Array(result.utf8), "\(text.text)")
+        #expect(text.units == start.utf16.count + typed.utf16.count - dropped && text.cursor == text.units)
+    }
+
+    @Test("only what was just typed is taken back: behind another key a letter that was there stays")
+    func begunBefore() {
+        var text: TypedText = .init(unitsMax: 1)
+        text.type("e")
+        text.moveLeft()
+        text.moveRight()
+        #expect(text.type("\u{301}") == 1)
+        #expect(text.text == "e")
+        text.deleteBackward()
+        #expect(text.type("x") == 0 && text.text == "x")
     }
 
     @Test("deleting is always allowed, in a text that is too long too")
@@ -94,12 +123,19 @@ struct TypedTextTests {
             var text: TypedText = .init(unitsMax: Int.random(in: 0...30, using: &random))
             for _: Int in 0..<40 {
                 let before: TypedText = text
-                switch Int.random(in: 0..<7, using: &random) {
+                switch Int.random(in: 0..<8, using: &random) {
                 case 0: text.deleteBackward()
                 case 1: text.deleteForward()
                 case 2: text.moveLeft(selects: Bool.random(using: &random))
                 case 3: text.moveRight(selects: Bool.random(using: &random))
                 case 4: text.move(to: Int.random(in: -2...32, using: &random), selects: Bool.random(using: &random))
+                case 5:
+                    let scalar: Unicode.Scalar =
+                        pieces.randomElement(using: &random)?.unicodeScalars.randomElement(using: &random) ?? "x"
+                    let dropped: Int = text.type(scalar)
+                    #expect(
+                        text.units == before.units - before.selection.count + scalar.utf16.count - dropped,
+                        "seed \(seed)")
                 default:
                     let typed: String = pieces.randomElement(using: &random) ?? "x"
                     let dropped: Int = text.insert(typed)

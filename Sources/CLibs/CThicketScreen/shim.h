@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <wchar.h>
 
+/// Keys that stand for the beginning and the end of what is pasted.
+static const int thicket_key_paste_begin = KEY_MAX + 1;
+static const int thicket_key_paste_end = KEY_MAX + 2;
+
+/// Has the terminal put those two around what is pasted (xterm's mode 2004). One that does not know how ignores it.
+static inline void thicket_screen_mark_pastes(int marks) {
+    fputs(marks ? "\033[?2004h" : "\033[?2004l", stdout);
+    fflush(stdout);
+}
+
 /// The screen as this program has it, or NULL when the terminal is none that can be drawn on. Blocks no signal but its own.
 static inline SCREEN *thicket_screen_begin(void) {
     // Texts are UTF-8 whatever the user's language: without a locale that says so, letters would come out as bytes.
@@ -22,6 +32,9 @@ static inline SCREEN *thicket_screen_begin(void) {
     intrflush(stdscr, FALSE);
     keypad(stdscr, TRUE);
     set_escdelay(50);
+    define_key("\033[200~", thicket_key_paste_begin);
+    define_key("\033[201~", thicket_key_paste_end);
+    thicket_screen_mark_pastes(TRUE);
     return screen;
 }
 
@@ -32,6 +45,7 @@ extern int wcwidth(wchar_t letter);
 static inline int thicket_screen_cells(unsigned int letter) { return wcwidth((wchar_t)letter); }
 
 static inline void thicket_screen_end(SCREEN *screen) {
+    thicket_screen_mark_pastes(FALSE);
     endwin();
     delscreen(screen);
 }
@@ -90,6 +104,7 @@ static inline void thicket_screen_wipe(void) {
 
 /// Gives the terminal back for a while; the next thing shown takes it again.
 static inline void thicket_screen_pause(void) {
+    thicket_screen_mark_pastes(FALSE);
     endwin();
     clearok(curscr, TRUE);
 }

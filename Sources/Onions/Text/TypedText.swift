@@ -2,7 +2,8 @@
 ///
 /// Positions and lengths are UTF-16 code units. What is typed or pasted goes to the cursor, in the place of what is selected,
 /// which is counted as gone; of what does not fit the beginning is kept, never a part of a character as people see it
-/// (Unicode's grapheme clusters). Deleting is always allowed, in a text too that is over the limit already.
+/// (Unicode's grapheme clusters), also where it is joined to what stood before it. Deleting is always allowed, in a text too
+/// that is over the limit already.
 public struct TypedText: Sendable, Equatable {
     /// UTF-16 code units at most.
     public let unitsMax: Int
@@ -11,6 +12,10 @@ public struct TypedText: Sendable, Equatable {
     public private(set) var cursor: Int
     /// The other end of the selection; nil without one.
     public private(set) var anchor: Int?
+    /// Where typing began, while nothing but typing came since.
+    private var typedFrom: Int?
+    /// A character that was typed in several parts and did not fit, as far as it has come.
+    private var cut: String = ""
 
     /// - Parameter text: taken as it is, even if it is over the limit. The cursor stands at its end.
     public init(_ text: String = "", unitsMax: Int) {
@@ -32,19 +37,52 @@ public struct TypedText: Sendable, Equatable {
     @discardableResult
     public mutating func insert(_ typed: String) -> Int {
         let (head, tail): (Substring, Substring) = (part(0..<selection.lowerBound), part(selection.upperBound..<units))
-        var room: Int = unitsMax - head.utf16.count - tail.utf16.count
-        var kept: String = ""
-        for character: Character in typed {
-            guard character.utf16.count <= room else { break }
-            room -= character.utf16.count
-            kept.append(character)
-        }
+        let kept: String = Self.fitting(typed, behind: head, room: unitsMax - head.utf16.count - tail.utf16.count)
         let dropped: Int = typed.utf16.count - kept.utf16.count
         let place: Int = head.utf16.count + kept.utf16.count
         text = String(head) + kept + tail
         // What is typed may join with what stands beside it.
         cursor = boundary(atOrAfter: place)
-        anchor = nil
+        (anchor, typedFrom, cut) = (nil, nil, "")
+        return dropped
+    }
+
+    /// As much of a text as there is room for: up to an end of a character, as they are when it stands behind `head`.
+    private static func fitting(_ typed: String, behind head: Substring, room: Int) -> String {
+        let whole: String = String(head) + typed
+        let start: Int = head.utf16.count
+        var (sum, end): (Int, Int) = (0, start)
+        for character: Character in whole {
+            sum += character.utf16.count
+            guard sum <= start + room else { break }
+            end = max(start, sum)
+        }
+        let from: String.Index = whole.utf16.index(whole.startIndex, offsetBy: start)
+        return String(whole[from..<whole.utf16.index(from, offsetBy: end - start)])
+    }
+
+    /// Types a part of a character, as keyboards and terminals send them one by one. When a character has begun to be typed and
+    /// the rest of it does not fit, its beginning goes, too, and so do its parts that are still to come.
+    /// - Returns: units that did not fit and were dropped, those included that had been typed before.
+    @discardableResult
+    public mutating func type(_ scalar: Unicode.Scalar) -> Int {
+        let letter: String = .init(Character(scalar))
+        if !cut.isEmpty, selection.isEmpty, (cut + letter).count == 1 {
+            cut += letter
+            return letter.utf16.count
+        }
+        let from: Int = typedFrom ?? selection.lowerBound
+        var dropped: Int = insert(letter)
+        typedFrom = from
+        guard dropped > 0 else { return 0 }
+        let begun: Range<Int> = boundary(before: cursor)..<cursor
+        let character: String = String(part(begun)) + letter
+        cut = letter
+        if !begun.isEmpty, begun.lowerBound >= from, character.count == 1 {
+            remove(begun)
+            (typedFrom, cut) = (from, character)
+            dropped += begun.count
+        }
         return dropped
     }
 
@@ -71,12 +109,14 @@ public struct TypedText: Sendable, Equatable {
     public mutating func move(to place: Int, selects: Bool = false) {
         anchor = selects ? anchor ?? cursor : nil
         cursor = boundary(atOrAfter: min(max(0, place), units))
+        (typedFrom, cut) = (nil, "")
         if anchor == cursor { anchor = nil }
     }
 
     /// Selects everything.
     public mutating func selectAll() {
         (anchor, cursor) = (units == 0 ? nil : 0, units)
+        (typedFrom, cut) = (nil, "")
     }
 
     /// The part of the text between two places where characters begin.
@@ -88,7 +128,7 @@ public struct TypedText: Sendable, Equatable {
         text = String(part(0..<range.lowerBound)) + part(range.upperBound..<units)
         // Its neighbours may join.
         cursor = boundary(atOrAfter: range.lowerBound)
-        anchor = nil
+        (anchor, typedFrom, cut) = (nil, nil, "")
     }
 
     private func index(_ place: Int) -> String.Index {

@@ -353,4 +353,110 @@ struct NotesScreenTests {
         #expect(TextLayout("", columns: 5, width: Self.width).rows.count == 1)
         #expect(TextLayout("a\r\n\nb", columns: 5, width: Self.width).rows.map(\.shown) == ["a", "", "b"])
     }
+
+    @Test(
+        "rows end between words; inside of one only where it is longer than a row",
+        arguments: [
+            ("the quick brown fox", 10, ["the quick ", "brown fox"]), ("the quick brown", 9, ["the quick", "brown"]),
+            ("the quick   brown", 9, ["the quick", "brown"]),
+            ("a incomprehensible b", 6, ["a ", "incomp", "rehens", "ible b"]),
+            ("abcd ef", 4, ["abcd", "ef"]), ("ab cd\nef gh", 3, ["ab ", "cd", "ef ", "gh"]), ("    ", 2, ["  "]),
+            ("  ab", 3, ["  ", "ab"]), ("日本 語日本", 5, ["日本 ", "語日", "本"]),
+            ("a b\u{A0}c d", 4, ["a ", "b\u{A0}c ", "d"]),
+            (" abc日", 4, [" ", "abc", "日"]), ("ab ", 2, ["ab"]), ("\n", 5, ["", ""]),
+        ] as [(String, Int, [String])])
+    func words(text: String, columns: Int, rows: [String]) {
+        let layout: TextLayout = .init(text, columns: columns, width: Self.width)
+        #expect(layout.rows.map(\.shown) == rows)
+        #expect(layout.rows.allSatisfy { TextLayout.cells($0.shown, Self.width) <= columns })
+        // Every place between characters stands in one row, and is found there again.
+        var place: Int = 0
+        for character: Character in text + "." {
+            let (row, column): (Int, Int) = layout.position(of: place)
+            #expect(layout.rows[row].range.lowerBound <= place && place <= layout.rows[row].range.upperBound)
+            #expect(column <= columns && layout.position(of: layout.place(row: row, column: column)).row == row)
+            if column < columns { #expect(layout.place(row: row, column: column) == place) }
+            place += character.utf16.count
+        }
+        for row: Int in layout.rows.indices {
+            #expect(layout.position(of: layout.lastPlace(row: row)).row == row, "the end of row \(row) is in it")
+            #expect(layout.position(of: layout.place(row: row, column: 1_000)).row == row)
+        }
+    }
+
+    @Test("up, down and the end of a row stay in rows that were broken between words")
+    func broken() {
+        var screen: NotesScreen = Self.list([], 10)
+        Self.type(
+            "n\n" + "a " + String(repeating: "b", count: 38) + " " + String(repeating: "c", count: 30), into: &screen)
+        #expect(Self.shown(screen)[3...5].map(\.count) == [2, 39, 30])
+        #expect(screen.frame().cursor.map { $0 == (5, 30) } == true)
+        _ = screen.handle(.key(.up), now: 0)
+        #expect(screen.frame().cursor.map { $0 == (4, 30) } == true)
+        _ = screen.handle(.key(.up), now: 0)
+        #expect(screen.frame().cursor.map { $0 == (3, 1) } == true)
+        _ = screen.handle(.key(.end), now: 0)
+        #expect(screen.frame().cursor.map { $0 == (3, 1) } == true)
+        _ = screen.handle(.key(.down), now: 0)
+        _ = screen.handle(.key(.end), now: 0)
+        #expect(screen.frame().cursor.map { $0 == (4, 38) } == true)
+    }
+
+    private static func paste(_ text: String, into screen: inout NotesScreen) -> [NotesScreen.Action] {
+        screen.handle(.key(.pasteBegin), now: 0) + type(text, into: &screen) + screen.handle(.key(.pasteEnd), now: 0)
+    }
+
+    @Test(
+        "what is pasted goes in as one: what fits of it, and nothing behind what does not; in a title lines are joined")
+    func pasting() {
+        var screen: NotesScreen = Self.list()
+        Self.type("n", into: &screen)
+        #expect(Self.paste("two\nlines " + String(repeating: "x", count: 19) + "😀y", into: &screen).isEmpty)
+        #expect(Self.shown(screen)[0].contains("title 29/30") && Self.shown(screen)[1].hasPrefix("two lines x"))
+        #expect(Self.shown(screen).last?.contains("full: 30") == true)
+        _ = screen.handle(.key(.enter), now: 0)
+        #expect(Self.paste("a\n\nb", into: &screen).isEmpty)
+        #expect(Self.shown(screen)[0].contains("text 4/2500"))
+        _ = screen.handle(.key(.control("a")), now: 0)
+        #expect(Self.paste(String(repeating: "é", count: 40_000), into: &screen).isEmpty)
+        #expect(Self.shown(screen)[0].contains("text 2500/2500"))
+        // The mark of the end was lost, and then something is pressed: both are done.
+        _ = screen.handle(.key(.control("a")), now: 0)
+        _ = screen.handle(.key(.pasteBegin), now: 0)
+        Self.type("rest", into: &screen)
+        guard case .save(_, let text, _, thenLocks: true)? = screen.handle(.key(.control("l")), now: 0).first else {
+            Issue.record("nothing was saved")
+            return
+        }
+        #expect(text.info.shownText == "rest")
+    }
+
+    @Test("letters that are pasted are no commands: not in the list, not in a note, not as an answer")
+    func pastedCommands() {
+        var screen: NotesScreen = Self.list()
+        for mode: Int in 0..<3 {
+            if mode == 1 { _ = screen.handle(.opened(id: "id0", Self.text("one", "text")), now: 0) }
+            if mode == 2 { Self.type("d", into: &screen) }
+            #expect(Self.paste("ldyq\n", into: &screen).isEmpty, "mode \(mode)")
+        }
+        #expect(screen.question == .remove(id: "id0"))
+        guard case .remove? = Self.type("y", into: &screen).first else {
+            Issue.record("what is typed is an answer")
+            return
+        }
+    }
+
+    @Test("a password may be pasted, with its end of line or without, and is not gathered as text")
+    func pastedPassword() {
+        var screen: NotesScreen = Self.screen()
+        _ = screen.handle(.key(.pasteBegin), now: 0)
+        Self.type("canary", into: &screen)
+        #expect(screen.pasted == nil)
+        _ = screen.handle(.key(.pasteEnd), now: 0)
+        guard case .login(_, let password)? = Self.type("\n", into: &screen).first else {
+            Issue.record("no login")
+            return
+        }
+        #expect(password.shownText == "canary")
+    }
 }

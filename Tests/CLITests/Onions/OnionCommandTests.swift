@@ -201,6 +201,22 @@ struct OnionCommandTests {
         #expect(try terminal.finish() == 0)
     }
 
+    @Test("a terminal that marks what is pasted is understood: it is text, and in the list it is nothing")
+    func pasted() throws {
+        let notes: Notes = try .init()
+        let terminal: PseudoTerminal = try Self.view(notes, first: "no notes yet")
+        #expect(terminal.screen.contains("\u{1B}[?2004h"))
+        terminal.type("\u{1B}[200~q\u{1B}[201~n\u{1B}[200~a q\rb\u{1B}[201~")
+        // Of a row only what is new is drawn: the title is.
+        try terminal.wait(for: "a q b")
+        terminal.type("\u{13}")
+        try terminal.wait(for: "1  a q b")
+        terminal.type("q")
+        #expect(try terminal.finish() == 0)
+        #expect(terminal.screen.contains("\u{1B}[?2004l"))
+        #expect(try Self.titles(notes) == ["a q b"])
+    }
+
     @Test("a terminal that is closed, and SIGTERM, end the view behind a last save", arguments: [SIGHUP, SIGTERM])
     func closed(signal: Int32) throws {
         let notes: Notes = try .init()

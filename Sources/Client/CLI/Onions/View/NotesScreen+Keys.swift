@@ -2,7 +2,11 @@ import ThicketOnions
 
 /// What each key does.
 extension NotesScreen {
+    /// Bytes of a paste that are looked at: more than any text has room for.
+    private static let pasteBytesMax: Int = 65_536
+
     mutating func pressed(_ key: Key) -> [Action] {
+        if isPasted(key) { return [] }
         switch key {
         case .control("z"): return lock("locked", then: .suspend)
         case .control("c"): return leave()
@@ -29,6 +33,49 @@ extension NotesScreen {
             return []
         }
         return [.quit]
+    }
+
+    // MARK: - Pasting
+
+    /// Whether a key is a part of what is pasted. That is text for the note that is being written, all of it at once, and never a
+    /// command: nobody means the letters of a text when they remove a note. Of a password nothing is gathered here.
+    private mutating func isPasted(_ key: Key) -> Bool {
+        if key == .pasteBegin {
+            pasted = isLocked ? nil : ""
+            return true
+        }
+        guard pasted != nil else { return key == .pasteEnd }
+        switch key {
+        case .letter(let scalar): paste(scalar)
+        case .enter: paste("\n")
+        case .tab: paste("\t")
+        case .pasteEnd: endPaste()
+        default:
+            // The mark of the end was lost.
+            endPaste()
+            return false
+        }
+        return true
+    }
+
+    private mutating func paste(_ scalar: Unicode.Scalar) {
+        guard let count: Int = pasted?.utf8.count, count < Self.pasteBytesMax else { return }
+        pasted?.unicodeScalars.append(scalar)
+    }
+
+    /// Puts what was pasted where the cursor is. A title has one line.
+    mutating func endPaste() {
+        guard let text: String = pasted else { return }
+        pasted = nil
+        guard case .editing(var editing) = mode, question == nil else { return }
+        guard !isBusy else {
+            message = "one moment"
+            return
+        }
+        let isTitle: Bool = editing.field == .title
+        tell(editing.typed.insert(isTitle ? String(text.map { $0.isNewline ? " " : $0 }) : text), editing)
+        scroll(&editing)
+        mode = .editing(editing)
     }
 
     // MARK: - Locked
@@ -149,8 +196,8 @@ extension NotesScreen {
             return []
         case .tab: editing.field = editing.field == .title ? .info : .title
         case .enter where editing.field == .title: editing.field = .info
-        case .enter: put("\n", into: &editing)
-        case .letter(let scalar): put(String(Character(scalar)), into: &editing)
+        case .enter: tell(editing.typed.type("\n"), editing)
+        case .letter(let scalar): tell(editing.typed.type(scalar), editing)
         case .backspace: editing.typed.deleteBackward()
         case .delete, .control("d"): editing.typed.deleteForward()
         case .left: editing.typed.moveLeft()
@@ -159,16 +206,16 @@ extension NotesScreen {
         case .shiftRight: editing.typed.moveRight(selects: true)
         case .control("a"): editing.typed.selectAll()
         case .up, .down, .pageUp, .pageDown, .home, .end: move(key, &editing)
-        case .control: break
+        case .control, .pasteBegin, .pasteEnd: break
         }
         scroll(&editing)
         mode = .editing(editing)
         return []
     }
 
-    /// What does not fit is told, and dropped.
-    private mutating func put(_ text: String, into editing: inout Editing) {
-        guard editing.typed.insert(text) > 0 else { return }
+    /// What does not fit was dropped, and is told.
+    private mutating func tell(_ dropped: Int, _ editing: Editing) {
+        guard dropped > 0 else { return }
         message = "it is full: \(editing.typed.unitsMax) characters at most"
     }
 
@@ -191,7 +238,7 @@ extension NotesScreen {
         case .pageUp: editing.info.move(to: layout.place(row: max(0, row - textRows), column: column))
         case .pageDown: editing.info.move(to: layout.place(row: row + textRows, column: column))
         case .home: editing.info.move(to: layout.rows[row].range.lowerBound)
-        case .end: editing.info.move(to: layout.rows[row].range.upperBound)
+        case .end: editing.info.move(to: layout.lastPlace(row: row))
         default: break
         }
     }

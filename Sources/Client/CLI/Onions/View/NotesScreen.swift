@@ -18,6 +18,8 @@ struct NotesScreen: Sendable {
         case control(Unicode.Scalar)
         case enter, escape, tab, up, down, left, right, home, end, pageUp, pageDown, backspace, delete
         case shiftLeft, shiftRight
+        /// Around what is pasted, where the terminal says so.
+        case pasteBegin, pasteEnd
     }
 
     enum Event: Sendable {
@@ -114,6 +116,8 @@ struct NotesScreen: Sendable {
     var question: Question?
     /// Something is being done outside: until it is, only locking and leaving are possible.
     var isBusy: Bool = false
+    /// What has come of a paste; nil: nothing is being pasted.
+    var pasted: String?
     var size: (rows: Int, columns: Int)
     let width: TextLayout.Width
     /// Milliseconds without a key after which it locks itself.
@@ -223,6 +227,7 @@ struct NotesScreen: Sendable {
     /// Drops everything. What was being written goes to the server first, so that a pause costs nobody an edit.
     mutating func lock(_ reason: String, then last: Action? = nil) -> [Action] {
         var actions: [Action] = []
+        endPaste()
         // Also while a save is under way: it may fail, and nobody would be there to see it.
         if case .editing(let editing) = mode, editing.isChanged {
             actions.append(.save(id: editing.id, editing.text, before: editing.before, thenLocks: true))

@@ -86,6 +86,8 @@ final class NotesTerminal {
         case KEY_BACKSPACE: .key(.backspace)
         case KEY_DC: .key(.delete)
         case KEY_ENTER: .key(.enter)
+        case thicket_key_paste_begin: .key(.pasteBegin)
+        case thicket_key_paste_end: .key(.pasteEnd)
         default: .nothing
         }
     }
@@ -118,6 +120,7 @@ final class NotesTerminal {
     func suspend() {
         thicket_screen_pause()
         raise(SIGSTOP)
+        thicket_screen_mark_pastes(1)
         shown = nil
     }
 }

@@ -1,5 +1,6 @@
-/// A text in rows of a screen: broken at its line ends, and where a row is full. Places are UTF-16 code units, as `TypedText` has
-/// them; columns are cells, of which some characters take two.
+/// A text in rows of a screen: broken at its line ends, and where a row is full behind the last space in it; inside of a word only
+/// where it is longer than a row. Places are UTF-16 code units, as `TypedText` has them; columns are cells, of which some characters
+/// take two.
 struct TextLayout: Sendable {
     /// Cells that a scalar takes on the terminal: 0, 1 or 2; less than 0: none that may be shown.
     typealias Width = @Sendable (Unicode.Scalar) -> Int
@@ -14,33 +15,71 @@ struct TextLayout: Sendable {
     /// At least one.
     let rows: [Row]
     private let text: String
+    private let columns: Int
     private let width: Width
 
     /// - Parameter columns: at least 2, since characters of two cells must have room.
     init(_ text: String, columns: Int, width: @escaping Width) {
-        (self.text, self.width) = (text, width)
-        let columns: Int = max(2, columns)
+        (self.text, self.width, self.columns) = (text, width, max(2, columns))
         var rows: [Row] = []
-        var (shown, cells, start, place): (String, Int, Int, Int) = ("", 0, 0, 0)
+        var line: Line = .init(start: 0)
         for character: Character in text {
-            let units: Int = character.utf16.count
             if character.isNewline {
-                rows.append(Row(shown: shown, range: start..<place))
-                place += units
-                (shown, cells, start) = ("", 0, place)
+                rows.append(line.row)
+                line = Line(start: line.end + character.utf16.count)
                 continue
             }
             let piece: (text: String, cells: Int) = Self.shown(character, width)
-            if cells + piece.cells > columns {
-                rows.append(Row(shown: shown, range: start..<place))
-                (shown, cells, start) = ("", 0, place)
-            }
-            shown += piece.text
-            cells += piece.cells
-            place += units
+            // Spaces behind a full row stand there unseen, so that the next one begins with a word.
+            let isSpace: Bool = character.isWhitespace && !Self.joining.contains(character)
+            if !isSpace, line.cells + piece.cells > self.columns { rows.append(line.broken()) }
+            // What was carried over may fill the row by itself.
+            if !isSpace, line.cells + piece.cells > self.columns { rows.append(line.broken()) }
+            let isSeen: Bool = line.cells + piece.cells <= self.columns
+            line.add(isSeen ? piece : ("", 0), units: character.utf16.count, isSpace: isSpace)
         }
-        rows.append(Row(shown: shown, range: start..<place))
-        self.rows = rows
+        self.rows = rows + [line.row]
+    }
+
+    /// Spaces at which no row ends.
+    private static let joining: Set<Character> = ["\u{A0}", "\u{2007}", "\u{202F}"]
+
+    /// A row that is being filled.
+    private struct Line {
+        private struct Piece {
+            let text: String
+            let cells: Int
+            let units: Int
+        }
+
+        private(set) var start: Int
+        private var pieces: [Piece] = []
+        /// Pieces up to the last space.
+        private var words: Int = 0
+        private(set) var cells: Int = 0
+        private(set) var end: Int
+
+        init(start: Int) { (self.start, end) = (start, start) }
+
+        var row: Row { Row(shown: pieces.map(\.text).joined(), range: start..<end) }
+
+        mutating func add(_ piece: (text: String, cells: Int), units: Int, isSpace: Bool) {
+            pieces.append(Piece(text: piece.text, cells: piece.cells, units: units))
+            if isSpace { words = pieces.count }
+            cells += piece.cells
+            end += units
+        }
+
+        /// The row up to the last space, or all of it without one; the rest goes on as the next row.
+        mutating func broken() -> Row {
+            let rest: ArraySlice<Piece> = words > 0 ? pieces[words...] : []
+            var next: Line = .init(start: end - rest.reduce(0) { $0 + $1.units })
+            for piece: Piece in rest { next.add((piece.text, piece.cells), units: piece.units, isSpace: false) }
+            pieces.removeLast(rest.count)
+            end = next.start
+            defer { self = next }
+            return row
+        }
     }
 
     /// A character as it is shown: what would drive the terminal, or turn the direction of what is behind it, is a dot.
@@ -91,15 +130,16 @@ struct TextLayout: Sendable {
 
     /// The row and the column of a place.
     func position(of place: Int) -> (row: Int, column: Int) {
-        // A place at the end of a full row is the beginning of the next one.
+        // A place at the end of a row that goes on is the beginning of the next one.
         let row: Int = rows.lastIndex { $0.range.lowerBound <= place } ?? 0
         let start: Int = rows[row].range.lowerBound
-        return (row, Self.cells(part(start..<max(start, place)), width))
+        return (row, min(columns, Self.cells(part(start..<max(start, place)), width)))
     }
 
     /// The place in a row that is at a column, or before it.
     func place(row: Int, column: Int) -> Int {
-        let row: Row = rows[min(max(0, row), rows.count - 1)]
+        let number: Int = min(max(0, row), rows.count - 1)
+        let row: Row = rows[number]
         var (place, cells): (Int, Int) = (row.range.lowerBound, 0)
         for character: Character in part(row.range) {
             let own: Int = Self.shown(character, width).cells
@@ -107,7 +147,16 @@ struct TextLayout: Sendable {
             cells += own
             place += character.utf16.count
         }
-        return place
+        return min(place, lastPlace(row: number))
+    }
+
+    /// The last place that is in a row: of one that goes on before its last character, as the place behind that is in the next.
+    func lastPlace(row number: Int) -> Int {
+        let range: Range<Int> = rows[number].range
+        guard number + 1 < rows.count, rows[number + 1].range.lowerBound == range.upperBound else {
+            return range.upperBound
+        }
+        return range.upperBound - (part(range).last?.utf16.count ?? 0)
     }
 
     private func part(_ range: Range<Int>) -> Substring {
