@@ -147,6 +147,69 @@ struct KeyCommandTests {
     }
 
     @Test(
+        "at a terminal passwd tries the old password before it asks for the new one, and leaves no login behind that it made"
+    )
+    func typedPassword() throws {
+        let bench: CommandBench = try .init()
+        let ann: [String] = [
+            "--server", bench.address, "--app", "notes", "--api-key", try apiKey(bench), "--user", "ann",
+        ]
+        try bench.good(["signup"] + ann, variables: ["THICKET_PASSWORD": "canary sesame"])
+        func passwd(_ old: String) throws -> PseudoTerminal {
+            let terminal: PseudoTerminal = try .init(
+                [Programs.thicket, "passwd"], variables: bench.variables("home", [:]))
+            try terminal.wait(for: "Password now: ")
+            terminal.type(old + "\n")
+            return terminal
+        }
+        let wrong: PseudoTerminal = try passwd("canary barley")
+        #expect(try wrong.finish() == 6)
+        #expect(wrong.screen.contains("is wrong") && !wrong.screen.contains("New password"))
+        let different: PseudoTerminal = try passwd("canary sesame")
+        try different.wait(for: "New password: ")
+        different.type("one\n")
+        try different.wait(for: "Once more: ")
+        different.type("another\n")
+        #expect(try different.finish() == 2)
+        #expect(try bench.good(["token", "list"]).split(separator: "\n").count == 1)
+        let right: PseudoTerminal = try passwd("canary sesame")
+        try right.wait(for: "New password: ")
+        right.type("canary lentil\n")
+        try right.wait(for: "Once more: ")
+        right.type("canary lentil\n")
+        #expect(try right.finish() == 0)
+        #expect(right.screen.contains("the password is changed") && !right.screen.contains("lentil"))
+        #expect(try bench.good(["token", "list"]).split(separator: "\n").count == 1)
+        try bench.good(["login"] + ann, home: "x", variables: ["THICKET_PASSWORD": "canary lentil"])
+    }
+
+    @Test("a machine that has the keys does not wait for them: it says how to give them; one whose login is over waits")
+    func pairedAlready() throws {
+        let bench: CommandBench = try .init()
+        let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", try apiKey(bench)]
+        let password: [String: String] = ["THICKET_PASSWORD": "canary sesame"]
+        try bench.good(["signup"] + place + ["--user", "ann"], variables: password)
+        for words: [String] in [["pair"], ["pair"] + place] {
+            let told: ChildProcess.Outcome = try bench.run(words)
+            #expect(told.code == 4 && told.errors.contains("has the keys of ann already"), "\(told)")
+            #expect(told.errors.contains("thicket pair CODE") && told.output.isEmpty)
+        }
+        for words: [String] in [["pair", "--discard"], ["pair", "--profile", "other"] + place] {
+            let other: ChildProcess = try bench.start(words)
+            #expect(try other.firstLine().hasPrefix("thicket pair "))
+            other.signal(SIGKILL)
+            _ = try other.finish()
+        }
+        try bench.good(["login"] + place + ["--user", "ann"], home: "x", variables: password)
+        try bench.good(["passwd"], home: "x", variables: password.merging(["THICKET_NEW_PASSWORD": "other"]) { $1 })
+        let over: ChildProcess = try bench.start(["pair", "--yes"])
+        let code: Substring = try #require(try over.firstLine().split(separator: " ").last)
+        try bench.good(["pair", String(code)], home: "x")
+        #expect(try over.finish().code == 0)
+        try bench.good(["put", "notes", "k", "{}"])
+    }
+
+    @Test(
         "other words: the old ones bring nothing, other machines go on and are told, and a command that was killed goes on"
     )
     func renew() throws {

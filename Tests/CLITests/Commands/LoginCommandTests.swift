@@ -47,6 +47,21 @@ struct LoginCommandTests {
         #expect(signup.echoes && !signup.screen.contains("same"))
         #expect(try bench.good(["whoami"]) == "ann\n")
 
+        let wrong: PseudoTerminal = try terminal(["passwd"])
+        try wrong.wait(for: "Password now: ")
+        wrong.type("open season\n")
+        #expect(try wrong.finish() == 6)
+        #expect(wrong.screen.contains("the password is wrong") && !wrong.screen.contains("New password"))
+        let changed: PseudoTerminal = try terminal(["passwd"])
+        try changed.wait(for: "Password now: ")
+        changed.type("open sesame\n")
+        for (label, times): (String, Int) in [("New password: ", 1), ("Once more: ", 1)] {
+            try changed.wait(for: label, times: times)
+            changed.type("open barley\n")
+        }
+        #expect(try changed.finish() == 0)
+        #expect(try bench.good(["token", "list"]).split(separator: "\n").count == 1, "no login is left behind")
+
         for ending: String in ["\u{3}", "SIGTERM"] {
             let ended: PseudoTerminal = try terminal(["login"])
             try ended.wait(for: "Password: ")

@@ -26,7 +26,7 @@ enum ForgotCommand {
         }
         let password: SecureBytes = try await Secrets.secret(
             call, "new-password", label: "New password: ", isNew: true)
-        try await keyed("the password was not reset") { () throws(AccountError) in
+        try await keyed("the password was not reset", lost: Failure.lostPassword) { () throws(AccountError) in
             try await login.accounts.reset(name: login.user, code: code, newPassword: password)
         }
         try await open(login, password)

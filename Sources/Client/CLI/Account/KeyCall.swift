@@ -84,9 +84,23 @@ struct KeyCall {
 }
 
 extension Failure {
-    init(_ what: String, keys error: AccountError) {
-        self.init("\(what): \(error)\(Failure.next(error))", Failure.code(error))
+    /// - Parameters:
+    ///   - what: that it was not done, as the beginning of a sentence.
+    ///   - lost: what to do when nobody knows whether it was.
+    init(_ what: String, keys error: AccountError, lost: String = "Try again.") {
+        guard case .unknown(let reason) = error else {
+            self.init("\(what): \(error)\(Failure.next(error))", Failure.code(error))
+            return
+        }
+        self.init(
+            "it is not known whether \(what), as the server's answer did not come (\(reason.detail)). \(lost)",
+            Failure.code(error))
     }
+
+    /// Of a password that was to be set.
+    static let lostPassword: String = "Try again: with the new password first, then with the old one."
+    /// Of an account that was to be made, or to be deleted.
+    static let lostAccount: String = "'thicket login' with the same words tells."
 
     private static func next(_ error: AccountError) -> String {
         switch error {
@@ -102,7 +116,6 @@ extension Failure {
             ". If you changed it ('thicket words --renew' on another machine), 'thicket login' gets the new one, or 'thicket "
                 + "keys' for a partner's user. If you did not, somebody who has your access key or runs the server did."
         case .newerFormat: ". Update thicket on this machine."
-        case .unknown: ". Try again: with the new password first, then with the old one."
         case .busy, .pairingOver: ". Try again."
         case .wrongWords: ". Is the name right, and are they the newest words?"
         default: ""
@@ -122,12 +135,12 @@ extension Failure {
 
 /// Runs account calls whose errors are told in the words of what was being done.
 func keyed<Value: Sendable>(
-    _ what: @autoclosure () -> String, isolation: isolated (any Actor)? = #isolation,
+    _ what: @autoclosure () -> String, lost: String = "Try again.", isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws(AccountError) -> Value
 ) async throws(Failure) -> Value {
     do {
         return try await body()
     } catch {
-        throw Failure(what(), keys: error)
+        throw Failure(what(), keys: error, lost: lost)
     }
 }

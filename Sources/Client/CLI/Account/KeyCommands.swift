@@ -155,10 +155,18 @@ enum PasswdCommand {
         let keys: KeyCall = try .init(call, what)
         let known: OpenAccount = try await keys.settled(what)
         let old: SecureBytes = try await Secrets.secret(call, label: "Password now: ", isNew: false)
-        let new: SecureBytes = try await Secrets.secret(call, "new-password", label: "New password: ", isNew: true)
-        let token: String = keys.account.profile.token
-        let changed: SignedIn = try await keyed(what) { () throws(AccountError) in
-            try await keys.accounts.changePassword(of: known, accessToken: token, from: old, to: new)
+        let login: SignedIn? = Secrets.isTyped(call, "new-password") ? try await proved(keys, known, old, what) : nil
+        let new: SecureBytes
+        do throws(Failure) {
+            new = try await Secrets.secret(call, "new-password", label: "New password: ", isNew: true)
+        } catch {
+            await end(login, keys)
+            throw error
+        }
+        let token: String = login?.accessToken ?? keys.account.profile.token
+        let changed: SignedIn = try await keyed(what, lost: Failure.lostPassword) { () throws(AccountError) in
+            try await keys.accounts.changePassword(
+                of: login?.account ?? known, accessToken: token, from: old, to: new)
         }
         var profile: Profile = keys.account.profile
         profile.token = changed.accessToken
@@ -166,6 +174,28 @@ enum PasswdCommand {
         try keys.keep(changed.account)
         Terminal.write("the password is changed; other machines are signed out. What is sealed stays as it was.\n")
         KeyCall.remind(changed.account)
+    }
+
+    /// A login with the password that there is: nobody is to type a new one twice and hear then that the old one is wrong. It ends
+    /// with the change, as all do.
+    private static func proved(
+        _ keys: KeyCall, _ known: OpenAccount, _ old: SecureBytes, _ what: String
+    ) async throws(Failure) -> SignedIn {
+        let result: SignInResult = try await keyed(what) { () throws(AccountError) in
+            try await keys.accounts.signIn(name: known.name, password: old, known: keys.keys)
+        }
+        guard case .open(let login) = result else { throw Failure(what, keys: AccountError.locked) }
+        return login
+    }
+
+    /// A login that nobody needs any more. Best effort: the user is told of the change that did not come, and sees it in
+    /// `thicket token list`.
+    private static func end(_ login: SignedIn?, _ keys: KeyCall) async {
+        guard let login,
+            let session: ClientSession = try? await keys.account.app(store: .memory, isOnline: false).resume(login)
+        else { return }
+        await session.signOut()
+        await session.close()
     }
 
     /// Of a partner's user: what seals the access key beside the bundle.
@@ -244,7 +274,7 @@ enum KeyedDelete {
         let password: SecureBytes = try await Secrets.secret(
             call, label: "Password, to delete \(Screen.safe(known.name)) and all its data: ", isNew: false)
         let token: String = keys.account.profile.token
-        try await keyed("nothing was deleted") { () throws(AccountError) in
+        try await keyed("nothing was deleted", lost: Failure.lostAccount) { () throws(AccountError) in
             try await keys.accounts.delete(known, accessToken: token, password: password)
         }
         Terminal.write("the account is deleted. 'thicket logout' removes the copies on this machine.\n")

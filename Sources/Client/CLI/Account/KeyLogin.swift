@@ -38,7 +38,8 @@ struct KeyLogin {
         try await place.expectNothingUnsent()
         place.warnIfReadable()
         let password: SecureBytes = try await Secrets.secret(call, isNew: true)
-        let made: SignedIn = try await keyed("no account was made") { () throws(AccountError) in
+        let made: SignedIn = try await keyed("no account was made", lost: Failure.lostAccount) {
+            () throws(AccountError) in
             try await login.accounts.signUp(name: login.user, password: password)
         }
         Terminal.write("made the account \(Screen.safe(made.account.name))\n")
@@ -115,7 +116,8 @@ enum RecoverCommand {
         let key: AccessKey = try await BackupInput.read(call)
         let password: SecureBytes = try await Secrets.secret(
             call, "new-password", label: "New password: ", isNew: true)
-        let back: SignedIn = try await keyed("nothing was recovered") { () throws(AccountError) in
+        let back: SignedIn = try await keyed("nothing was recovered", lost: Failure.lostPassword) {
+            () throws(AccountError) in
             try await login.accounts.recover(
                 name: login.user, accessKey: key, newPassword: password, known: login.known)
         }

@@ -32,6 +32,7 @@ enum PairCommand {
     private static func receive(_ call: Call) async throws(Failure) {
         let place: LoginPlace = try LoginPlace(call)
         let isPartner: Bool = place.old?.kind == .partner
+        try await expectNoKeys(call, place)
         if !isPartner { try await place.expectNothingUnsent() }
         var profile: Profile = try place.profile(token: "")
         if isPartner, let old: Profile = place.old { profile = old }
@@ -57,6 +58,24 @@ enum PairCommand {
         } else {
             try await keepAccount(accounts, received, profile, place)
         }
+    }
+
+    /// - Throws: `refused` when there is nothing to wait for: this machine has the account's keys. A machine whose login is over, or
+    ///   whose keys are not the newest any more, may well get both so.
+    private static func expectNoKeys(_ call: Call, _ place: LoginPlace) async throws(Failure) {
+        guard !call.flag("discard"), let old: Profile = place.old, same(old.server, place.server),
+            same(old.app, place.app), old.kind == .keys || old.kind == .partner,
+            let kept: DeviceKeys = try place.home.readKeys(place.name)
+        else { return }
+        let accounts: Accounts = try KeyCall.accounts(try Account(call, trying: old))
+        do throws(AccountError) { _ = try await accounts.refresh(try kept.open(), accessToken: old.token) } catch {
+            // A partner's login is the partner's to renew: without one no keys come, here or there.
+            guard case .server = error, old.kind == .partner else { return }
+        }
+        throw Failure(
+            "there is nothing to wait for: this machine has the keys of \(Screen.safe(old.user ?? "the account")) already. To give them "
+                + "to another machine, say 'thicket pair' there, and here 'thicket pair CODE' with the code that it shows. "
+                + "--profile OTHER is for another account.", .refused)
     }
 
     private static func answer(_ accounts: Accounts, _ begun: Pairing.Begun) async throws(Failure) -> Pairing.Received {

@@ -6,6 +6,7 @@ enum PasswordCommand {
     static func run(_ call: Call) async throws(Failure) {
         let account: Account = try AccountCall.builtIn(call, "the password was not changed")
         let old: String = try await Secrets.password(call, label: "Password now: ", isNew: false)
+        if Secrets.isTyped(call, "new-password") { try await prove(old, account) }
         let new: String = try await Secrets.password(call, "new-password", label: "New password: ", isNew: true)
         let token: String = try await AccountCall.proved(account, "the password was not changed") {
             session throws(ClientError) in
@@ -20,6 +21,21 @@ enum PasswordCommand {
                     + "password makes another.", error.code)
         }
         Terminal.write("the password is changed; other machines are signed out\n")
+    }
+
+    /// Tries the password that there is, by a login that ends at once: nobody is to type a new one twice and hear then that the
+    /// old one is wrong.
+    private static func prove(_ password: String, _ account: Account) async throws(Failure) {
+        let what: String = "the password was not changed"
+        do throws(ClientError) {
+            let login: ClientSession = try await account.app(store: .memory, isOnline: false).signIn(
+                username: account.profile.user ?? "", password: password)
+            await login.signOut()
+            await login.close()
+        } catch {
+            guard error.code == .unauthorized, error.detail.contains("login") else { throw Failure(what, error) }
+            throw Failure("\(what): the password is wrong", .unauthorized)
+        }
     }
 }
 

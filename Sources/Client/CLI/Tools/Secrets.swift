@@ -71,8 +71,16 @@ enum Secrets {
                 }
             }
         }
-        guard password.count > 0 else { throw Failure("the \(name) is empty, nothing was done", .usage) }
+        guard password.count > 0 else {
+            let words: String = .init(name.map { $0 == "-" ? " " : $0 })
+            throw Failure("the \(words) is empty, nothing was done", .usage)
+        }
         return password
+    }
+
+    /// Whether a secret of a call is asked for, since neither a file nor the environment gives it.
+    static func isTyped(_ call: Call, _ name: String) -> Bool {
+        call.setting(name + "-file") == nil && call.secret(name) == nil
     }
 
     private static func named(_ path: String) -> String { same(path, "-") ? "standard input" : path }

@@ -46,6 +46,14 @@ enum KeyFileCommands {
     private static let advice: String =
         "If it is lost for good, 'thicketd key abandon' goes on without it, and says what to do then."
 
+    /// What is said where there is no key file.
+    private static func missing(_ path: String, _ database: String) -> CommandFailure {
+        CommandFailure(
+            ServerKeyMark.isSet(path: database)
+                ? "\(path) is gone: put back the file that was there (key-file names another place).\n\(advice)"
+                : "there is no \(path) yet: the server's first start makes it, or the first command about partners")
+    }
+
     private static func isLost(_ path: String, _ folder: DataFolder) -> Bool {
         access(path, F_OK) != 0 && errno == ENOENT && folder.hasDatabase
             && ServerKeyMark.isSet(path: folder.databasePath)
@@ -57,9 +65,7 @@ enum KeyFileCommands {
         let folder: DataFolder = try AdminCommands.folderWithData(config)
         try expectSettled(config, folder)
         let path: String = folder.place(of: config.keyFile)
-        guard access(path, F_OK) == 0 else {
-            throw CommandFailure("\(path) cannot be used: \(DataFolder.reason(errno))")
-        }
+        guard access(path, F_OK) == 0 || errno != ENOENT else { throw missing(path, folder.databasePath) }
         let admin: PartnerAdmin = try PartnerCommands.open(folder, try load(config, folder))
         if admin.isKeyForeign { throw foreign(path) }
         let all: [PartnerAdmin.Listed] = try PartnerCommands.list(admin, folder)
@@ -136,12 +142,7 @@ enum KeyFileCommands {
             switch error {
             case .foreign(let path): throw foreign(path)
             case .store(let problem): throw AdminCommands.failure(folder.databasePath, problem)
-            case .missing(let path):
-                throw CommandFailure(
-                    ServerKeyMark.isSet(path: folder.databasePath)
-                        ? "\(path) is gone: put back the file that was there.\n\(advice)"
-                        : "there is no \(path) yet: the server's first start makes it, or the first command about partners"
-                )
+            case .missing(let path): throw missing(path, folder.databasePath)
             case .file(let problem):
                 throw CommandFailure(
                     "\(problem)\nNothing was changed. Where the file may not be replaced, 'thicketd key rotate --to FILE' "
