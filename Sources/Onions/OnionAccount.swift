@@ -14,6 +14,8 @@ public struct OnionAccount: Sendable {
     let patience: Duration
     /// Something cheaper than what is right, for tests.
     var stretch: AccountDoor.Stretch?
+    /// What becomes of an answer on its way; tests lose some.
+    var line: @Sendable (_ path: String, Result<JSONObject, ClientError>) -> Result<JSONObject, ClientError> = { $1 }
 
     /// - Parameters:
     ///   - server: `https://host[:port][/path]`, or `http://` where the network is trusted.
@@ -35,21 +37,27 @@ public struct OnionAccount: Sendable {
     }
 
     /// Makes an account and logs in.
-    /// - Throws: `refused` when somebody has the name or the app takes no such accounts, `client`.
+    /// - Throws: `refused` when somebody has the name or the app takes no such accounts, `client`; `keys` with `unknown` when nobody
+    ///   knows whether the account was made: a login tells.
     public func signUp(username: SecureBytes, password: SecureBytes) async throws(OnionError) -> Vault {
-        try await open("create/", username, password)
+        let answer: JSONObject
+        do throws(OnionError) { answer = try await ask("create/", username, password) } catch {
+            guard let lost: ClientError = error.lost else { throw error }
+            // Nobody logs in with these words but who has made the account with them.
+            answer = try await settle(lost, ifNot: .client(lost)) { () throws(OnionError) in
+                try await ask("authorize/", username, password)
+            }
+        }
+        return try await open(answer, password)
     }
 
     /// Logs in.
     /// - Throws: `wrongLogin`, `refused` when the app takes no such logins, `client`.
     public func signIn(username: SecureBytes, password: SecureBytes) async throws(OnionError) -> Vault {
-        try await open("authorize/", username, password)
+        try await open(try await ask("authorize/", username, password), password)
     }
 
-    private func open(_ path: String, _ username: SecureBytes, _ password: SecureBytes) async throws(OnionError)
-        -> Vault
-    {
-        let answer: JSONObject = try await ask(path, username, password)
+    private func open(_ answer: JSONObject, _ password: SecureBytes) async throws(OnionError) -> Vault {
         let session: ClientSession
         let user: String
         do throws(ClientError) {
@@ -63,8 +71,19 @@ public struct OnionAccount: Sendable {
         return try await Vault(session, keys: NoteKeys(user: user, password: password), patience: patience)
     }
 
+    /// Looks what became of a request whose answer was lost.
+    /// - Parameter refusal: what a wrong login means then.
+    private func settle(
+        _ lost: ClientError, ifNot refusal: OnionError, _ look: () async throws(OnionError) -> JSONObject
+    ) async throws(OnionError) -> JSONObject {
+        do throws(OnionError) { return try await look() } catch {
+            throw error == .wrongLogin ? refusal : .keys(.unknown(lost))
+        }
+    }
+
     /// Deletes all notes, then the account, then ends the session; if the notes are not all gone nothing else happens.
-    /// - Throws: `wrongLogin` before anything is deleted when this is not the account of the vault; as `Vault.remove`.
+    /// - Throws: `wrongLogin` before anything is deleted when this is not the account of the vault; as `Vault.remove`; `keys` with
+    ///   `unknown` when nobody knows whether the account is gone. The notes are.
     public func delete(_ vault: Vault, username: SecureBytes, password: SecureBytes) async throws(OnionError) {
         // Of the right account, before anything is gone.
         let answer: JSONObject = try await ask("authorize/", username, password)
@@ -72,7 +91,17 @@ public struct OnionAccount: Sendable {
             throw .wrongLogin
         }
         try await vault.removeAll()
-        _ = try await ask("delete/", username, password)
+        do throws(OnionError) { _ = try await ask("delete/", username, password) } catch {
+            guard let lost: ClientError = error.lost else { throw error }
+            do throws(OnionError) {
+                _ = try await settle(lost, ifNot: .wrongLogin) { () throws(OnionError) in
+                    try await ask("delete/", username, password)
+                }
+            } catch {
+                // The login was good before: it has gone with the account.
+                guard error == .wrongLogin else { throw error }
+            }
+        }
         await vault.end()
     }
 
@@ -84,9 +113,15 @@ public struct OnionAccount: Sendable {
         let body: SecureBytes? = await NoteWorkers(count: 1).run { Self.body(username, password) }
         guard let body else { throw .wrongLogin }
         do throws(ClientError) {
-            return try await app.calls.ask("/1/\(name)/\(path)", secret: body)
+            return try line(path, await answer("/1/\(name)/\(path)", body)).get()
         } catch {
             throw Self.meaning(of: error)
+        }
+    }
+
+    private func answer(_ path: String, _ body: SecureBytes) async -> Result<JSONObject, ClientError> {
+        do throws(ClientError) { return .success(try await app.calls.ask(path, secret: body)) } catch {
+            return .failure(error)
         }
     }
 
@@ -126,5 +161,13 @@ public struct OnionAccount: Sendable {
         } catch {
             throw .client(error)
         }
+    }
+}
+
+extension OnionError {
+    /// Why an answer did not come, where the server may have done what it was asked for.
+    fileprivate var lost: ClientError? {
+        if case .client(let error) = self, error.leavesItOpen { return error }
+        return nil
     }
 }

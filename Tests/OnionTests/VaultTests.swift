@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import ThicketAuth
 import ThicketClient
@@ -288,6 +289,100 @@ struct VaultTests {
         #expect(await again.isEnded)
         await #expect(throws: OnionError.wrongLogin) { _ = try await server.again() }
         await vault.end()
+    }
+
+    @Test("only what is looked at is opened: no note for a list, no text for the titles, and a bad one holds up nobody")
+    func lazily() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        let keys: NoteKeys = .init(user: vault.user, password: secret("World"))
+        for number: Int in 1...6 {
+            var object: JSONObject = try keys.seal(note("t\(number)", "i"), id: "n\(number)", .second, rounds: 1)
+            object["createdAt"] = .number(JSONNumber(Int64(number)))
+            // The text of each is damaged, and of the third the title, too.
+            object[NoteField.info.member] = "AAAA"
+            if number == 3 { object[NoteField.title.member] = "AAAA" }
+            try await vault.notes.set("n\(number)", to: object)
+        }
+        #expect(try await vault.list().map(\.id) == (1...6).map { "n\($0)" })
+        var titles: [String: Result<SecureBytes, OnionError>] = [:]
+        for await each: OnionTitle in try await vault.titles() { titles[each.onion.id] = each.title }
+        for number: Int in 1...6 {
+            let expected: Result<SecureBytes, OnionError> =
+                number == 3 ? .failure(.unreadable) : .success(secret("t\(number)"))
+            #expect(titles["n\(number)"] == expected)
+            await #expect(throws: OnionError.unreadable) { _ = try await vault.read("n\(number)") }
+        }
+        await vault.end()
+    }
+
+    /// So many answers are lost, and no more.
+    private final class Losses: Sendable {
+        private let left: Mutex<Int>
+        init(_ count: Int) { left = Mutex(count) }
+
+        func takesOne() -> Bool {
+            left.withLock { left in
+                left -= 1
+                return left >= 0
+            }
+        }
+    }
+
+    /// An account whose line loses the first answers to some requests.
+    private static func account(_ server: NotesServer, losing path: String, of count: Int) throws -> OnionAccount {
+        let losses: Losses = .init(count)
+        var account: OnionAccount = try server.account()
+        account.line = { asked, answer in
+            guard asked.utf8.elementsEqual(path.utf8), losses.takesOne() else { return answer }
+            return .failure(ClientError(.network, "the line went dead"))
+        }
+        return account
+    }
+
+    @Test("a deletion whose answer was lost is one; when no answer comes at all nobody says that it is, or is not")
+    func lostDeletion() async throws {
+        let server: NotesServer = try .init()
+        for lost: Int in [1, 2] {
+            let vault: Vault = try await server.vault("user\(lost)", "World")
+            _ = try await vault.create(note("t"))
+            let account: OnionAccount = try Self.account(server, losing: "delete/", of: lost)
+            var isKnown: Bool = true
+            do throws(OnionError) {
+                try await account.delete(vault, username: secret("user\(lost)"), password: secret("World"))
+                #expect(await vault.isEnded)
+            } catch {
+                guard case .keys(.unknown) = error else { throw error }
+                isKnown = false
+                await vault.end()
+            }
+            #expect(isKnown == (lost == 1))
+            await #expect(throws: OnionError.wrongLogin) { _ = try await server.again("user\(lost)", "World") }
+        }
+    }
+
+    @Test(
+        "a sign-up whose answer was lost gives the account; one that never arrived says so, and one that nobody knows of, too"
+    )
+    func lostSignUp() async throws {
+        let server: NotesServer = try .init()
+        var account: OnionAccount = try Self.account(server, losing: "create/", of: 1)
+        let vault: Vault = try await account.signUp(username: secret("ann"), password: secret("World"))
+        _ = try await vault.create(note("t"))
+        await vault.end()
+        // Somebody else's name is still somebody else's.
+        account = try Self.account(server, losing: "create/", of: 1)
+        let dead: OnionError = .client(ClientError(.network, "the line went dead"))
+        await #expect(throws: dead) { _ = try await account.signUp(username: secret("ann"), password: secret("guess")) }
+        account.line = { _, _ in .failure(ClientError(.network, "the line went dead")) }
+        let error: OnionError? = await #expect(throws: OnionError.self) {
+            _ = try await account.signUp(username: secret("bob"), password: secret("World"))
+        }
+        guard case .keys(.unknown)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        try await server.again("bob", "World").end()
     }
 
     @Test("a new version is told when the server's text is another, and only for this platform")

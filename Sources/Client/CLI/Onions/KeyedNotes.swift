@@ -122,7 +122,9 @@ struct KeyedNotes: Sendable {
         }
         let result: Result<Void, AccountError> = await end(account, token, password, keys.accounts)
         await vault.end()
-        try await keyed("the notes are deleted, the account is not") { () throws(AccountError) in try result.get() }
+        try await keyed("the notes are deleted and the account is not", lost: Failure.lostAccount) {
+            () throws(AccountError) in try result.get()
+        }
         Terminal.write(
             "the notes and the account are deleted. 'thicket logout' removes what this machine keeps of it.\n")
     }

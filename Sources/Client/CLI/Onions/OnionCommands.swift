@@ -233,6 +233,9 @@ enum OnionCommands {
             try await onions.account.delete(vault, username: login.username, password: login.password)
         } catch {
             await vault.end()
+            if case .keys(.unknown) = error {
+                throw OnionCall.failure("the notes are deleted and the account is not", error)
+            }
             throw OnionCall.failure("the account was not deleted; notes may have been", error)
         }
         Terminal.write("the notes and the account are deleted\n")

@@ -50,7 +50,7 @@ extension AccountFlow {
 
 extension ClientError {
     /// Whether the server may have done what it was asked for.
-    var leavesItOpen: Bool {
+    package var leavesItOpen: Bool {
         switch code {
         case .network, .deadline, .protocolViolation: true
         case .unavailable: number != 429
