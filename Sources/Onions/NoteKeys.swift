@@ -72,6 +72,21 @@ public struct NoteKeys: Sendable {
         return text
     }
 
+    /// A note as its bucket has it, for users who look at what a server stores. Very many rounds are not done.
+    /// - Returns: nil for an object that is no note, since it has neither of the two texts.
+    public func read(_ object: JSONObject, id: String) -> Result<NoteText, OnionError>? {
+        let note: StoredNote = .init(id: id, object: object)
+        guard NoteField.allCases.contains(where: { note.sealed($0) != nil }) else { return nil }
+        do throws(OnionError) {
+            return .success(
+                NoteText(
+                    title: try open(.title, of: note, consents: false), info: try open(.info, of: note, consents: false)
+                ))
+        } catch {
+            return .failure(error)
+        }
+    }
+
     // MARK: - Sealing
 
     /// What a note of these texts is written as: all of it in the place of what was there, so that no two writers' parts mix.

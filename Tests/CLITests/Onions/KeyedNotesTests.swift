@@ -56,6 +56,12 @@ struct KeyedNotesTests {
         let id: String = try #require(try JSONValue(parsing: Array(row.utf8))["id"]?.stringValue)
         let object: String = try house.good(["get", "onions", id, "--json"])
         #expect(object.contains(#""onionVersion":3"#) && !object.contains("canary"))
+        let rows: [Substring] = try house.good(["audit", "onions"]).split(separator: "\n")
+        #expect(
+            rows.contains("  you     canary-title: canary-text, red") && rows.contains { $0 == "  you     second: " })
+        let stored: [Substring] = rows.filter { $0.hasPrefix("  server ") }
+        #expect(stored.count == 2 && stored.allSatisfy { $0.contains("onionTitle") && !$0.contains("canary") })
+        #expect(!rows.contains { $0.contains("the server can read it") }, "what is sealed is not called readable")
         #expect(
             try house.good(["onions", "list", "--user", "Ann"]) == list,
             "it is the same account, not an old one of that name")
@@ -68,6 +74,11 @@ struct KeyedNotesTests {
         try house.good(
             ["login", "--user", "ann"], home: "other", house.place.merging(["THICKET_PASSWORD": "sesame"]) { $1 })
         #expect(try house.good(["onions", "list", "--json"], home: "other").contains("canary-title"))
+        try house.good(["put", "onions", "old", #"{"onionTitle":"AAAA","onionInfo":"AAAA"}"#])
+        let audit: String = try house.good(["audit", "onions"], home: "other")
+        #expect(audit.contains("canary-text, red") && audit.contains("do not open") && !audit.contains("can read it"))
+        #expect(!house.bench.exists("other/profiles/default/objects"), "and nothing of it is kept")
+        try house.good(["rm", "onions", "old"])
         // Sealed copies are the old app's form, so they are under a password; another does not open them.
         let copies: [String: String] = ["THICKET_PASSWORD": "of the copies"]
         try house.good(["onions", "export", "--sealed", house.bench.path("sealed")], copies)

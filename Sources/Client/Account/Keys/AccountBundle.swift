@@ -30,6 +30,8 @@ public struct AccountBundle: Sendable {
     public var backup: BackupState
     /// Members that a later version has put there, kept as they are.
     private let others: [SecureBytes]
+    /// `buckets` and `backup` as they were read: what a later version has put inside of them is kept, too.
+    private var read: (buckets: JSONObject, backup: (state: BackupState, value: JSONValue)?) = ([:], nil)
 
     /// How a bucket is kept.
     public struct BucketMode: Sendable, Hashable {
@@ -91,10 +93,13 @@ public struct AccountBundle: Sendable {
         writer.add("exchange", bytes: exchangeKey.secret)
         var modes: JSONObject = .init()
         for (name, mode): (String, BucketMode) in buckets.sorted(by: { $0.key < $1.key }) {
-            modes[name] = ["mode": .string(mode.mode), "epoch": .number(JSONNumber(Int64(mode.epoch)))]
+            let known: JSONObject = ["mode": .string(mode.mode), "epoch": .number(JSONNumber(Int64(mode.epoch)))]
+            modes[name] = .object((read.buckets[name]?.objectValue ?? [:]).setting(known))
         }
         writer.add("buckets", .object(modes))
-        if case .confirmed(let kind, let time) = backup {
+        if let read: (state: BackupState, value: JSONValue) = read.backup, read.state == backup {
+            writer.add("backup", read.value)
+        } else if case .confirmed(let kind, let time) = backup {
             writer.add("backup", ["kind": .string(kind.rawValue), "at": .number(JSONNumber(time))])
         }
         for pair: SecureBytes in others { writer.add(pair: pair) }
@@ -120,6 +125,8 @@ public struct AccountBundle: Sendable {
         self.init(
             vault, tree, signing, exchange, buckets, Self.backup(object.value("backup")),
             object.others(than: Self.names))
+        read.buckets = object.value("buckets")?.objectValue ?? [:]
+        if let value: JSONValue = object.value("backup") { read.backup = (backup, value) }
     }
 
     /// Whether these are the secrets of the same account, whatever else has changed. Compared in constant time.

@@ -59,7 +59,7 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .server(let error): error.detail
         case .wrongPassword(isChanged: false): "the name or the password is wrong"
         case .wrongPassword(isChanged: true):
-            "the password is wrong; it was changed since this device used it last"
+            "the password is wrong; it was changed since this device used it last, or the account is gone"
         case .nameTaken: "somebody has that name already"
         case .wrongWords: "these are not the words of this account"
         case .unreadableWords(let problem): problem.description

@@ -1,5 +1,6 @@
 import ThicketClient
 import ThicketCommandLine
+import ThicketOnions
 import ThicketProtocol
 
 /// `thicket audit`: what the server stores of the user beside what the user sees.
@@ -87,7 +88,10 @@ enum AuditCommand {
         let stored: [StoredObject] = try await AccountCall.run(call, "cannot read \(bucket) at the server") {
             session throws(ClientError) in try await session.storedObjects(of: bucket)
         }
-        let open: OpenBucket = try await OpenBucket.open(account, bucket: bucket, store: .profile)
+        // Of encrypted notes nothing is kept on this machine, not even what the server has of them.
+        let noteKeys: NoteKeys? = same(bucket, Vault.bucket) ? try noteKeys(of: account) : nil
+        let open: OpenBucket = try await OpenBucket.open(
+            account, bucket: bucket, store: noteKeys == nil ? .profile : .memory)
         do throws(Failure) {
             try await open.ready()
             let names: [String: String] = try await trying("cannot read \(bucket)") { () throws(ClientError) in
@@ -99,6 +103,11 @@ enum AuditCommand {
                     () throws(ClientError) in
                     guard let name else { return nil }
                     return try await open.bucket.get(name)
+                }
+                if let own: JSONObject, let note: Result<NoteText, OnionError> = noteKeys?.read(own, id: object.key) {
+                    let server: String = "version \(object.version): \(cut(object.text))"
+                    row("\(bucket)/\(Screen.safe(object.key))", server: server, you: shown(note))
+                    continue
                 }
                 let text: String? = own.map { JSONValue.object($0).serializedText }
                 let reads: String = text.map { same($0, object.text) } == true ? " — the server can read it" : ""
@@ -117,6 +126,26 @@ enum AuditCommand {
             Terminal.write("the first \(stored.count) objects are shown\n")
         }
         if stored.isEmpty { Terminal.write("the server stores no object in \(bucket)\n") }
+    }
+
+    /// What opens this account's notes; nothing where the keys are not here.
+    private static func noteKeys(of account: Account) throws(Failure) -> NoteKeys {
+        guard let kept: DeviceKeys = try account.home?.readKeys(account.profileName) else {
+            return NoteKeys(user: "", password: nil)
+        }
+        do throws(AccountError) {
+            let open: OpenAccount = try kept.open()
+            return NoteKeys(user: open.user, password: nil, vaultSecret: open.bundle.vaultSecret)
+        } catch {
+            throw Failure("the keys kept here cannot be used", keys: error)
+        }
+    }
+
+    private static func shown(_ note: Result<NoteText, OnionError>) -> String {
+        switch note {
+        case .success(let text): "\(cut(text.title.shownText)): \(cut(text.info.shownText))"
+        case .failure: "an encrypted note that the keys on this machine do not open"
+        }
     }
 
     private static func cut(_ text: String) -> String {

@@ -98,7 +98,7 @@ enum OnionCopies {
             text = try await vault.open(copy, consents: call.flag("slow"))
         } else {
             guard let title: String = copy["title"]?.stringValue, let info: String = copy["info"]?.stringValue else {
-                throw .unreadable
+                throw .refused("it has neither 'title' and 'info', as texts, nor those of the old app")
             }
             text = NoteText(
                 title: SecureBytes(copying: Array(title.utf8)), info: SecureBytes(copying: Array(info.utf8)))
@@ -119,7 +119,8 @@ enum OnionCopies {
         case .failed(let reason): throw Failure("\(path) cannot be read: \(reason)", .usage)
         case .bytes(let bytes):
             guard let copies: [JSONObject] = objects(bytes) else {
-                throw Failure("\(path) holds neither lines of JSON objects nor a list of them", .usage)
+                let name: String = same(path, "-") ? "standard input" : path
+                throw Failure("\(name) holds neither lines of JSON objects nor a list of them", .usage)
             }
             return copies
         }

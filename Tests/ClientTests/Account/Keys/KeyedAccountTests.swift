@@ -166,12 +166,16 @@ struct KeyedAccountTests {
             _ = try await calls.ask(.putBundle(sealed, replacing: version, .user(token: ann.accessToken)))
         }
         let member: String = #""later" : {"x":[1.50, "é\"}", null]}"#
-        try await write("{" + member + "," + (try await text().dropFirst()), replacing: 1)
+        let inner: [String] = [#""old":{"mode":"sealed","epoch":7,"more":[1]}"#, #"{"kind":"stone","at":5,"by":"x"}"#]
+        let before: String = try await text().replacing(
+            #""buckets":{}"#, with: #""buckets":{\#(inner[0])},"backup":\#(inner[1])"#)
+        try await write("{" + member + "," + before.dropFirst(), replacing: 1)
         _ = try await accounts.update(ann.account, accessToken: ann.accessToken) {
             $0.buckets["notes"] = .init(mode: "sealed", epoch: 1)
         }
         let kept: String = try await text()
         #expect(kept.contains(member) && kept.contains(#""notes""#) && kept.utf8.count % 512 == 0)
+        for part: String in inner { #expect(kept.contains(part), "inside of members that it knows, too") }
         try await write(#"{"format":2}"#, replacing: 3)
         let error: AccountError? = await KeyBench.failure {
             _ = try await accounts.update(ann.account, accessToken: ann.accessToken) {
