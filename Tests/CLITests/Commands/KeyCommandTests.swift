@@ -27,6 +27,21 @@ struct KeyCommandTests {
         return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
     }
 
+    @Test("when an answer was lost nothing is said to be done or not, but what tells; else what was not done, and why")
+    func lostAnswers() {
+        let lost: Failure = .init(
+            "nothing was deleted", keys: .unknown(ClientError(.network, "the line went dead")),
+            lost: Failure.lostAccount)
+        #expect(!lost.text.contains("nothing was deleted") && lost.text.contains("it is not known whether"))
+        #expect(
+            lost.text.contains("the line went dead")
+                && lost.text.hasSuffix("'thicket login' with the same words tells."))
+        #expect(lost.code == .offline)
+        let refused: Failure = .init("nothing was deleted", keys: .wrongPassword(isChanged: false), lost: "x")
+        #expect(
+            refused.text == "nothing was deleted: the name or the password is wrong" && refused.code == .unauthorized)
+    }
+
     @Test("what a sign-up or a recovery lacks is said at once, all of it", arguments: ["signup", "recover"])
     func missing(command: String) throws {
         let bench: CommandBench = try .init()

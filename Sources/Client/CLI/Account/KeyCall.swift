@@ -88,13 +88,12 @@ extension Failure {
     ///   - what: that it was not done, as the beginning of a sentence.
     ///   - lost: what to do when nobody knows whether it was.
     init(_ what: String, keys error: AccountError, lost: String = "Try again.") {
-        guard case .unknown(let reason) = error else {
+        if case .unknown = error {
+            // Nothing is said to be so, or not.
+            self.init("\(error). \(lost)", Failure.code(error))
+        } else {
             self.init("\(what): \(error)\(Failure.next(error))", Failure.code(error))
-            return
         }
-        self.init(
-            "it is not known whether \(what), as the server's answer did not come (\(reason.detail)). \(lost)",
-            Failure.code(error))
     }
 
     /// Of a password that was to be set.

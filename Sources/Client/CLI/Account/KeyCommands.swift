@@ -156,17 +156,18 @@ enum PasswdCommand {
         let known: OpenAccount = try await keys.settled(what)
         let old: SecureBytes = try await Secrets.secret(call, label: "Password now: ", isNew: false)
         let login: SignedIn? = Secrets.isTyped(call, "new-password") ? try await proved(keys, known, old, what) : nil
-        let new: SecureBytes
+        let token: String = login?.accessToken ?? keys.account.profile.token
+        let changed: SignedIn
         do throws(Failure) {
-            new = try await Secrets.secret(call, "new-password", label: "New password: ", isNew: true)
+            let new: SecureBytes = try await Secrets.secret(
+                call, "new-password", label: "New password: ", isNew: true)
+            changed = try await keyed(what, lost: Failure.lostPassword) { () throws(AccountError) in
+                try await keys.accounts.changePassword(
+                    of: login?.account ?? known, accessToken: token, from: old, to: new)
+            }
         } catch {
             await end(login, keys)
             throw error
-        }
-        let token: String = login?.accessToken ?? keys.account.profile.token
-        let changed: SignedIn = try await keyed(what, lost: Failure.lostPassword) { () throws(AccountError) in
-            try await keys.accounts.changePassword(
-                of: login?.account ?? known, accessToken: token, from: old, to: new)
         }
         var profile: Profile = keys.account.profile
         profile.token = changed.accessToken

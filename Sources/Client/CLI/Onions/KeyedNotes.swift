@@ -122,9 +122,10 @@ struct KeyedNotes: Sendable {
         }
         let result: Result<Void, AccountError> = await end(account, token, password, keys.accounts)
         await vault.end()
-        try await keyed("the notes are deleted and the account is not", lost: Failure.lostAccount) {
-            () throws(AccountError) in try result.get()
-        }
+        try await keyed(
+            "the notes are deleted, the account is not",
+            lost: "The notes are deleted; 'thicket login' tells whether the account is."
+        ) { () throws(AccountError) in try result.get() }
         Terminal.write(
             "the notes and the account are deleted. 'thicket logout' removes what this machine keeps of it.\n")
     }

@@ -171,7 +171,8 @@ struct OnionCall: Sendable {
         do throws(OnionError) { return try await body() } catch { throw failure(what, error) }
     }
 
-    static func failure(_ what: String, _ error: OnionError) -> Failure {
+    /// - Parameter lost: what to do when nobody knows whether it was done.
+    static func failure(_ what: String, _ error: OnionError, lost: String = "Try again.") -> Failure {
         switch error {
         case .wrongLogin: Failure("\(what): \(error)", .unauthorized)
         case .notFound: Failure("\(what): \(error)", .notFound)
@@ -183,7 +184,7 @@ struct OnionCall: Sendable {
             Failure(
                 "\(what): the note asks for \(rounds) rounds of key stretching. --slow opens it all the same.", .refused
             )
-        case .keys(let error): Failure(what, keys: error)
+        case .keys(let error): Failure(what, keys: error, lost: lost)
         case .client(let error): Failure(what, error)
         case .ended, .noKey: Failure("\(what): \(error)")
         }

@@ -214,8 +214,12 @@ enum OnionCommands {
     static func signUp(_ call: Call) async throws(Failure) {
         let onions: OnionCall = try OnionCall(call)
         let login: OnionCall.Login = try await onions.login(isNew: true)
-        let vault: Vault = try await OnionCall.trying("no account was made") { () throws(OnionError) in
-            try await onions.account.signUp(username: login.username, password: login.password)
+        let vault: Vault
+        do throws(OnionError) {
+            vault = try await onions.account.signUp(username: login.username, password: login.password)
+        } catch {
+            throw OnionCall.failure(
+                "no account was made", error, lost: "'thicket onions list' with the same words tells.")
         }
         let user: String = vault.user
         await onions.end(vault)
@@ -233,10 +237,9 @@ enum OnionCommands {
             try await onions.account.delete(vault, username: login.username, password: login.password)
         } catch {
             await vault.end()
-            if case .keys(.unknown) = error {
-                throw OnionCall.failure("the notes are deleted and the account is not", error)
-            }
-            throw OnionCall.failure("the account was not deleted; notes may have been", error)
+            throw OnionCall.failure(
+                "the account was not deleted; notes may have been", error,
+                lost: "The notes are deleted; 'thicket onions list' tells whether the account is.")
         }
         Terminal.write("the notes and the account are deleted\n")
     }
