@@ -44,6 +44,7 @@ public enum FuzzTargets {
         ("recovery-code", fuzzRecoveryCode),
         ("key-pieces", fuzzKeyPieces),
         ("device-keys", fuzzDeviceKeys),
+        ("store-key-file", fuzzStoreKeyFile),
         ("partner-token", fuzzPartnerToken),
         ("release", fuzzRelease),
         ("stored-note", fuzzStoredNote),

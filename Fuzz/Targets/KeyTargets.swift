@@ -70,6 +70,12 @@ public func fuzzDeviceKeys(_ bytes: [UInt8]) {
     _ = try? keys.open()
 }
 
+/// The file with the key of local stores, open or locked.
+public func fuzzStoreKeyFile(_ bytes: [UInt8]) {
+    guard let written: SecureBytes = StoreKeyFile.rewritten(SecureBytes(copying: bytes)) else { return }
+    precondition(StoreKeyFile.rewritten(written) == written, "what is written is read")
+}
+
 /// Tokens of partners: the bytes as a token; and their first line as a header, the others as a payload, signed as the partner
 /// would.
 public func fuzzPartnerToken(_ bytes: [UInt8]) {

@@ -204,6 +204,12 @@ public struct StoreKeyFile: Sendable {
         return found
     }
 
+    /// What a file of these bytes would be written as; nil for what is no such file. For whoever tries any bytes.
+    package static func rewritten(_ bytes: SecureBytes) -> SecureBytes? {
+        guard let read: Contents = try? contents(bytes, "the file") else { return nil }
+        return octets(read)
+    }
+
     private static func wrap(_ bytes: [UInt8], _ damaged: ClientError) throws(ClientError) -> Wrap {
         let head: Int = 4 + PasswordKeys.saltBytes
         guard bytes.count == head + SealedMessage.extraBytes + StoreKey.bytesCount else { throw damaged }
