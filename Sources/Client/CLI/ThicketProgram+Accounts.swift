@@ -233,7 +233,8 @@ extension ThicketProgram {
         details: """
             On the new machine, without CODE: prints a code of 26 letters and waits for two minutes. On a machine that has the
             keys, with that code: sends them, sealed for the new machine alone. Both then print four words; they are equal,
-            or somebody stands in between. The new machine gets a login too, unless a partner makes yours.
+            or somebody stands in between. The new machine gets a login too, unless a partner makes yours. A machine that has the
+            keys and is logged in does not wait: it says so, and --discard pairs it all the same.
             """,
         arguments: [.optional("CODE", "as the new machine shows it; capitals and hyphens do not count")],
         options: [
