@@ -3,8 +3,8 @@ import ThicketProtocol
 
 /// Requests to the server that are no sync: accounts, partners, tokens, devices.
 package struct ServerCalls: Sendable {
-    /// Longest wait for an answer, seconds. Stretching a password at a busy server takes a while.
-    static let timeoutSeconds: Int = 30
+    /// Longest wait for an answer, seconds, unless said otherwise. Stretching a password at a busy server takes a while.
+    package static let timeoutSeconds: Int = 30
     /// The same for telling the server of a logout, which nobody waits for gladly.
     static let logoutSeconds: Int = 10
     /// Bytes of a server's explanation that are shown.
@@ -17,14 +17,21 @@ package struct ServerCalls: Sendable {
     let app: String
     package let apiKey: String
     package let deviceId: String
+    private let timeoutSeconds: Int
 
+    /// - Parameter timeoutSeconds: longest wait for an answer, 1...86,400.
     package init(
-        address: String, app: String, apiKey: String, deviceId: String, options: TransportOptions
+        address: String, app: String, apiKey: String, deviceId: String, options: TransportOptions,
+        timeoutSeconds: Int = ServerCalls.timeoutSeconds
     ) throws(ClientError) {
+        guard (1...86_400).contains(timeoutSeconds) else {
+            throw ClientError(.invalidOptions, "an answer is waited for 1 to 86,400 seconds")
+        }
         guard LoginToken.isAcceptable(apiKey) || apiKey.isEmpty, LoginToken.isAcceptable(deviceId) else {
             throw ClientError(.invalidOptions, "the API key or the device id holds characters that may not be there")
         }
         (self.address, self.app, self.apiKey, self.deviceId) = (address, app, apiKey, deviceId)
+        self.timeoutSeconds = timeoutSeconds
         http = try HTTPClient(options: options)
         urgent = try HTTPClient(options: options)
     }
@@ -38,14 +45,14 @@ package struct ServerCalls: Sendable {
     ///   - isUrgent: it does not wait behind other calls.
     func ask(
         _ method: String, _ path: String, _ body: JSONObject? = nil, fields: [String],
-        timeoutSeconds: Int = ServerCalls.timeoutSeconds, isUrgent: Bool = false
+        timeoutSeconds: Int? = nil, isUrgent: Bool = false
     ) async throws(ClientError) -> HTTPAnswer {
         let isPost: Bool = method == "POST"
         var fields: [String] = fields
         if isPost { fields.append("Content-Type: application/json") }
         let answer: HTTPAnswer = try await (isUrgent ? urgent : http).request(
             address + path, method: isPost || method == "GET" ? nil : method, fields: fields,
-            body: isPost ? body?.serialized() ?? [] : nil, timeoutSeconds: timeoutSeconds)
+            body: isPost ? body?.serialized() ?? [] : nil, timeoutSeconds: timeoutSeconds ?? self.timeoutSeconds)
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer) }
         return answer
     }
@@ -56,7 +63,7 @@ package struct ServerCalls: Sendable {
     ) async throws(ClientError) -> HTTPAnswer {
         let answer: HTTPAnswer = try await http.request(
             address + path, method: method == "POST" ? nil : method,
-            fields: fields + ["Content-Type: application/json"], secret: secret, timeoutSeconds: Self.timeoutSeconds)
+            fields: fields + ["Content-Type: application/json"], secret: secret, timeoutSeconds: timeoutSeconds)
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer) }
         return answer
     }

@@ -48,7 +48,7 @@ public struct ThicketApp: Sendable {
         if let deviceId { device = deviceId } else { device = try DeviceID.kept(by: store) }
         calls = try ServerCalls(
             address: endpoint.httpAddress, app: app, apiKey: apiKey, deviceId: device,
-            options: options.transportOptions)
+            options: options.transportOptions, timeoutSeconds: options.answerTimeoutSeconds)
         self.deviceId = device
         (self.server, self.app, self.store, self.options) = (server, app, store, options)
         (self.clock, self.scheme) = (clock, scheme)

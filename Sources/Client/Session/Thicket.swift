@@ -97,6 +97,8 @@ public struct SessionOptions: Sendable {
     public var proxy: String?
     /// Seconds until an attempt to connect is given up, 1...300.
     public var connectTimeoutSeconds: Int = 30
+    /// Seconds until an answer to a request that is no sync (logins, keys, devices) is waited for no longer, 1...86,400.
+    public var answerTimeoutSeconds: Int = 30
     /// Start connecting at once; otherwise with `Session.goOnline()`.
     public var startsOnline: Bool = true
     /// What a file store survives.
@@ -114,7 +116,8 @@ public struct SessionOptions: Sendable {
         guard !token.isEmpty, !token.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
             throw ClientError(.invalidOptions, "the token is empty or holds control characters")
         }
-        guard (1...300).contains(connectTimeoutSeconds), (1 << 20...1 << 30).contains(messageBytesMax),
+        guard (1...300).contains(connectTimeoutSeconds), (1...86_400).contains(answerTimeoutSeconds),
+            (1 << 20...1 << 30).contains(messageBytesMax),
             !userAgent.utf8.contains(where: { $0 < 0x20 || $0 >= 0x7F })
         else { throw ClientError(.invalidOptions, "a timeout, a size or the user agent is out of range") }
         guard pinnedKeys.map(KeyPins.isGood) ?? true else {

@@ -65,6 +65,9 @@ struct Account: Sendable {
         return Failure("there is no profile '\(name)': '\(login) --profile \(name)' makes it", .unauthorized)
     }
 
+    /// A wait for who counts in seconds: at least one.
+    static func wholeSeconds(_ time: Duration) -> Int { max(1, Int(clamping: time.components.seconds)) }
+
     /// How sessions of this account connect.
     func sessionOptions(isOnline: Bool) -> SessionOptions {
         var options: SessionOptions = SessionOptions()
@@ -72,6 +75,7 @@ struct Account: Sendable {
         options.pinnedKeys = profile.pins
         options.proxy = profile.proxy
         options.startsOnline = isOnline
+        options.answerTimeoutSeconds = Self.wholeSeconds(timeout)
         options.userAgent = "thicket-cli/" + Thicket.version
         return options
     }

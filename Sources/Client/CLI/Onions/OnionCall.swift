@@ -55,6 +55,7 @@ struct OnionCall: Sendable {
         options.proxy = call.setting("proxy") ?? (isSame ? kept?.proxy : nil)
         options.userAgent = "thicket-cli/" + Thicket.version
         let patience: Duration = try call.timeout()
+        options.answerTimeoutSeconds = Account.wholeSeconds(patience)
         account = try onions("cannot use the server '\(server)'") { () throws(OnionError) in
             try OnionAccount(server: server, app: app, apiKey: apiKey, options: options, patience: patience)
         }
