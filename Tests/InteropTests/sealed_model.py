@@ -809,6 +809,113 @@ def read_operation(clear):
         return base, head, tag, author, None
 
 
+# --- the object as the server holds it, and the changes that lead there -----------------------------------------------
+
+class Held:
+    """`{"z","s","d"}`, as the changes of devices make it: `sv` counts the changes that the author of one had seen."""
+
+    def __init__(self):
+        self.states = [None]
+
+    @property
+    def object(self):
+        return self.states[-1]
+
+    @staticmethod
+    def newest(state):
+        return max(map(int, state["s"]))
+
+    @staticmethod
+    def position(state):
+        return Held.newest(state) + len(state["d"])
+
+    @staticmethod
+    def creation(snapshot):
+        return {"z": {"o": "+", "v": Num("1")}, "s": {"o": "+", "v": {"0": snapshot}}, "d": {"o": "+", "v": []}}
+
+    @staticmethod
+    def insertion(operation):
+        return {"d": {"o": "L", "v": {"0": {"o": "+", "v": operation}}}}
+
+    def compaction(self, sv, n, snapshot):
+        """Adds the snapshot, removes the older ones that are known, and what it covers from the end of the tail."""
+        state = self.states[sv]
+        length, covered = len(state["d"]), n - Held.newest(state)
+        named = {str(n): {"o": "+", "v": snapshot}}
+        named.update({key: {"o": "-"} for key in sorted(state["s"], key=int)})
+        return {"s": {"o": "O", "v": named},
+                "d": {"o": "L", "v": {str(at): {"o": "-"} for at in range(length - covered, length)}}}
+
+    def take(self, sv, v):
+        """Orders a change: insertions at 0 as they come, a compaction carried over what came since its author looked."""
+        if self.object is None:
+            self.states.append({"z": Num("1"), "s": dict(v["s"]["v"]), "d": []})
+            return
+        state = {"z": Num("1"), "s": dict(self.object["s"]), "d": list(self.object["d"])}
+        if "s" not in v:
+            state["d"].insert(0, v["d"]["v"]["0"]["v"])
+        else:
+            before = self.states[sv]
+            gone = {Held.position(before) - int(at) for at in v["d"]["v"]}
+            place = Held.position(state)
+            state["d"] = [text for at, text in enumerate(state["d"]) if place - at not in gone]
+            for key, change in v["s"]["v"].items():
+                if change["o"] == "+":
+                    state["s"][key] = change["v"]
+                else:
+                    state["s"].pop(key, None)
+        self.states.append(state)
+
+
+def read_object(keys, held):
+    """The log that an object gives: the largest snapshot, then the tail from its end."""
+    n = Held.newest(held)
+    log = Log.restore(keys, keys.open(unb64(held["s"][str(n)]), 1, n))
+    for text in reversed(held["d"]):
+        if log.append(unb64(text))[0].split()[0] in ("forked", "unknownRules"):
+            break
+    return log
+
+
+def heads_entry(log):
+    """What the object `heads` says of a log."""
+    return {log.keys.server_key: [b64(log.incarnation[:8]), Num(str(log.position)), b64(log.newest[:16])]}
+
+
+def check_changes(keys, case, snapshots):
+    """Whether the changes are those of the rules and make the object, and this gives the log."""
+    held, operations = Held(), list(case["operations"])
+    log = Log.restore(keys, keys.open(snapshots[0], 1, 0))
+    clear = {0: log.state()}
+    for number, change in enumerate(case["changes"]):
+        sv, v = whole_number(change["sv"]), change["v"]
+        if number == 0:
+            wanted = Held.creation(case["snapshots"]["0"])
+        elif "s" in v:
+            (n, text), = ((key, entry["v"]) for key, entry in v["s"]["v"].items() if entry["o"] == "+")
+            opened = keys.open(unb64(text), 1, int(n))
+            if opened is None or not equal(parse(opened), clear[int(n)]):
+                return f"change {number}: another snapshot"
+            if int(n) <= Held.newest(held.object):
+                return f"change {number}: it covers nothing new"
+            wanted = held.compaction(sv, int(n), text)
+        else:
+            operation = operations.pop(0)
+            wanted = Held.insertion(operation)
+            log.append(unb64(operation))
+            clear[log.position] = log.state()
+        if not equal(v, wanted):
+            return f"change {number}: {dump(v)[:300]} and not {dump(wanted)[:300]}"
+        held.take(sv, v)
+    if operations or not equal(held.object, case["object"]):
+        return f"object: {dump(held.object)[:300]} and not {dump(case['object'])[:300]}"
+    if not equal(read_object(keys, held.object).state(), case["state"]):
+        return "the object gives another log"
+    if not equal(heads_entry(log), case["heads"]):
+        return "heads"
+    return None
+
+
 # --- random logs ------------------------------------------------------------------------------------------------------
 
 TEXTS = ["", "a", "the quick brown fox", "é", "e\u0301", "🌲🌳", "a🌲b", "x\ty%", "日本", "\"\\\n\u0007"]
@@ -937,7 +1044,31 @@ class Writer:
             if r.random() < 0.03:
                 case["snapshots"][str(log.position)] = self.seal(keys, log.snapshot(), 1, log.position)
         case["state"] = parse(log.snapshot())
+        self.send(keys, case)
         return case
+
+    def send(self, keys, case):
+        """The same as changes, and the object that they make: some of its devices do not know the newest."""
+        r, held = self.random, Held()
+        log = Log.restore(keys, keys.open(unb64(case["snapshots"]["0"]), 1, 0))
+        case["changes"], clear = [], {0: log.snapshot()}
+
+        def sent(sv, v):
+            case["changes"].append({"sv": Num(str(sv)), "v": v})
+            held.take(sv, v)
+
+        sent(0, Held.creation(case["snapshots"]["0"]))
+        for text in case["operations"]:
+            sent(r.randrange(max(1, len(held.states) - 3), len(held.states)), Held.insertion(text))
+            log.append(unb64(text))
+            clear[log.position] = log.snapshot()
+            for _ in range(r.choice([0, 0, 0, 0, 0, 0, 1, 2])):
+                sv = r.randrange(max(1, len(held.states) - 6), len(held.states))
+                n = Held.position(held.states[sv])
+                # One that covers no more than what is there is refused, and what is not taken is in no snapshot.
+                if n > Held.newest(held.object) and n in clear:
+                    sent(sv, held.compaction(sv, n, self.seal(keys, clear[n], 1, n)))
+        case["object"], case["heads"] = held.object, heads_entry(log)
 
     def clear(self, log, states, heads, author, base):
         r = self.random
@@ -1006,7 +1137,7 @@ def check(case):
     for log in logs:
         if not equal(log.state(), case["state"]):
             return f"end: {log.snapshot()[:2000]!r} and not {dump(case['state'])[:2000]!r}"
-    return None
+    return check_changes(keys, case, snapshots)
 
 
 def main():

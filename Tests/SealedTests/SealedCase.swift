@@ -58,7 +58,7 @@ struct SealedCase {
                 return "end: \(state) and not \(String(describing: json["state"]))"
             }
         }
-        return nil
+        return try SealedCaseChanges(self, reading.sealer, reading.place).problem(log)
     }
 
     /// The first element that differs.
@@ -138,6 +138,7 @@ struct CaseWriter {
         let lag: Int = [3, 12, 70][random.below(3)]
         var snapshots: JSONObject = ["0": sealed(log, sealer)]
         var (operations, verdicts, conflicts): ([[UInt8]], [JSONValue], [JSONValue]) = ([], [], [])
+        var sent: ChangeWriter = try .init(creation: snapshots["0"]?.stringValue ?? "", of: log)
         while log.position < steps {
             let author: AuthorID = authors[random.below(authors.count)]
             let base: Int = max(log.lastPositions[author] ?? 0, log.position - random.below(lag))
@@ -153,7 +154,11 @@ struct CaseWriter {
                 bytes, clear: sealer.open(bytes, kind: .operation, position: 0)?.clear)
             verdicts.append(.string(verdict.word))
             conflicts += verdict.told(at: log.position)
+            try sent.add(bytes, of: log, seen: 1 + random.below(3))
             guard verdict.isTaken else { break }
+            if random.below(6) == 0 {
+                try sent.compact(seen: 1 + random.below(6)) { sealed($0, sealer).stringValue ?? "" }
+            }
             states.append(log.object)
             heads.append(log.chain.recent[log.chain.recent.count - 1])
             if random.below(30) == 0 { snapshots[String(log.position)] = sealed(log, sealer) }
@@ -164,6 +169,9 @@ struct CaseWriter {
         case_["verdicts"] = .array(verdicts)
         case_["conflicts"] = .array(conflicts)
         case_["state"] = try JSONValue(parsing: SealedSnapshot.clearBytes(of: log), maxDepth: 600)
+        case_["changes"] = .array(sent.changes)
+        case_["object"] = .object(sent.held.object)
+        case_["heads"] = .object(try JSONDiff.apply(SealedHeads.edit(of: [:], for: [log]), to: [:]))
         return .object(case_)
     }
 
