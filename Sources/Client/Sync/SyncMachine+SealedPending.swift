@@ -186,8 +186,10 @@ extension SyncMachine {
         {
             return try settleSealed(number, key)
         }
+        let before: JSONObject? = entity.local
+        var events: [SealedEvent] = []
         if sealed.pending != nil {
-            _ = sealed.refuse()
+            events = sealed.refuse()
         } else if entity.record.ghost.object == nil {
             sealed.notCreated()
         }
@@ -195,6 +197,7 @@ extension SyncMachine {
         let held: Ghost? = entity.record.edits.held
         entity.sealed = sealed
         putSealed(number, key, entity)
+        try tellSealed(number, key, before: before, events)
         if let held, sealed.problem == nil { try jumpSealed(number, key, to: held) }
         try stall(number, key, code: code)
     }

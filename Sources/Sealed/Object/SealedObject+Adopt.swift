@@ -113,15 +113,18 @@ extension SealedObject {
         guard snapshot.reaches(log.position) else { return leap(to: snapshot, pendingWasCounted: wasCounted) }
         guard leads(to: snapshot) else { return [block(.snapshotMismatch(at: snapshot.position))] }
         var events: [SealedEvent] = []
+        var ordered: JSONValue? = log.object.map { .object($0) }
         for position: Int in (log.position + 1)...snapshot.position {
             guard let settled: SealedLog.Settled = snapshot.settled(at: position) else { continue }
             if settled.author == author, let done: Pending = pending {
                 // What is ours has one place in the log: it is the pending one.
                 pending = nil
-                events.append(.acknowledged(done.changeID))
+                events += [.acknowledged(done.changeID)] + Self.conflicts(of: done.edit, on: ordered)
             } else {
                 events += advance(over: settled.edit, settled.author)
             }
+            // It fits: `leads` has seen it.
+            if let outcome: Edit.Applied = try? settled.edit.apply(to: ordered) { ordered = outcome.value }
         }
         log = snapshot
         if wasCounted, let done: Pending = pending {

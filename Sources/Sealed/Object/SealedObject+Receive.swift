@@ -72,12 +72,15 @@ extension SealedObject {
     /// Call it when the server answers 409 and the log, read to its end, does not hold the operation.
     public mutating func refuse() -> [SealedEvent] {
         guard let lost: Pending = pending else { return [] }
+        let ordered: JSONValue? = log.object.map { .object($0) }
+        // As an edit that was never sent, it will be sealed on top of what it prevails over.
+        let gaveWay: [SealedEvent] = Self.conflicts(of: lost.edit, on: ordered)
         do throws(DiffError) {
-            later = try Self.composed(lost.edit, later)
+            later = try Self.composed(lost.edit?.uncontested, later)
             pending = nil
-            projected = log.object.map { .object($0) }
-        } catch { return recover() }
-        return [.rebased(lost.changeID)]
+            projected = ordered
+        } catch { return recover() + gaveWay }
+        return [.rebased(lost.changeID)] + gaveWay
     }
 
     /// Carries pending and later edits over an operation that was ordered before them, and what the app sees over to
@@ -92,6 +95,7 @@ extension SealedObject {
 
     private mutating func carry(over edit: Edit, _ meeting: Meeting) throws(DiffError) -> [SealedEvent] {
         var coming: Edit? = edit
+        var gaveWay: [SealedEvent] = []
         var next: SealedObject = self
         if let mine: Edit = pending?.edit {
             next.pending?.edit = try mine.transformed(over: edit, meeting)
@@ -103,7 +107,10 @@ extension SealedObject {
             coming = outcome.edit
         }
         if let mine: Edit = later, let edit: Edit = coming {
-            next.later = try mine.transformed(over: edit, meeting)
+            let moved: Edit? = try mine.transformed(over: edit, meeting)
+            // It will be sealed on top of what it prevails over: nobody's log tells that then.
+            gaveWay = Self.conflicts(of: moved, on: next.projected)
+            next.later = moved?.uncontested
             coming = try edit.transformed(over: mine, meeting.opposite)
         }
         if let edit: Edit = coming {
@@ -112,7 +119,13 @@ extension SealedObject {
             coming = outcome.edit
         }
         self = next
-        return coming.map { [.changed($0)] } ?? []
+        return (coming.map { [.changed($0)] } ?? []) + gaveWay
+    }
+
+    /// What an edit that was carried over others prevails over, where it is applied.
+    static func conflicts(of edit: Edit?, on value: JSONValue?) -> [SealedEvent] {
+        guard let edit, edit.isContested, let outcome: Edit.Applied = try? edit.apply(to: value) else { return [] }
+        return outcome.conflicts.map { .conflict($0) }
     }
 
     /// Something does not fit that always should. What the app sees is kept, and becomes an edit of what the log holds.

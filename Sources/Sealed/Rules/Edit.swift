@@ -155,6 +155,28 @@ extension Edit {
         }
     }
 
+    /// Whether the rules had to prefer some of it to another edit.
+    var isContested: Bool {
+        switch self {
+        case .set(_, let note), .remove(let note): note.isContested
+        case .members(let members): members.contains { $0.edit.isContested }
+        case .list(let steps): steps.contains(where: \.isContested)
+        case .increment, .text: false
+        }
+    }
+
+    /// The same edit, after what it prevailed over has been told.
+    var uncontested: Edit {
+        guard isContested else { return self }
+        switch self {
+        case .set(let value, let note): return .set(value, Note(old: note.old))
+        case .remove(let note): return .remove(Note(old: note.old))
+        case .members(let members): return .members(members.map { Member($0.key, $0.edit.uncontested) })
+        case .list(let steps): return .list(steps.map(\.uncontested))
+        case .increment, .text: return self
+        }
+    }
+
     /// Whether a text delta is somewhere inside.
     var editsText: Bool {
         switch self {
@@ -162,6 +184,25 @@ extension Edit {
         case .members(let members): members.contains { $0.edit.editsText }
         case .list(let steps): steps.contains { if case .edit(let edit) = $0 { edit.editsText } else { false } }
         case .set, .remove, .increment: false
+        }
+    }
+}
+
+extension Edit.ListStep {
+    fileprivate var isContested: Bool {
+        switch self {
+        case .retain: false
+        case .insert(_, let note), .delete(let note): note.isContested
+        case .edit(let edit): edit.isContested
+        }
+    }
+
+    fileprivate var uncontested: Edit.ListStep {
+        switch self {
+        case .retain: self
+        case .insert(let value, let note): .insert(value, Edit.Note(old: note.old))
+        case .delete(let note): .delete(Edit.Note(old: note.old))
+        case .edit(let edit): .edit(edit.uncontested)
         }
     }
 }
