@@ -7,78 +7,71 @@ import ThicketSealed
 /// What is read-only, and the choices about it, where the app has deleted the object, or others have.
 @Suite("Sealed objects that are read-only: what can be chosen", .nonceWatch)
 struct SealedRepairTests {
-    private func world(_ clients: Int, seed: UInt64 = 2) throws -> Simulation {
-        var world: Simulation = try Simulation(clients: clients, seed: seed, isSealed: true)
-        for index: Int in 0..<clients { world.goOnline(index) }
-        settle(&world)
-        return world
+    /// The server loses what it holds of an object, and its log.
+    private func lose(_ world: inout Simulation, _ key: EntityKey) throws {
+        let wire: String = try world.serverKey(key.text)
+        world.server.buckets["notes"]?.entities[wire]?.object = nil
+        world.forgetPositions()
     }
 
-    private func settle(_ world: inout Simulation, only: Int? = nil, _ line: SourceLocation = #_sourceLocation) {
-        let isQuiet: Bool = world.settle(only: only)
-        #expect(isQuiet, "somebody never gets to the end \(isQuiet ? "" : world.picture)", sourceLocation: line)
-    }
-
-    private func remove(_ world: inout Simulation, _ index: Int, _ key: EntityKey) throws {
-        world.perform(index, try world.clients[index].machine.remove(world.bucket, key, now: world.now))
-    }
-
-    private func object(_ world: inout Simulation, _ index: Int, _ key: EntityKey) throws -> JSONObject? {
-        try world.clients[index].machine.object(world.bucket, key)
-    }
-
-    /// The server loses what it holds of an object, or all of its log, and nobody's position is known.
-    private func forget(_ world: inout Simulation, _ key: EntityKey, isGone: Bool) throws {
-        let wire: String = try #require(world.keys).serverKey(of: key.text)
-        if isGone { world.server.buckets["notes"]?.entities[wire]?.object = nil }
-        world.server.forgetLog("notes")
-        world.server.buckets["notes"]?.epoch += 1
+    /// A device sends the creation of an object, and its connection ends with that on its way.
+    private func createUnheard(
+        _ world: inout Simulation, _ key: EntityKey
+    ) throws -> (creation: [UInt8], connection: Int) {
+        try world.set(0, key, to: ["t": "first"])
+        let sent: (creation: [UInt8], connection: Int) = (
+            try #require(world.clients[0].up.first), try #require(world.clients[0].connection)
+        )
+        world.clients[0].up = []
+        world.clients[0].connection = nil
+        world.perform(0, world.clients[0].machine.closed(LinkClosure(detail: "cut"), now: world.now))
+        return sent
     }
 
     @Test(
         "an object that was deleted here, and that the server no longer has for a reason that nobody can tell, is gone")
     func deletedOnBothSides() throws {
-        var world: Simulation = try world(1)
+        var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
         try world.insertSomething(0, "doc0")
-        settle(&world)
+        world.rest()
         world.cut(0)
-        try remove(&world, 0, key)
-        try forget(&world, key, isGone: true)
-        settle(&world)
+        try world.remove(0, key)
+        try lose(&world, key)
+        world.rest()
         #expect(world.alarms.isEmpty, "\(world.alarms)")
         #expect(try world.clients[0].machine.problems(world.bucket).isEmpty)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
         // The key is free again.
         try world.insertSomething(0, "doc0")
-        settle(&world)
+        world.rest()
         #expect(try world.truth()["doc0"] != nil && world.alarms.isEmpty)
     }
 
     /// One device has deleted an object, and is then shown an older state of it.
     private func rolledBack(_ world: inout Simulation, _ key: EntityKey) throws {
         for _ in 0..<2 { try world.insertSomething(0, key.text) }
-        settle(&world)
-        let wire: String = try #require(world.keys).serverKey(of: key.text)
+        world.rest()
+        let wire: String = try world.serverKey(key.text)
         let older: JSONObject? = world.server.buckets["notes"]?.entities[wire]?.object
         try world.insertSomething(0, key.text)
-        settle(&world)
+        world.rest()
         world.cut(0)
-        try remove(&world, 0, key)
+        try world.remove(0, key)
         world.server.buckets["notes"]?.entities[wire]?.object = older
-        try forget(&world, key, isGone: false)
+        world.forgetPositions()
         world.server.buckets["notes"]?.entities[wire]?.version += 10
-        settle(&world)
+        world.rest()
     }
 
     @Test("an object that the app has deleted can be read-only, too: it is listed, and both choices are possible")
     func deletedHere() throws {
         for keepsMine: Bool in [true, false] {
-            var world: Simulation = try world(1)
+            var world: Simulation = try .sealed(1, seed: 2)
             let key: EntityKey = try EntityKey("doc0")
             try rolledBack(&world, key)
             #expect(world.alarms.map(\.kind) == [.rolledBack])
-            #expect(try object(&world, 0, key) == nil)
+            #expect(try world.object(0, key) == nil)
             #expect(try world.clients[0].machine.keys(world.bucket, after: nil, limit: 9).isEmpty)
             #expect(try world.clients[0].machine.problems(world.bucket) == [key])
             let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
@@ -88,9 +81,9 @@ struct SealedRepairTests {
                 : try world.clients[0].machine.takeServers(bucket, key, now: now)
             #expect(isDone)
             world.perform(0, actions)
-            settle(&world)
+            world.rest()
             #expect(try world.clients[0].machine.problems(bucket).isEmpty)
-            #expect(try (object(&world, 0, key) == nil) == keepsMine)
+            #expect(try (world.object(0, key) == nil) == keepsMine)
             #expect(try (world.truth()["doc0"] == nil) == keepsMine)
             #expect(world.clients[0].machine.unconfirmed(bucket).edited == 0 && world.alarms.count == 1)
             // The deletion gives way where the server's is taken, and only there.
@@ -101,57 +94,51 @@ struct SealedRepairTests {
 
     @Test("a deletion that is kept has its tombstone: another device is not told that the server hides something")
     func tombstone() throws {
-        var world: Simulation = try world(1)
+        var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
         try rolledBack(&world, key)
         let other: Int = try world.addClient(isHeard: true)
         world.goOnline(other)
-        settle(&world)
-        #expect(try object(&world, other, key) != nil)
+        world.rest()
+        #expect(try world.object(other, key) != nil)
         world.perform(0, try world.clients[0].machine.keepMine(world.bucket, key, now: world.now).1)
-        settle(&world)
-        #expect(try object(&world, other, key) == nil)
+        world.rest()
+        #expect(try world.object(other, key) == nil)
         #expect(world.alarms.map(\.kind) == [.rolledBack], "\(world.alarms)")
     }
 
     @Test("a creation that the server refused and takes later, from an older connection, is no older state of anything")
     func lateCreation() throws {
-        var world: Simulation = try world(2)
+        var world: Simulation = try .sealed(2, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
-        // It sends its creation, and the connection ends with that on its way.
-        world.perform(0, try world.clients[0].machine.set(world.bucket, key, to: ["t": "first"], now: world.now))
-        let creation: [UInt8] = try #require(world.clients[0].up.first)
-        let connection: Int = try #require(world.clients[0].connection)
-        world.clients[0].up = []
-        world.clients[0].connection = nil
-        world.perform(0, world.clients[0].machine.closed(LinkClosure(detail: "cut"), now: world.now))
+        let (creation, connection): ([UInt8], Int) = try createUnheard(&world, key)
         // Meanwhile another has made the key: the first one's is refused, and goes on top.
-        world.perform(1, try world.clients[1].machine.set(world.bucket, key, to: ["o": 1], now: world.now))
-        settle(&world, only: 1)
-        settle(&world)
-        #expect(try object(&world, 1, key)?.keys.sorted() == ["o", "t"])
+        try world.set(1, key, to: ["o": 1])
+        world.rest(only: 1)
+        world.rest()
+        #expect(try world.object(1, key)?.keys.sorted() == ["o", "t"])
         // Somebody deletes it, and only now does the server read what it was sent first.
         world.cut(0)
-        try remove(&world, 1, key)
-        settle(&world, only: 1)
+        try world.remove(1, key)
+        world.rest(only: 1)
         world.serve(connection, creation)
-        settle(&world)
+        world.rest()
         #expect(world.alarms.isEmpty, "\(world.alarms)")
-        #expect(try object(&world, 0, key) == ["t": "first"] && object(&world, 1, key) == ["t": "first"])
+        #expect(try world.object(0, key) == ["t": "first"] && world.object(1, key) == ["t": "first"])
     }
 
     @Test("deleted here, shown as an older state, then gone: to take that is no conflict")
     func goneBehindAnAlarm() throws {
-        var world: Simulation = try world(1)
+        var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
         try rolledBack(&world, key)
         world.cut(0)
-        try forget(&world, key, isGone: true)
-        settle(&world)
+        try lose(&world, key)
+        world.rest()
         #expect(try world.clients[0].machine.servers(world.bucket, key) == nil)
         let actions: [SyncAction] = try world.clients[0].machine.takeServers(world.bucket, key, now: world.now).1
         world.perform(0, actions)
-        settle(&world)
+        world.rest()
         #expect(world.conflicts.isEmpty, "\(world.conflicts)")
         #expect(try world.clients[0].machine.problems(world.bucket).isEmpty)
     }
@@ -160,29 +147,22 @@ struct SealedRepairTests {
         "a creation that the server took, and forgot that it did, is this device's own: what others typed since stays")
     func ownCreation() throws {
         for crashes: Bool in [false, true] {
-            var world: Simulation = try world(2)
+            var world: Simulation = try .sealed(2, seed: 2)
             let key: EntityKey = try EntityKey("doc0")
-            world.perform(0, try world.clients[0].machine.set(world.bucket, key, to: ["t": "first"], now: world.now))
-            let creation: [UInt8] = try #require(world.clients[0].up.first)
-            let connection: Int = try #require(world.clients[0].connection)
-            world.clients[0].up = []
+            let (creation, connection): ([UInt8], Int) = try createUnheard(&world, key)
             // It arrives; its answer does not.
-            world.clients[0].connection = nil
-            world.perform(0, world.clients[0].machine.closed(LinkClosure(detail: "cut"), now: world.now))
             world.serve(connection, creation)
-            settle(&world, only: 1)
-            #expect(try object(&world, 1, key) == ["t": "first"])
-            world.perform(
-                1, try world.clients[1].machine.set(world.bucket, key, to: ["t": "first and second"], now: world.now))
-            settle(&world, only: 1)
+            world.rest(only: 1)
+            #expect(try world.object(1, key) == ["t": "first"])
+            try world.set(1, key, to: ["t": "first and second"])
+            world.rest(only: 1)
             // The server's log is cut: the answer to the same change is 405, not 409.
-            world.server.forgetLog("notes")
+            world.forgetPositions()
             world.server.buckets["notes"]?.changeIDs = []
-            world.server.buckets["notes"]?.epoch += 1
             if crashes { try world.crash(0) }
-            settle(&world)
+            world.rest()
             #expect(try world.truth()["doc0"]?.object == ["t": "first and second"])
-            #expect(try object(&world, 0, key) == ["t": "first and second"])
+            #expect(try world.object(0, key) == ["t": "first and second"])
             #expect(world.alarms.isEmpty && world.conflicts.isEmpty, "\(world.alarms) \(world.conflicts)")
             #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
         }

@@ -12,30 +12,18 @@ struct SealedUpkeepTests {
     /// Longer than any device waits with a compaction.
     private static let waitMax: Int64 = 32_000
 
-    private func world(_ clients: Int, _ seed: UInt64 = 1) throws -> Simulation {
-        var world: Simulation = try Simulation(clients: clients, seed: seed, isSealed: true)
-        for index: Int in 0..<clients { world.perform(index, world.clients[index].machine.goOnline(now: 0)) }
-        settle(&world)
-        return world
-    }
-
-    private func settle(_ world: inout Simulation, only: Int? = nil, _ line: SourceLocation = #_sourceLocation) {
-        let isQuiet: Bool = world.settle(only: only)
-        #expect(isQuiet, "somebody never gets to the end \(isQuiet ? "" : world.picture)", sourceLocation: line)
-    }
-
     private func type(_ world: inout Simulation, _ index: Int, _ key: String) throws {
         try world.insertSomething(index, key)
-        settle(&world, only: index)
+        world.rest(only: index)
     }
 
     private func pass(_ milliseconds: Int64, _ world: inout Simulation) {
         world.now += milliseconds
-        settle(&world)
+        world.rest()
     }
 
     private func key(_ name: String, _ world: Simulation) throws -> String {
-        try #require(world.keys).serverKey(of: name)
+        try world.serverKey(name)
     }
 
     /// Operations in `heads`, and the objects it names; nil: nobody has made it.
@@ -50,17 +38,11 @@ struct SealedUpkeepTests {
         return (opened.log.position, Set(opened.log.object?.pairs.map(\.key) ?? []))
     }
 
-    /// Nobody's position is known any more: everybody reads what is there.
-    private func forget(_ world: inout Simulation) {
-        world.server.forgetLog("notes")
-        world.server.buckets["notes"]?.epoch += 1
-    }
-
     // MARK: - Heads
 
     @Test("a device writes into 'heads' once an hour at most, what has changed, and nothing when nothing has")
     func hourly() throws {
-        var world: Simulation = try world(1)
+        var world: Simulation = try .sealed(1, seed: 1)
         try type(&world, 0, "doc0")
         pass(Self.hour / 4 - 10_000, &world)
         #expect(try heads(world) == nil, "at no moment that all devices share")
@@ -83,7 +65,7 @@ struct SealedUpkeepTests {
         "an object that another has only just made and the server hides is told, by its key at the server; one that was deleted is not"
     )
     func hidden() throws {
-        var world: Simulation = try world(2)
+        var world: Simulation = try .sealed(2, seed: 1)
         try type(&world, 1, "doc0")
         pass(Self.hour, &world)
         pass(Self.hour, &world)
@@ -94,17 +76,17 @@ struct SealedUpkeepTests {
         // The first hour ends the connection, which has not been heard of for so long; in the second it is told.
         for _ in 0..<2 {
             world.now += Self.hour
-            settle(&world, only: 1)
+            world.rest(only: 1)
         }
         let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey("deleted"))
         let now: Int64 = world.now
         world.perform(1, try world.clients[1].machine.remove(bucket, name, now: now))
-        settle(&world, only: 1)
+        world.rest(only: 1)
         let hidden: String = try key("hidden", world)
         #expect(try heads(world)?.names.contains(hidden) == true)
         world.server.buckets["notes"]?.entities[hidden] = nil
-        forget(&world)
-        settle(&world)
+        world.forgetPositions()
+        world.rest()
         let told: [IntegrityReport] = world.alarms.filter { $0.kind == .removed && $0.key == hidden }
         #expect(told.count == 1, "\(world.alarms)")
         let deleted: String = try key("deleted", world)
@@ -115,9 +97,9 @@ struct SealedUpkeepTests {
         "operations that one device was told to be taken, and nobody else is shown, are told by 'heads' alone; once chosen, never again"
     )
     func rolledBack() throws {
-        var world: Simulation = try world(2)
+        var world: Simulation = try .sealed(2, seed: 1)
         for _ in 0..<4 { try type(&world, 0, "doc0") }
-        settle(&world)
+        world.rest()
         let doc: String = try key("doc0", world)
         let before: JSONObject? = world.server.buckets["notes"]?.entities[doc]?.object
         world.cut(1)
@@ -125,7 +107,7 @@ struct SealedUpkeepTests {
         try type(&world, 0, "doc0")
         world.server.buckets["notes"]?.entities[doc]?.object = before
         world.server.forgetLog("notes")
-        settle(&world)
+        world.rest()
         #expect(world.alarms.isEmpty, "nobody can know yet")
         // Both may write at once, and then once more who was further.
         for _ in 0..<3 { pass(Self.hour, &world) }
@@ -136,7 +118,7 @@ struct SealedUpkeepTests {
         let (isDone, actions): (Bool, [SyncAction]) = try world.clients[1].machine.takeServers(bucket, name, now: now)
         #expect(isDone)
         world.perform(1, actions)
-        settle(&world)
+        world.rest()
         for _ in 0..<3 {
             try world.crash(1)
             world.perform(1, world.clients[1].machine.goOnline(now: world.now))
@@ -162,7 +144,7 @@ struct SealedUpkeepTests {
 
     @Test("no app has an object 'heads' in a sealed bucket")
     func reserved() throws {
-        var world: Simulation = try world(1)
+        var world: Simulation = try .sealed(1, seed: 1)
         let name: EntityKey = try EntityKey(SealedHeads.appKey)
         var code: ClientError.Code?
         do throws(ClientError) {
@@ -177,12 +159,12 @@ struct SealedUpkeepTests {
     func compaction() throws {
         var waits: Set<Int64> = []
         for seed: UInt64 in 1...6 {
-            var world: Simulation = try world(3, seed)
+            var world: Simulation = try .sealed(3, seed: seed)
             world.server.refusesCompactions = true
             for _ in 0...SealedLimits.tailCompactedBeyond + 1 { try type(&world, 0, "doc0") }
             world.server.refusesCompactions = false
             let tried: Int = world.server.compactions
-            settle(&world)
+            world.rest()
             let begun: Int64 = world.now
             let doc: String = try key("doc0", world)
             while world.now < begun + Self.waitMax, world.server.compactions == tried { pass(250, &world) }
@@ -192,7 +174,7 @@ struct SealedUpkeepTests {
             #expect(try SealedEntity(try #require(entity)).tail.isEmpty, "seed \(seed)")
             #expect(world.server.compactions == tried + 1, "seed \(seed): one device, once")
             try type(&world, 1, "doc0")
-            settle(&world)
+            world.rest()
             var shown: [JSONObject?] = []
             for index: Int in 0..<3 {
                 shown.append(try world.clients[index].machine.object(world.bucket, try EntityKey("doc0")))
@@ -206,7 +188,7 @@ struct SealedUpkeepTests {
 
     @Test("an object that calls itself by another name is told and not shown; the others are")
     func names() throws {
-        var world: Simulation = try world(1)
+        var world: Simulation = try .sealed(1, seed: 1)
         let keys: SealedBucketKeys = try #require(world.keys)
         try type(&world, 0, "doc0")
         for (number, name): (Int, String) in ["no key!", "doc7"].enumerated() {
@@ -222,9 +204,9 @@ struct SealedUpkeepTests {
             world.server.buckets["notes"]?.entities[key] = ModelServer.Entity(
                 version: 1, object: SealedEntity(snapshots: [0: Base64.encodeURL(snapshot)]).object)
         }
-        forget(&world)
+        world.forgetPositions()
         world.cut(0)
-        settle(&world)
+        world.rest()
         #expect(world.alarms.map(\.kind) == [.snapshotMismatch, .snapshotMismatch])
         #expect(try world.clients[0].machine.keys(world.bucket, after: nil, limit: 9).map(\.text) == ["doc0"])
         let other: JSONObject? = try world.clients[0].machine.object(world.bucket, try EntityKey("doc7"))
@@ -233,13 +215,41 @@ struct SealedUpkeepTests {
 
     // MARK: - Mode
 
+    @Test(
+        "a client that has the bucket as an open one writes into no object that somebody has sealed, and removes none")
+    func openClient() throws {
+        var world: Simulation = try Simulation(clients: 1, seed: 3)
+        world.goOnline(0)
+        try world.set(0, try EntityKey("doc1"), to: ["n": 1])
+        world.rest()
+        let sealed: JSONObject = ["z": 1, "s": ["0": "AQ"], "d": []]
+        world.server.buckets["notes"]?.entities["doc0"] = ModelServer.Entity(version: 1, object: sealed)
+        world.forgetPositions()
+        world.cut(0)
+        world.rest()
+        let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey("doc0"), world.now)
+        #expect(try world.object(0, key) == sealed)
+        let diff: ObjectDiff = ObjectDiff([(key: "n", operation: .insert(1))])
+        let calls: [(inout SyncMachine) throws -> Void] = [
+            { _ = try $0.set(bucket, key, to: ["n": 1], now: now) },
+            { _ = try $0.edit(bucket, key, by: diff, now: now) },
+            { _ = try $0.remove(bucket, key, now: now) },
+        ]
+        for call: (inout SyncMachine) throws -> Void in calls {
+            let refused: ClientError? = #expect(throws: ClientError.self) { try call(&world.clients[0].machine) }
+            #expect(refused?.code == .sealed)
+        }
+        world.rest()
+        #expect(world.server.buckets["notes"]?.entities["doc0"]?.object == sealed)
+    }
+
     @Test("a server that calls the bucket an open one is not believed: it is told once, and everything goes on sealed")
     func mode() throws {
-        var world: Simulation = try world(1)
+        var world: Simulation = try .sealed(1, seed: 1)
         try type(&world, 0, "doc0")
         for mode: String in ["sealed", "open", "open"] {
             world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
-            settle(&world)
+            world.rest()
         }
         #expect(world.alarms.map(\.kind) == [.modeChanged])
         try type(&world, 0, "doc0")
@@ -248,7 +258,7 @@ struct SealedUpkeepTests {
         }
         for mode: String in ["sealed", "open"] {
             world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
-            settle(&world)
+            world.rest()
         }
         #expect(world.alarms.count == 2, "told again when it was sealed in between")
     }

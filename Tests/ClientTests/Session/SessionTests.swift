@@ -161,10 +161,12 @@ struct SessionTests {
         await session.close()
     }
 
-    @Test("a reader that does not read is told how much it missed; the others miss nothing")
-    func overrun() async throws {
+    @Test(
+        "a reader that does not read is told how much it missed; the others miss nothing",
+        arguments: BucketKind.allCases)
+    func overrun(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         let lazy: AsyncStream<BucketEvent> = await notes.changes
         let name: BucketName = try BucketName("notes")
         let key: EntityKey = try EntityKey("a")
@@ -235,10 +237,12 @@ struct SessionTests {
         await session.close()
     }
 
-    @Test("names are checked at the edge", arguments: ["", "a b", "a/b", String(repeating: "k", count: 257)])
-    func names(key: String) async throws {
+    @Test(
+        "names are checked at the edge", arguments: ["", "a b", "a/b", String(repeating: "k", count: 257)],
+        BucketKind.allCases)
+    func names(key: String, kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         let refused: ClientError? = await #expect(throws: ClientError.self) { try await notes.set(key, to: [:]) }
         #expect(refused?.code == .invalidName)
         await session.close()

@@ -3,11 +3,13 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-/// Tests of buckets run twice: what an app does is the same in both kinds.
+/// Tests of buckets run twice: what an app does is the same in both kinds (`SessionTests`, `RealServerTests`,
+/// `SyncMachineRandomTests`, and the simulation).
 ///
 /// Not run on sealed buckets are the tests that write the wire by hand (`SyncMachineTests`, `SyncMachineTroubleTests`,
-/// `CatchUpTests`, `WalkTests`, `StepsTests`, `TokenEndTests`): their texts are those of open objects, and connections, indexes
-/// and tokens are the same code for both.
+/// `CatchUpTests`, `WalkTests`, `StepsTests`, `TokenEndTests`, `FailingStoreTests`): their texts are those of open objects, and
+/// connections, indexes and tokens are the same code for both; those of transports, stores and programs, to which objects are
+/// bytes; and those of `thicket`'s commands, for which `SealedCommandTests` goes through a life of its own.
 enum BucketKind: CaseIterable, Sendable {
     case open, sealed
 

@@ -1,0 +1,63 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProcesses
+import ThicketProtocol
+
+/// What is left of a session with a sealed bucket in the memory of its program.
+@Suite("Memory of a session with sealed buckets", .serialized, .timeLimit(.minutes(5)))
+struct SealedMemoryTests {
+    private static let key: String = "today"
+    private static let names: [String] = ["vault secret", "seal key of the object", "name key's secret"]
+
+    private static func needle(_ secret: SecureBytes) -> MemoryScan.Needle { secret.withUnsafeBytes { .init($0) } }
+
+    /// HKDF with an empty salt, as the specification writes it.
+    private static func derived(_ secret: SecureBytes, _ info: String, _ more: [UInt8] = []) throws -> SecureBytes {
+        try HKDF.derive(.sha256, secret: secret, info: Array(info.utf8) + more)
+    }
+
+    private static func prefixed(_ text: String) -> [UInt8] { [0, UInt8(text.utf8.count)] + Array(text.utf8) }
+
+    /// The keys of the bucket and of its object, made anew from the vault secret.
+    private static func needles(_ account: OpenAccount) throws -> [MemoryScan.Needle] {
+        let vault: SecureBytes = account.bundle.vaultSecret
+        let place: [UInt8] = prefixed("notes") + prefixed("diary") + [0, 0, 0, 0]
+        let bucket: SecureBytes = try derived(vault, "thicket/bucket/1\0", place)
+        let name: SecureBytes = try derived(bucket, "thicket/bucket-key/1\0name")
+        let code: [UInt8] = Array(HMAC.code(.sha256, key: name, Array(key.utf8)).prefix(20))
+        let seal: SecureBytes = try derived(bucket, "thicket/bucket-key/1\0seal")
+        let object: SecureBytes = try derived(seal, "thicket/sealed-object/1\0", prefixed(Base32.encode(code)))
+        return [needle(vault), needle(object), needle(name)]
+    }
+
+    /// Somebody signs up, writes, and reads; nothing of the account is held but by the session.
+    private static func begin(
+        _ bench: AccountServer
+    ) async throws -> (session: ClientSession, needles: [MemoryScan.Needle]) {
+        let accounts: Accounts = try bench.notes().accounts(stretch: KeyBench.weak)
+        let login: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
+        let session: ClientSession = try await bench.notes().resume(login)
+        let diary: Bucket = try await session.bucket("diary", sealed: true)
+        try await diary.set(key, to: ["t": "a"])
+        try await diary.waitUntilSynced(timeout: .seconds(120))
+        try await diary.editText(key, path: ["t"], at: 1, inserting: "b")
+        try await diary.waitUntilSynced(timeout: .seconds(120))
+        return (session, try needles(login.account))
+    }
+
+    @Test(
+        "T3: the vault secret and the keys of a sealed bucket are in memory while its session is open, and nowhere in it once it is closed",
+        arguments: [false, true])
+    func wiped(signsOut: Bool) async throws {
+        let bench: AccountServer = try AccountServer()
+        let (session, needles): (ClientSession, [MemoryScan.Needle]) = try await Self.begin(bench)
+        let before: [Int] = try #require(MemoryScan.hits(of: needles, in: getpid()), "our own memory can be read")
+        for (name, hits): (String, Int) in zip(Self.names, before) { #expect(hits > 0, "\(name): the search is blind") }
+        if signsOut { _ = await session.signOut() }
+        await session.close()
+        let after: [Int] = try #require(MemoryScan.hits(of: needles, in: getpid()))
+        for (name, hits): (String, Int) in zip(Self.names, after) { #expect(hits == 0, "\(name)") }
+    }
+}

@@ -1,0 +1,42 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+
+/// Devices of a sealed bucket, as the suites about sealed objects set them up and look at them.
+extension Simulation {
+    /// So many devices, online and at rest.
+    static func sealed(_ clients: Int, seed: UInt64) throws -> Simulation {
+        var world: Simulation = try Simulation(clients: clients, seed: seed, isSealed: true)
+        for index: Int in 0..<clients { world.goOnline(index) }
+        world.rest()
+        return world
+    }
+
+    /// Everybody, or only one, gets to the end.
+    mutating func rest(only: Int? = nil, _ line: SourceLocation = #_sourceLocation) {
+        let isQuiet: Bool = settle(only: only)
+        #expect(isQuiet, "somebody never gets to the end \(isQuiet ? "" : picture)", sourceLocation: line)
+    }
+
+    /// What a device shows.
+    mutating func object(_ index: Int, _ key: EntityKey) throws -> JSONObject? {
+        try clients[index].machine.object(bucket, key)
+    }
+
+    mutating func set(_ index: Int, _ key: EntityKey, to object: JSONObject) throws {
+        perform(index, try clients[index].machine.set(bucket, key, to: object, now: now))
+    }
+
+    mutating func remove(_ index: Int, _ key: EntityKey) throws {
+        perform(index, try clients[index].machine.remove(bucket, key, now: now))
+    }
+
+    /// The key by which the server knows an object.
+    func serverKey(_ name: String) throws -> String { try #require(keys).serverKey(of: name) }
+
+    /// The server loses its log, and nobody's position is known: everybody reads what is there.
+    mutating func forgetPositions() {
+        server.forgetLog(bucket.text)
+        server.buckets[bucket.text]?.epoch += 1
+    }
+}
