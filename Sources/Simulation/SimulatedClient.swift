@@ -109,6 +109,7 @@ final class SimulatedClient: Peer {
     }
 
     private func perform(_ actions: [SyncAction]) {
+        var told: [BucketName: Int] = [:]
         for action: SyncAction in actions {
             switch action {
             case .connect:
@@ -120,9 +121,14 @@ final class SimulatedClient: Peer {
                 inbox = []
                 hangUp()
             case .send(let text): link?.send(mutation?.sent(text) ?? text)
-            case .event(let bucket, let event): follow(bucket, event)
+            case .event(let bucket, let event):
+                follow(bucket, event)
+                if event.comesOnce { told[bucket, default: 0] += 1 }
             case .status, .fetched, .tokenEnded, .tokenGood: break
             }
+        }
+        for (bucket, count): (BucketName, Int) in told.sorted(by: { $0.key < $1.key }) {
+            perform(machine.told(bucket, count: count, now: world.milliseconds))
         }
         arm()
     }
@@ -161,7 +167,19 @@ final class SimulatedClient: Peer {
             isOpen = true
         }
         look()
+        hearUntold()
         world.after(world.random.delay(10_000, 5_000_000)) { [self] in wake() }
+    }
+
+    /// What the program had kept and not told when it died.
+    private func hearUntold() {
+        for bucket: BucketName in world.names.buckets where world.names.isSealed(bucket) {
+            do {
+                let taken: ([BucketEvent], [SyncAction]) = try machine.takeUntold(bucket, now: world.milliseconds)
+                for event: BucketEvent in taken.0 { follow(bucket, event) }
+                perform(taken.1)
+            } catch { world.problem("client \(number) cannot read what it has to tell: \(error)") }
+        }
     }
 
     // MARK: - Connection

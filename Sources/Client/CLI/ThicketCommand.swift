@@ -65,6 +65,7 @@ public enum ThicketCommand {
         case "edit": try await EditCommand.run(call)
         case "watch": try await WatchCommand.run(call)
         case "history": try await HistoryCommand.run(call)
+        case "verify-history": try await VerifyHistoryCommand.run(call)
         case "revert": try await RevertCommand.run(call)
         case "repair": try await RepairCommand.run(call)
         case "import": try await ImportCommand.run(call)

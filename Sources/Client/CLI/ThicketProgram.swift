@@ -11,7 +11,7 @@ public enum ThicketProgram {
             tokenList,
             tokenRevoke, tokenPrint, passwd, password,
             accountDelete, status, list, get, put, remove,
-            edit, watch, history, revert, repair, importing, exporting, mirror,
+            edit, watch, history, verifyHistory, revert, repair, importing, exporting, mirror,
         ] + onions + [
             replay, jsondiff, crypto, verifyRelease, version,
         ],
@@ -135,7 +135,9 @@ public enum ThicketProgram {
             connection stands is told on standard error. Other commands may be used meanwhile.
 
             With --json a line is {"event":"changed","key":…,"new":…,"object":…,"diff":…}, {"event":"removed","key":…},
-            {"event":"present","key":…,"object":…} (--all), or {"event":"missed","count":…} for a reader that is too slow.
+            {"event":"present","key":…,"object":…} (--all), or {"event":"missed","count":…} for a reader that is too slow. In sealed
+            buckets '!' stands before what gave way where two edits met, and before alarms; with --json that is
+            {"event":"conflict","key":…,"path":[…],"losing":…,"winning":…} and {"event":"integrity","key":…,"kind":…,"detail":…}.
             """,
         arguments: [bucketArgument, .any("KEY", "only these objects")],
         options: [jsonOption, .flag("all", "begin with the objects that are there")] + bucketOptions,
@@ -149,9 +151,29 @@ public enum ThicketProgram {
         arguments: [bucketArgument, keyArgument],
         options: [
             .value("limit", "N", "how many versions back to look, 1 to 1000", defaultText: "20"),
-            .flag("diff", "show what each version changed"), jsonOption,
+            .flag("diff", "show what each version changed"),
+            .flag("export", "print what the server of a sealed bucket has stored, for 'thicket verify-history'"),
+            jsonOption,
         ] + bucketOptions,
-        examples: [Example("thicket history notes plan --diff", "who changed what, less the who")])
+        examples: [
+            Example("thicket history notes plan --diff", "who changed what, less the who"),
+            Example("thicket history diary today --limit 1000 --export > today.history", "to be checked"),
+        ])
+
+    static let verifyHistory: Command = .init(
+        "verify-history", summary: "check that the exported versions of a sealed object are one history",
+        details: """
+            Opens every version with the account's keys that this machine has, and holds each against the one before: none may leave
+            out, swap, repeat or replace an operation. No server is asked. Ends with 1 and names the versions where something does
+            not fit.
+            """,
+        arguments: [.one("FILE", "as 'thicket history --export' has printed it", .file)],
+        options: [
+            .value("profile", "NAME", "the profile whose keys open it (THICKET_PROFILE)", defaultText: "default")
+        ],
+        examples: [
+            Example("thicket verify-history today.history", "a file from 'thicket history diary today --export'")
+        ])
 
     static let revert: Command = .init(
         "revert", summary: "make an object what it was in an old version",

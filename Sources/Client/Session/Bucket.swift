@@ -246,7 +246,7 @@ public struct Bucket: Sendable {
 
     /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`
     /// waiting events. The first reader's begins with the conflicts and alarms that came before, at most
-    /// `StreamLimits.unheardMax`.
+    /// `StreamLimits.unheardMax`: also those of an earlier life of the program, which the store keeps until somebody has them.
     public var changes: AsyncStream<BucketEvent> {
         get async {
             let (stream, continuation) = AsyncStream.makeStream(
@@ -257,7 +257,7 @@ public struct Bucket: Sendable {
     }
 
     /// For who does not follow the events: conflicts and alarms that came while nobody did, the oldest first, at most
-    /// `StreamLimits.unheardMax`. They are told once.
+    /// `StreamLimits.unheardMax`. They are told once; the store keeps them until then.
     public func unheard() async -> [BucketEvent] { await engine.takeUnheard(bucket) }
 
     /// Objects with edits that the server has not confirmed.
@@ -283,13 +283,30 @@ public struct Bucket: Sendable {
     /// - Parameter limit: how many versions back to look, 1...1,000. The server keeps the last 60, then every tenth.
     /// - Throws: `offline` without a connection, `deadline`.
     public func history(of key: String, limit: Int = 60) async throws(ClientError) -> [ObjectVersion] {
+        try await history(of: key, limit: limit, \.object)
+    }
+
+    /// The same as the server has stored it: sealed, in a sealed bucket.
+    package func storedHistory(of key: String, limit: Int) async throws(ClientError) -> [ObjectVersion] {
+        try await history(of: key, limit: limit, \.stored)
+    }
+
+    /// The key under which the server has an object.
+    package func storedKey(of key: String) async throws(ClientError) -> String {
+        let (bucket, key): (BucketName, EntityKey) = (bucket, try Self.key(key))
+        return try await engine.act { (machine, _) throws(ClientError) in (try machine.wireKey(bucket, key).text, []) }
+    }
+
+    private func history(
+        of key: String, limit: Int, _ form: KeyPath<FetchedVersion, JSONObject?> & Sendable
+    ) async throws(ClientError) -> [ObjectVersion] {
         let newest: Version = try await info(key).version
         let oldest: Version = max(1, newest - Version(min(max(limit, 1), StreamLimits.versionsMax)) + 1)
         var found: [ObjectVersion] = []
         var next: Version = newest
         while next >= oldest {
             let last: Version = max(oldest, next - Version(StreamLimits.versionsInFlightMax) + 1)
-            found.append(contentsOf: try await versions(of: key, from: next, downTo: last))
+            found.append(contentsOf: try await versions(of: key, from: next, downTo: last, form))
             next = last - 1
         }
         return found
@@ -299,18 +316,23 @@ public struct Bucket: Sendable {
     ///
     /// - Throws: `offline` without a connection, `deadline`.
     public func version(_ version: Int64, of key: String) async throws(ClientError) -> JSONObject? {
+        try await fetched(version, of: key).object
+    }
+
+    private func fetched(_ version: Int64, of key: String) async throws(ClientError) -> FetchedVersion {
         let key: EntityKey = try Self.key(key)
         return try await engine.fetch(bucket, key, version, milliseconds: SyncLimits.answerMilliseconds)
     }
 
     private func versions(
-        of key: String, from newest: Version, downTo oldest: Version
+        of key: String, from newest: Version, downTo oldest: Version,
+        _ form: KeyPath<FetchedVersion, JSONObject?> & Sendable
     ) async throws(ClientError) -> [ObjectVersion] {
         let result: Result<[ObjectVersion], ClientError> = await withTaskGroup { group in
             for version: Version in oldest...newest {
                 group.addTask { () async -> Result<ObjectVersion?, ClientError> in
                     do throws(ClientError) {
-                        guard let object: JSONObject = try await self.version(version, of: key) else {
+                        guard let object: JSONObject = try await fetched(version, of: key)[keyPath: form] else {
                             return .success(nil)
                         }
                         return .success(ObjectVersion(version: version, object: object))

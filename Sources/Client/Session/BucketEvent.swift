@@ -20,6 +20,16 @@ public enum BucketEvent: Sendable, Equatable {
     case overrun(missed: Int)
 }
 
+extension BucketEvent {
+    /// Whoever misses it is not told by the state of the objects.
+    package var comesOnce: Bool {
+        switch self {
+        case .conflict, .integrity: true
+        case .changed, .removed, .refused, .unavailable, .caughtUp, .overrun: false
+        }
+    }
+}
+
 /// Who made a change.
 public enum ChangeOrigin: Sendable, Equatable {
     /// This session, by its own calls.

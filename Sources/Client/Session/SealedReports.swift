@@ -1,7 +1,8 @@
 public import ThicketProtocol
 import ThicketSealed
 
-/// Two edits of one value met and only one could stand; every device finds the same one.
+/// Two edits of one value met and only one could stand. Where both were ordered by the server every device finds the same one, and
+/// is told; where an edit had waited on a device, and prevails over what came meanwhile, that device is told.
 public struct ConflictReport: Sendable, Equatable {
     public let key: String
     /// Keys and list indexes from the outermost in; empty for the object itself.
@@ -12,8 +13,12 @@ public struct ConflictReport: Sendable, Equatable {
     public let winning: JSONValue?
 
     init(key: String, _ conflict: SealedConflict) {
+        self.init(key: key, path: conflict.path, losing: conflict.losing, winning: conflict.winning)
+    }
+
+    init(key: String, path: [String], losing: JSONValue?, winning: JSONValue?) {
         self.key = key
-        (path, losing, winning) = (conflict.path, conflict.losing, conflict.winning)
+        (self.path, self.losing, self.winning) = (path, losing, winning)
     }
 }
 
@@ -75,7 +80,11 @@ public struct IntegrityReport: Sendable, Equatable {
     }
 
     init(modeChanged detail: String) {
-        (key, kind, position, needsChoice) = ("", .modeChanged, nil, false)
-        self.detail = detail
+        self.init(key: "", kind: .modeChanged, position: nil, needsChoice: false, detail: detail)
+    }
+
+    init(key: String, kind: Kind, position: Int?, needsChoice: Bool, detail: String) {
+        (self.key, self.kind, self.position) = (key, kind, position)
+        (self.needsChoice, self.detail) = (needsChoice, detail)
     }
 }

@@ -86,6 +86,15 @@ public final class Session: Sendable {
         return isServed ?? false
     }
 
+    /// Makes a copy that was opened as a sealed one an open one again, where the server shows nothing but clear objects and nothing
+    /// sealed was ever here. Tell the user: they wanted a sealed bucket.
+    package func unseal(_ name: String) async throws(ClientError) -> Bool {
+        try await engine.act { (machine, now) throws(ClientError) in
+            guard let bucket: BucketName = try? BucketName(name) else { return (false, []) }
+            return try machine.unseal(bucket, now: now)
+        }
+    }
+
     /// A bucket of the local store as it stands, without opening it: for counting what is not sent.
     package func kept(_ name: String) throws(ClientError) -> Bucket {
         do { return Bucket(engine: engine, name: try BucketName(name)) } catch {

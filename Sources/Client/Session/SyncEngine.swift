@@ -19,7 +19,7 @@ package actor SyncEngine {
 
     private struct FetchWaiter {
         let deadline: Int64
-        let continuation: CheckedContinuation<Result<JSONObject?, ClientError>, Never>
+        let continuation: CheckedContinuation<Result<FetchedVersion, ClientError>, Never>
     }
 
     private struct FetchID: Hashable {
@@ -34,7 +34,6 @@ package actor SyncEngine {
     private var tokenHandler: (@Sendable (TokenNotice) -> Void)?
     private var core: Core?
     private var bucketHubs: [BucketName: EventHub<BucketEvent>] = [:]
-    private var unheard: [BucketName: UnheardEvents] = [:]
     private var statusHub: EventHub<SyncStatus> = EventHub(overrun: nil)
     private var syncWaiters: [UInt64: SyncWaiter] = [:]
     private var fetchWaiters: [FetchID: [FetchWaiter]] = [:]
@@ -179,6 +178,7 @@ package actor SyncEngine {
 
     private func perform(_ actions: [SyncAction]) {
         var notices: [TokenNotice] = []
+        var told: [BucketName: Int] = [:]
         for action: SyncAction in actions {
             switch action {
             case .connect: core?.transport.connect()
@@ -190,7 +190,7 @@ package actor SyncEngine {
             case .event(let bucket, let event):
                 // That a reader has gone shows only here.
                 let isHeard: Bool = bucketHubs[bucket]?.yield(event) ?? false
-                if !isHeard { unheard[bucket, default: UnheardEvents()].add(event) }
+                if isHeard, event.comesOnce { told[bucket, default: 0] += 1 }
             case .status(let status):
                 statusHub.yield(status)
                 if case .offline = status { failFetches(ClientError(.offline, "the connection was lost")) }
@@ -203,6 +203,9 @@ package actor SyncEngine {
             case .tokenEnded(let number): notices.append(.ended(number))
             case .tokenGood(let number): notices.append(.good(number))
             }
+        }
+        for (bucket, count): (BucketName, Int) in told {
+            feed { machine, now in machine.told(bucket, count: count, now: now) }
         }
         for notice: TokenNotice in notices { tokenHandler?(notice) }
     }
@@ -231,13 +234,20 @@ package actor SyncEngine {
 
     package func listen(_ bucket: BucketName, _ continuation: AsyncStream<BucketEvent>.Continuation) {
         guard core != nil else { return continuation.finish() }
+        let unheard: [BucketEvent] = takeUnheard(bucket)
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
         core?.machine.heardBuckets?.insert(bucket)
-        for event: BucketEvent in takeUnheard(bucket) { bucketHubs[bucket]?.yield(event) }
+        for event: BucketEvent in unheard { bucketHubs[bucket]?.yield(event) }
     }
 
-    /// Conflicts and alarms that came while nobody listened; they are not told again.
-    package func takeUnheard(_ bucket: BucketName) -> [BucketEvent] { unheard[bucket]?.take() ?? [] }
+    /// Conflicts and alarms that came while nobody listened, also before the program was started; they are not told again.
+    /// Where the store cannot be read now, they stay in it.
+    package func takeUnheard(_ bucket: BucketName) -> [BucketEvent] {
+        let taken: [BucketEvent]? = try? act { (machine, now) throws(ClientError) in
+            try machine.takeUntold(bucket, now: now)
+        }
+        return taken ?? []
+    }
 
     package func listenStatus(_ continuation: AsyncStream<SyncStatus>.Continuation) {
         guard let status: SyncStatus = core?.machine.status else { return continuation.finish() }
@@ -299,11 +309,11 @@ package actor SyncEngine {
         syncWaiters.removeValue(forKey: id)?.continuation.resume(returning: result)
     }
 
-    /// Asks the server for an old version; nil when it does not have it.
+    /// Asks the server for an old version.
     package func fetch(
         _ bucket: BucketName, _ key: EntityKey, _ version: Version, milliseconds: Int64
-    ) async throws(ClientError) -> JSONObject? {
-        let result: Result<JSONObject?, ClientError> = await withCheckedContinuation { continuation in
+    ) async throws(ClientError) -> FetchedVersion {
+        let result: Result<FetchedVersion, ClientError> = await withCheckedContinuation { continuation in
             do throws(ClientError) {
                 try act { (machine, now) throws(ClientError) in
                     ((), try machine.fetch(bucket, key, version, now: now))

@@ -77,11 +77,17 @@ package struct LocalBatch: Sendable {
     package var arrivals: [NewObject] = []
     package var entities: [EntityWrite] = []
     package var buckets: [BucketRecord] = []
+    /// Buckets of whose conflicts and alarms, as far as they are kept, somebody has been told: they are forgotten.
+    package var told: Set<BucketName> = []
+    /// Conflicts and alarms that were found in this turn; kept behind `told`.
+    package var untold: [UntoldWrite] = []
     /// It has to be on the disk, and survive a loss of power, when `commit` returns: a change in it is sent next, and
     /// would be made a second time, under another name, if its record were lost.
     package var isOnDisk: Bool = false
     package init() {}
-    package var isEmpty: Bool { arrivals.isEmpty && entities.isEmpty && buckets.isEmpty }
+    package var isEmpty: Bool {
+        arrivals.isEmpty && entities.isEmpty && buckets.isEmpty && told.isEmpty && untold.isEmpty
+    }
 }
 
 /// An object with something unconfirmed, in short.
@@ -129,6 +135,8 @@ package protocol LocalStore: AnyObject {
     func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey]
     /// Keys and versions of objects the server has, in byte order, at most `limit`.
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)]
+    /// Conflicts and alarms of the bucket of which nobody has been told, by their places.
+    func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent]
     /// Keeps all of it or nothing.
     func commit(_ batch: LocalBatch) throws(ClientError)
     /// No call follows. Frees the lock.

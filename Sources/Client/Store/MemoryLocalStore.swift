@@ -6,6 +6,7 @@ package final class MemoryLocalStore: LocalStore {
     private var notes: [String: String] = [:]
     private var bucketRecords: [BucketName: BucketRecord] = [:]
     private var entities: [BucketName: [EntityKey: EntityRecord]] = [:]
+    private var untold: [BucketName: [Int: BucketEvent]] = [:]
     /// Tests set it: the next commit fails and changes nothing.
     package var failsNextCommit: Bool = false
     /// Transactions so far, and of these the ones that had to be on the disk.
@@ -56,6 +57,9 @@ package final class MemoryLocalStore: LocalStore {
     package func versions(_ bucket: BucketName, limit: Int) -> [(key: EntityKey, version: Version)] {
         keys(bucket) { $0.ghost.object != nil }.prefix(limit).map { ($0, entities[bucket]?[$0]?.ghost.version ?? 0) }
     }
+    package func untold(_ bucket: BucketName) -> [BucketEvent] {
+        (untold[bucket] ?? [:]).sorted { $0.key < $1.key }.map(\.value)
+    }
 
     package func commit(_ batch: LocalBatch) throws(ClientError) {
         if failsNextCommit {
@@ -66,6 +70,8 @@ package final class MemoryLocalStore: LocalStore {
         newest = batch.entities
         if batch.isOnDisk { commitsOnDisk += 1 }
         for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
+        for bucket: BucketName in batch.told { untold[bucket] = nil }
+        for write: UntoldWrite in batch.untold { untold[write.bucket, default: [:]][write.place] = write.event }
         for object: NewObject in batch.arrivals {
             assert(entities[object.address.bucket]?[object.address.key] == nil, "a new object is known")
             entities[object.address.bucket, default: [:]][object.address.key] = try object.record()

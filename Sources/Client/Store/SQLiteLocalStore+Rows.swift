@@ -95,6 +95,22 @@ extension SQLiteLocalStore {
         return id
     }
 
+    /// Forgets what was told, and keeps what is to be told.
+    static func write(
+        told: Set<BucketName>, untold: [UntoldWrite], _ rows: [BucketName: Int64], to database: Database
+    ) throws(SQLiteError) {
+        for name: BucketName in told {
+            guard let bucket: Int64 = rows[name] else { continue }
+            try database.statement("DELETE FROM untold WHERE bucket = ?1").bind(1, bucket).run()
+        }
+        for write: UntoldWrite in untold {
+            guard let bucket: Int64 = rows[write.bucket] else { throw SQLiteError.unknownBucket }
+            guard let event: [UInt8] = UntoldCodec.encode(write.event) else { continue }
+            try database.statement("INSERT OR REPLACE INTO untold (bucket, place, event) VALUES (?1, ?2, ?3)")
+                .bind(1, bucket).bind(2, Int64(write.place)).bind(3, event).run()
+        }
+    }
+
     /// Writes objects of which there is no record. One that is there after all fails the transaction.
     static func insert(
         _ objects: [NewObject], _ rows: [BucketName: Int64], to database: Database

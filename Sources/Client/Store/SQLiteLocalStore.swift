@@ -21,7 +21,8 @@ package final class SQLiteLocalStore: LocalStore {
 
     /// The layout below. A newer one is refused, never guessed at; an older one is brought up to it.
     ///
-    /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: their objects packed (`PackedEntity`); both forms are read.
+    /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: what is still to be told; objects of sealed buckets packed
+    /// (`PackedEntity`), of which both forms are read.
     private static let formatVersion: Int64 = 4
 
     /// Pages of the log, 32 MiB, after which they are moved into the file: each move writes them once more and flushes both
@@ -99,6 +100,7 @@ package final class SQLiteLocalStore: LocalStore {
                 if version == 0 { try database.execute(Self.schema) }
                 if version < 2 { try database.execute(StoreJournal.schema) }
                 if version < 3 { try database.execute(Self.sealedSchema) }
+                if version < 4 { try database.execute(Self.untoldSchema) }
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
         }
@@ -127,6 +129,13 @@ package final class SQLiteLocalStore: LocalStore {
         ALTER TABLE entity ADD COLUMN name TEXT;
         ALTER TABLE edit ADD COLUMN sealed BLOB;
         ALTER TABLE edit ADD COLUMN sealed_flags INTEGER NOT NULL DEFAULT 0;
+        """
+
+    /// Conflicts and alarms of which nobody has been told (`UntoldCodec`).
+    private static let untoldSchema: String = """
+        CREATE TABLE untold (
+            bucket INTEGER NOT NULL, place INTEGER NOT NULL, event BLOB NOT NULL, PRIMARY KEY (bucket, place)
+        ) WITHOUT ROWID;
         """
 
     package func close() {
@@ -309,6 +318,21 @@ package final class SQLiteLocalStore: LocalStore {
         }
     }
 
+    package func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
+        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        let found: [[UInt8]] = try sql { (database) throws(SQLiteError) in
+            var found: [[UInt8]] = []
+            let rows: Statement = try database.statement("SELECT event FROM untold WHERE bucket = ?1 ORDER BY place")
+                .bind(1, row)
+            defer { rows.reset() }
+            while try rows.step() { found.append(rows.bytes(0)) }
+            return found
+        }
+        var events: [BucketEvent] = []
+        for bytes: [UInt8] in found { events.append(try UntoldCodec.decode(bytes)) }
+        return events
+    }
+
     // MARK: - Writing
 
     private func setSynchronous(_ mode: String) throws(ClientError) {
@@ -329,6 +353,7 @@ package final class SQLiteLocalStore: LocalStore {
                     for record: BucketRecord in batch.buckets {
                         rows[record.name] = try Self.write(record, to: database)
                     }
+                    try Self.write(told: batch.told, untold: batch.untold, rows, to: database)
                     try Self.insert(batch.arrivals, rows, to: database)
                     for change: EntityWrite in batch.entities {
                         guard let bucket: Int64 = rows[change.address.bucket] else { throw SQLiteError.unknownBucket }

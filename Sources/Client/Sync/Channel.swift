@@ -99,6 +99,8 @@ struct Channel {
     var refused: Set<EntityKey> = []
     /// Objects whose ghost is known to be old (`wanted`).
     var stale: Set<EntityKey> = []
+    /// Conflicts and alarms that nobody was told of.
+    var untold: UntoldEvents = UntoldEvents()
     /// Nothing is asked before this moment (a bucket refused, an index asked for too often).
     var resumeAt: Int64?
     /// No change is sent before this moment (500, 503).

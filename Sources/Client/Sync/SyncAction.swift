@@ -12,12 +12,20 @@ package enum SyncAction: Sendable, Equatable {
     case event(BucketName, BucketEvent)
     /// The session's status is another one.
     case status(SyncStatus)
-    /// The answer to `fetch`: an old version of an object, nil when the server does not have it.
-    case fetched(EntityAddress, Version, JSONObject?)
+    /// The answer to `fetch`: an old version of an object.
+    case fetched(EntityAddress, Version, FetchedVersion)
     /// The server no longer takes the token of this number; only where somebody renews it. Told once for each number.
     case tokenEnded(Int)
     /// The server has taken the token of this number; told once for each.
     case tokenGood(Int)
+}
+
+/// An old version of an object, as the server answered.
+package struct FetchedVersion: Sendable, Equatable {
+    /// As the app knows objects; nil when the server does not have it, or it does not open.
+    package let object: JSONObject?
+    /// As the server has it; nil when it does not. In an open bucket the same.
+    package let stored: JSONObject?
 }
 
 /// Who the client is and what it connects to.

@@ -56,4 +56,47 @@ extension SyncMachine {
             if machine.link == .open { try machine.openChannel(number) }
         }
     }
+
+    // MARK: - The other way
+
+    /// Undoes the first opening of a bucket as a sealed one, where that was a mistake: the server says that it is an open one, shows
+    /// objects, every one of them in clear, and nothing that is sealed, and no edit, was ever here. So nothing is lost, and
+    /// nothing goes out in clear that was to be sealed.
+    ///
+    /// For a caller who tells the user that it was no sealed bucket: a server that lies about all of one can bring this about.
+    /// - Returns: false where that is not so; then nothing has happened.
+    package mutating func unseal(_ bucket: BucketName, now: Int64) throws(ClientError) -> (Bool, [SyncAction]) {
+        guard let number: Int = channelNumbers[bucket], let objects: [EntityKey] = try onlyClear(number) else {
+            return (false, [])
+        }
+        let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
+            for key: EntityKey in objects {
+                var met: Entity = try machine.entity(number, key)
+                (met.record.edits, met.record.name) = (EditState(), nil)
+                (met.sealed, met.local) = (nil, nil)
+                machine.put(number, key, met, [.edits, .marks])
+            }
+            let known: BucketRecord = machine.channels[number].record
+            machine.channels[number].record = BucketRecord(name: known.name, walksStarted: known.walksStarted)
+            machine.channels[number].sealing = nil
+            machine.forgetUntold(number)
+            machine.touchChannel(number)
+            if machine.link == .open { try machine.openChannel(number) }
+        }
+        return (true, actions)
+    }
+
+    /// The objects that the server shows; nil unless all of them are clear, and nothing else is here.
+    private mutating func onlyClear(_ number: Int) throws(ClientError) -> [EntityKey]? {
+        guard let sealing: Sealing = channels[number].sealing, sealing.isModeTold, channels[number].edited.isEmpty,
+            try store.liveNames(channels[number].record.name, after: nil, limit: 1).isEmpty
+        else { return nil }
+        let met: [EntityKey] = try store.edited(channels[number].record.name).map(\.key)
+        guard !met.isEmpty else { return nil }
+        for key: EntityKey in met {
+            let entity: Entity = try entity(number, key)
+            guard entity.record.ghost == Ghost(), entity.sealed?.problem == .clear else { return nil }
+        }
+        return met
+    }
 }

@@ -53,9 +53,7 @@ extension SyncMachine {
     /// differ is told, and nothing clear is sent into a sealed bucket.
     mutating func heardMode(_ mode: String?, on number: Int) {
         guard let mode else { return }
-        let (name, isSealed): (BucketName, Bool) = (
-            channels[number].record.name, mode.utf8.elementsEqual("sealed".utf8)
-        )
+        let isSealed: Bool = mode.utf8.elementsEqual("sealed".utf8)
         guard isSealed != channels[number].record.isSealed else {
             channels[number].sealing?.isModeTold = false
             channels[number].sealing?.isServed = isSealed
@@ -66,7 +64,7 @@ extension SyncMachine {
             channels[number].sealing?.isModeTold = true
             channels[number].sealing?.isServed = false
             let detail: String = "the server no longer holds the bucket for a sealed one; this device goes on sealing"
-            actions.append(.event(name, .integrity(IntegrityReport(modeChanged: detail))))
+            tellOnce(number, .integrity(IntegrityReport(modeChanged: detail)))
         } else if isSealed {
             let error: ClientError = ClientError(
                 .sealed, "the bucket is sealed: open it with its secret; nothing is sent into it in clear")
@@ -75,7 +73,7 @@ extension SyncMachine {
             channels[number].unavailable = error
             channels[number].answerDue = nil
             channels[number].resumeAt = now + SyncLimits.reopenMilliseconds
-            if !isTold { actions.append(.event(name, .unavailable(error))) }
+            if !isTold { actions.append(.event(channels[number].record.name, .unavailable(error))) }
         }
     }
 
@@ -182,21 +180,21 @@ extension SyncMachine {
         _ number: Int, _ key: EntityKey, before: JSONObject?, _ events: [SealedEvent],
         _ origin: ChangeOrigin = .remote
     ) throws(ClientError) {
-        let bucket: BucketName = channels[number].record.name
         let after: JSONObject? = try entity(number, key).local
         if before != after, let change: Edit = told(events, before, after) {
             tell(number, key, before: before, after: after, by: change, origin)
         }
-        let name: String = shownKey(number, key)
         for event: SealedEvent in events {
             switch event {
-            // Of the devices' own object nobody wants to know.
-            case .conflict where SealedHeads.isReserved(name): break
-            case .conflict(let conflict): actions.append(.event(bucket, .conflict(ConflictReport(key: name, conflict))))
+            case .conflict(let conflict):
+                let name: String = shownKey(number, key)
+                // Of the devices' own object nobody wants to know.
+                guard !SealedHeads.isReserved(name) else { continue }
+                tellOnce(number, .conflict(ConflictReport(key: name, conflict)))
             case .integrity(let integrity):
-                actions.append(.event(bucket, .integrity(IntegrityReport(key: name, integrity))))
+                tellOnce(number, .integrity(IntegrityReport(key: shownKey(number, key), integrity)))
             case .stopped(let after):
-                actions.append(.event(bucket, .integrity(IntegrityReport(key: name, stoppedAfter: after))))
+                tellOnce(number, .integrity(IntegrityReport(key: shownKey(number, key), stoppedAfter: after)))
             case .changed, .acknowledged, .rebased, .recreated: break
             }
         }

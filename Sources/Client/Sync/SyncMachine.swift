@@ -69,6 +69,9 @@ package struct SyncMachine {
     /// Objects of this turn that go to the store as they came. What is read before it ends is taken out of here.
     private var arrivals: Arrivals = Arrivals()
     private var touchedChannels: Set<Int> = []
+    /// Conflicts and alarms of this turn, and buckets of whose earlier ones somebody has been told.
+    var untoldWrites: [UntoldWrite] = []
+    var toldBuckets: Set<BucketName> = []
     /// The connection as it was when the turn began.
     private var linkBefore: Link = .parked(.requested)
     /// The turn sends a change for the first time.
@@ -100,6 +103,7 @@ package struct SyncMachine {
     mutating func addChannel(_ record: BucketRecord) throws(ClientError) {
         var channel: Channel = Channel(record: record)
         try readEdited(&channel)
+        try readUntold(&channel)
         channelNumbers[record.name] = channels.count
         channels.append(channel)
     }
@@ -146,8 +150,14 @@ package struct SyncMachine {
         }
     }
 
+    /// There is something to keep.
+    private var hasDecided: Bool {
+        !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty || !untoldWrites.isEmpty
+            || !toldBuckets.isEmpty
+    }
+
     private mutating func keep() throws(ClientError) {
-        guard !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty else { return }
+        guard hasDecided else { return }
         var batch: LocalBatch = LocalBatch()
         batch.arrivals = arrivals.objects
         for (address, touch): (EntityAddress, Touch) in touched {
@@ -155,12 +165,14 @@ package struct SyncMachine {
             batch.entities.append(touch.write(address, entity.record))
         }
         for number: Int in touchedChannels { batch.buckets.append(channels[number].record) }
+        (batch.told, batch.untold) = (toldBuckets, untoldWrites)
         batch.isOnDisk = sendsNewChange
         try store.commit(batch)
         storeBackoff.reset()
         touched.removeAll(keepingCapacity: true)
         touchedChannels.removeAll(keepingCapacity: true)
         arrivals.removeAll()
+        (toldBuckets, untoldWrites) = ([], [])
         if cache.count > SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
     }
 
@@ -168,7 +180,7 @@ package struct SyncMachine {
     private mutating func forgetTurn() {
         overdue = actions
         actions = []
-        guard !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty else { return }
+        guard hasDecided else { return }
         fail(ClientError(.store, "a turn was given up half way"))
     }
 
@@ -177,6 +189,7 @@ package struct SyncMachine {
         touched.removeAll()
         touchedChannels.removeAll()
         arrivals.removeAll()
+        (toldBuckets, untoldWrites) = ([], [])
         cache.removeAll()
         var undone: [SyncAction] = []
         if linkBefore == .open || link == .open || isConnecting { undone.append(.disconnect) }
@@ -210,6 +223,7 @@ package struct SyncMachine {
                     ?? BucketRecord(name: name, isSealed: renewed[number].record.isSealed)
                 if !renewed[number].record.isSealed { renewed[number].sealing = nil }
                 try readEdited(&renewed[number])
+                try readUntold(&renewed[number])
             }
         } catch {
             return error

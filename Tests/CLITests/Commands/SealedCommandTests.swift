@@ -1,17 +1,25 @@
+import Glibc
 import Testing
 import ThicketProcesses
+import ThicketProtocol
 
 /// Sealed buckets of accounts with keys, by the real programs.
 @Suite("thicket: sealed buckets")
 struct SealedCommandTests {
     private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
 
-    private func place(_ bench: CommandBench) throws -> [String] {
+    /// A server, and a login of ann, who has just signed up there.
+    private func signedUp() throws -> (bench: CommandBench, ann: [String]) {
+        let bench: CommandBench = try .init()
         let output: String = try Daemon.command(
             bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
         ).output
         let key: Substring? = try #require(output.split(separator: "\n").first).split(separator: " ").last
-        return ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? ""), "--user", "ann"]
+        let ann: [String] = [
+            "--server", bench.address, "--app", "notes", "--api-key", String(key ?? ""), "--user", "ann",
+        ]
+        try bench.good(["signup"] + ann, variables: Self.password)
+        return (bench, ann)
     }
 
     /// Whether the server's database holds the word, in whichever of its files.
@@ -26,9 +34,7 @@ struct SealedCommandTests {
         "--sealed once; then every command on the bucket finds it, here and on the next machine, and the server reads nothing"
     )
     func life() throws {
-        let bench: CommandBench = try .init()
-        let ann: [String] = try place(bench)
-        try bench.good(["signup"] + ann, variables: Self.password)
+        let (bench, ann): (CommandBench, [String]) = try signedUp()
         try bench.good(["login"] + ann, home: "before", variables: Self.password)
         try bench.good(["put", "plain", "k", #"{"text":"readable"}"#])
         try bench.good(["put", "--sealed", "diary", "today", #"{"text":"canary\n"}"#])
@@ -71,34 +77,35 @@ struct SealedCommandTests {
         #expect(try bench.run(["put", "diary", "k", #"{"a":1}"#]).code == 0, "nothing was kept of it")
     }
 
-    /// The server goes on from what it held some time ago, and says nothing of it.
-    private func putBack(_ bench: CommandBench, _ name: String) throws {
-        try bench.stopServer()
-        let restored: ChildProcess.Outcome = try ChildProcess.run(
-            ["/bin/sh", "-c", #"rm -r "$1" && cp -a "$2" "$1""#, "sh", bench.path("data"), bench.path(name)], input: "",
+    private func copy(_ bench: CommandBench, _ from: String, _ to: String) throws {
+        let copied: ChildProcess.Outcome = try ChildProcess.run(
+            ["/bin/sh", "-c", #"rm -rf "$2" && cp -a "$1" "$2""#, "sh", bench.path(from), bench.path(to)], input: "",
             variables: [:])
-        #expect(restored.code == 0, "\(restored)")
+        #expect(copied.code == 0, "\(copied)")
+    }
+
+    /// The server goes on from what it held before "a" and "b" were written again, and says nothing of it.
+    private func forgetTheSecond(_ bench: CommandBench, meanwhile body: () throws -> Void = {}) throws {
+        try bench.stopServer()
+        try copy(bench, "data", "backup")
+        try bench.startServer()
+        for key: String in ["a", "b"] { try bench.good(["put", "diary", key, #"{"text":"one and two"}"#]) }
+        try body()
+        try bench.stopServer()
+        try copy(bench, "backup", "data")
         try bench.startServer()
     }
 
     @Test("after a backup was put back both states are shown, one is chosen, and nothing is gone untold")
     func repair() throws {
-        let bench: CommandBench = try .init()
-        let ann: [String] = try place(bench)
-        try bench.good(["signup"] + ann, variables: Self.password)
-        for (key, text): (String, String) in [("a", "one"), ("b", "one"), ("quiet", "one")] {
-            try bench.good(["put", "--sealed", "diary", key, #"{"text":"\#(text)"}"#])
+        let (bench, ann): (CommandBench, [String]) = try signedUp()
+        for key: String in ["a", "b", "quiet"] {
+            try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#])
         }
         #expect(try bench.good(["repair", "diary"]) == "diary: nothing to choose\n")
         let none: ChildProcess.Outcome = try bench.run(["repair", "diary", "a", "--mine"])
         #expect(none.code == 3 && none.errors.contains("nothing makes diary/a read-only"), "\(none)")
-        try bench.stopServer()
-        let kept: ChildProcess.Outcome = try ChildProcess.run(
-            ["/bin/cp", "-a", bench.path("data"), bench.path("backup")], input: "", variables: [:])
-        #expect(kept.code == 0, "\(kept)")
-        try bench.startServer()
-        for key: String in ["a", "b"] { try bench.good(["put", "diary", key, #"{"text":"one and two"}"#]) }
-        try putBack(bench, "backup")
+        try forgetTheSecond(bench)
 
         let told: ChildProcess.Outcome = try bench.run(["get", "diary", "a", "--path", "text"])
         #expect(told.output == "one and two\n", "nothing goes back by itself: \(told)")
@@ -129,17 +136,9 @@ struct SealedCommandTests {
 
     @Test("a command that fails tells all the same what comes once; what was not asked for is not lost with it")
     func toldByWhatFails() throws {
-        let bench: CommandBench = try .init()
-        let ann: [String] = try place(bench)
-        try bench.good(["signup"] + ann, variables: Self.password)
+        let (bench, _): (CommandBench, [String]) = try signedUp()
         for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
-        try bench.stopServer()
-        let kept: ChildProcess.Outcome = try ChildProcess.run(
-            ["/bin/cp", "-a", bench.path("data"), bench.path("backup")], input: "", variables: [:])
-        #expect(kept.code == 0, "\(kept)")
-        try bench.startServer()
-        for key: String in ["a", "b"] { try bench.good(["put", "diary", key, #"{"text":"one and two"}"#]) }
-        try putBack(bench, "backup")
+        try forgetTheSecond(bench)
         let refused: ChildProcess.Outcome = try bench.run(["put", "diary", "a", #"{"text":"three"}"#])
         #expect(refused.code == 1 && refused.errors.contains("thicket: cannot put diary/a"), "\(refused)")
         #expect(refused.errors.contains("diary/b: the server shows an older state"), "\(refused)")
@@ -155,5 +154,89 @@ struct SealedCommandTests {
         #expect(half.code == 3 && half.output == "diary/b: the server's is taken\n", "\(half)")
         #expect(half.errors.contains(#"this gave way: {"text":"one and two"}"#), "\(half)")
         #expect(try bench.good(["repair", "diary", "--json"]).split(separator: "\n").count == 1)
+    }
+
+    @Test("what gave way is told by the command whose edit prevailed, and watch tells in words what is wrong")
+    func toldInWords() throws {
+        let (bench, ann): (CommandBench, [String]) = try signedUp()
+        for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
+        for home: String in ["other", "third"] {
+            try bench.good(["login"] + ann, home: home, variables: Self.password)
+            try bench.good(["ls", "diary"], home: home)
+        }
+        let watch: ChildProcess = try bench.start(["watch", "diary"], home: "third")
+        try watch.wait(for: "watching diary")
+        // Two edits of one field, made apart: only one can stand.
+        try bench.good(["put", "diary", "a", #"{"text":8}"#, "--offline"])
+        try bench.good(["put", "diary", "a", #"{"text":9}"#, "--offline"], home: "other")
+        try bench.good(["ls", "diary"], home: "other")
+        let told: ChildProcess.Outcome = try bench.run(["ls", "diary"])
+        #expect(told.errors == "diary/a: two edits met at text, and this gave way: 9\n", "\(told)")
+        #expect(try bench.run(["ls", "diary"]).errors.isEmpty, "once")
+        try forgetTheSecond(bench) { try watch.wait(for: "~ b") }
+        try watch.wait(for: "! b: the server shows an older state")
+        watch.signal(SIGINT)
+        let outcome: ChildProcess.Outcome = try watch.finish()
+        #expect(outcome.code == 0, "\(outcome)")
+    }
+
+    @Test("--sealed for a bucket of open objects is refused, and leaves no copy behind that is taken for a sealed one")
+    func sealedByMistake() throws {
+        let (bench, ann): (CommandBench, [String]) = try signedUp()
+        try bench.good(["put", "plain", "k", #"{"text":"readable"}"#])
+        try bench.good(["logout"])
+        // Another machine, so that nothing is known of the bucket.
+        try bench.good(["login"] + ann, variables: Self.password)
+        for words: [String] in [["ls", "--sealed", "plain"], ["put", "--sealed", "plain", "new", #"{"a":1}"#]] {
+            let refused: ChildProcess.Outcome = try bench.run(words)
+            #expect(refused.code == 2 && refused.errors.contains("plain is not a sealed bucket"), "\(refused)")
+            #expect(!refused.errors.contains("read-only until you choose"), "\(refused)")
+        }
+        #expect(try bench.good(["get", "plain", "k", "--path", "text"]) == "readable\n")
+        #expect(try bench.run(["get", "plain", "new"]).code == 3, "nothing of it was sent")
+        try bench.good(["put", "plain", "k", #"{"text":"canary"}"#])
+        #expect(try holds(bench, "canary"), "it goes on as an open one")
+    }
+
+    @Test(
+        "what a server has stored of an object is exported and checked offline; a server that left something out is found"
+    )
+    func verifiedHistory() throws {
+        let (bench, _): (CommandBench, [String]) = try signedUp()
+        try bench.good(["put", "--sealed", "diary", "today", #"{"text":"one"}"#])
+        for text: String in ["one and two", "one and three", "four"] {
+            try bench.good(["put", "diary", "today", #"{"text":"\#(text)"}"#])
+        }
+        let exported: String = try bench.good(["history", "diary", "today", "--export"])
+        #expect(!exported.contains("one and two") && !exported.contains("today"), "nothing but what the server has")
+        try bench.stopServer()
+        try bench.write("good", exported)
+        #expect(
+            try bench.good(["verify-history", bench.path("good")])
+                == "diary/today: 4 versions up to operation 3 are one history, by one device\n")
+
+        // The newest state without the operation before it.
+        let json: JSONValue = try JSONValue(parsing: Array(exported.utf8))
+        var versions: [JSONValue] = try #require(json["versions"]?.arrayValue)
+        let tail: [JSONValue] = try #require(versions[3]["value"]?["d"]?.arrayValue)
+        var (newest, value): (JSONObject, JSONObject) = (
+            try #require(versions[3].objectValue), try #require(versions[3]["value"]?.objectValue)
+        )
+        value["d"] = .array([tail[0], tail[2]])
+        newest["value"] = .object(value)
+        versions[3] = .object(newest)
+        var lying: JSONObject = try #require(json.objectValue)
+        lying["versions"] = .array(versions)
+        try bench.write("bad", JSONValue.object(lying).serializedText)
+        let refused: ChildProcess.Outcome = try bench.run(["verify-history", bench.path("bad")])
+        #expect(
+            refused.code == 1 && refused.output.contains("version 4: other devices have seen another history"),
+            "\(refused)")
+
+        lying["object"] = .string(String(repeating: "a", count: 32))
+        try bench.write("other", JSONValue.object(lying).serializedText)
+        #expect(try bench.run(["verify-history", bench.path("other")]).code == 1, "another object's")
+        try bench.write("none", "{}")
+        #expect(try bench.run(["verify-history", bench.path("none")]).code == 2)
     }
 }

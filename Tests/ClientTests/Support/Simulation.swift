@@ -41,6 +41,8 @@ struct Simulation {
     var alarms: [IntegrityReport] = []
     /// What had to give way, as it was told.
     var conflicts: [ConflictReport] = []
+    /// Nobody is told of anything, as if each program ended before it came to that.
+    var isDeaf: Bool = false
 
     init(clients count: Int, seed: UInt64, isSealed: Bool = false) throws {
         random = SeededRandom(seed: seed)
@@ -119,7 +121,7 @@ struct Simulation {
                 clients[index].isConnecting = true
             case .disconnect: drop(index)
             case .send(let text): clients[index].up.append(text)
-            case .event(_, let event): follow(index, event)
+            case .event(_, let event): if !isDeaf { follow(index, event) }
             case .status, .fetched, .tokenEnded, .tokenGood: break
             }
         }

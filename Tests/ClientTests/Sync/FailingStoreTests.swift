@@ -43,6 +43,10 @@ private final class FlakyStore: LocalStore {
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)] {
         kept.versions(bucket, limit: limit)
     }
+    func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
+        try check()
+        return kept.untold(bucket)
+    }
     func commit(_ batch: LocalBatch) throws(ClientError) {
         try check()
         try kept.commit(batch)

@@ -20,7 +20,7 @@ extension OpenBucket {
     func tellUnheard() async {
         guard isSealed else { return }
         for event: BucketEvent in await bucket.unheard() {
-            for line: String in Self.lines(event) { Terminal.writeError("\(name)/\(shown(line))\n") }
+            for line: String in Self.lines(event, in: name) { Terminal.writeError("\(shown(line))\n") }
         }
         // What cannot be read here is told by the command itself.
         guard let problems: [String] = try? await bucket.problems(), !problems.isEmpty else { return }
@@ -34,20 +34,26 @@ extension OpenBucket {
     }
 
     /// For a person; what gave way stands in it whole, since it is nowhere else.
-    static func lines(_ event: BucketEvent) -> [String] {
+    ///
+    /// - Parameter bucket: the bucket's name, to be told with the object's.
+    static func lines(_ event: BucketEvent, in bucket: String? = nil) -> [String] {
         switch event {
-        case .integrity(let report): [report.key + ": " + report.detail]
-        case .conflict(let report): conflict(report)
-        case .overrun(let missed): ["…: \(missed) more conflicts and alarms came too fast to be told"]
+        case .integrity(let report): [place(report.key, bucket) + report.detail]
+        case .conflict(let report): [place(report.key, bucket) + outcome(report)]
+        case .overrun(let missed): [place("", bucket) + "\(missed) more conflicts and alarms came too fast to be told"]
         default: []
         }
     }
 
-    private static func conflict(_ report: ConflictReport) -> [String] {
+    /// What the words are about; an alarm about the bucket as a whole has no key.
+    private static func place(_ key: String, _ bucket: String?) -> String {
+        let names: [String] = [bucket, key.isEmpty ? nil : key].compactMap { $0 }
+        return names.isEmpty ? "" : names.joined(separator: "/") + ": "
+    }
+
+    private static func outcome(_ report: ConflictReport) -> String {
         let place: String = report.path.isEmpty ? "" : " at " + report.path.joined(separator: ".")
-        guard let losing: JSONValue = report.losing else {
-            return ["\(report.key): two edits met\(place), and a deletion gave way"]
-        }
-        return ["\(report.key): two edits met\(place), and this gave way: \(losing.serializedText)"]
+        guard let losing: JSONValue = report.losing else { return "two edits met\(place), and a deletion gave way" }
+        return "two edits met\(place), and this gave way: \(losing.serializedText)"
     }
 }

@@ -146,7 +146,10 @@ struct OpenBucket: Sendable {
         do throws(ClientError) {
             try await synced()
         } catch {
-            if error.code == .refused { return }
+            if error.code == .refused {
+                try await opening?.checkMode(session)
+                return
+            }
             if error.code == .unauthorized, await isOnline { return }
             throw unreachable(error, consequence ?? "\(name) was not read")
         }

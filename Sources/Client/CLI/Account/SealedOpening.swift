@@ -47,6 +47,21 @@ struct SealedOpening: Sendable {
             "\(name) is a sealed bucket, and this machine does not have the account's keys. \(next)", .notFound)
     }
 
+    /// `--sealed` for a bucket of open objects seals none of them, and must not leave a copy behind that no command gets any further
+    /// with. Only where this very call has said `--sealed`: a call that leaves the mode to the copy would be followed by one that writes
+    /// in clear, because a server says so. What the account's bundle has as a sealed bucket stays one, whatever the server shows.
+    func checkMode(_ session: Session) async throws(Failure) {
+        guard account.isSealed, keys?.bundle.buckets[name] == nil else { return }
+        let isUndone: Bool = try await trying("cannot open the bucket \(name)") { () throws(ClientError) in
+            try await session.unseal(name)
+        }
+        guard isUndone else { return }
+        throw Failure(
+            "\(name) is not a sealed bucket: the server holds objects in it that it can read, and none that is sealed. "
+                + "Nothing was changed. Leave --sealed out, or take another name for a sealed bucket. If you have sealed "
+                + "this bucket before, the server does not show it to you: do not write into it.", .usage)
+    }
+
     /// Tells the account's other machines, by its bundle, that the bucket is sealed: once, when the server holds it so.
     func tellOthers(_ session: Session) async throws(Failure) {
         guard let keys, let home: ProfileHome = account.home, keys.bundle.buckets[name] == nil,

@@ -137,14 +137,14 @@ enum WatchCommand {
                     "event": "integrity", "key": .string(report.key), "kind": .string(report.kind.rawValue),
                     "detail": .string(report.detail),
                 ]
-                return emit(row, ["! \(report.key)  \(report.detail)"])
+                return emit(row, OpenBucket.lines(event).map { "! \($0)" })
             case .conflict(let report):
                 guard keys.isEmpty || keys.contains(report.key) else { return true }
                 let row: JSONObject = [
                     "event": "conflict", "key": .string(report.key), "path": .array(report.path.map { .string($0) }),
                     "losing": report.losing ?? .null, "winning": report.winning ?? .null,
                 ]
-                return emit(row, ["! \(report.key)  two edits met at \(report.path.joined(separator: "."))"])
+                return emit(row, OpenBucket.lines(event).map { "! \($0)" })
             case .refused, .caughtUp: return true
             }
         }
@@ -193,7 +193,8 @@ enum WatchCommand {
         private func emit(_ row: JSONObject, _ lines: [String]) -> Bool {
             if isJSON { return Terminal.write(JSONValue.object(row).serializedText + "\n") }
             let time: String = Clock.timeOfDay()
-            return Terminal.write(lines.enumerated().map { ($0 == 0 ? "\(time) " : "") + $1 + "\n" }.joined())
+            let text: String = lines.enumerated().map { ($0 == 0 ? "\(time) " : "") + $1 + "\n" }.joined()
+            return Terminal.write(Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(text) : text)
         }
     }
 }

@@ -1,0 +1,101 @@
+package import ThicketProtocol
+
+/// What a bucket had to tell that comes once, and of which nobody has been told: what gave way, and what is not as it should
+/// be. It is kept in the store, in the transaction of the turn that found it, until somebody has it (decision 0060); this
+/// counts what is there.
+struct UntoldEvents: Equatable {
+    private(set) var count: Int = 0
+    /// Bytes of JSON in them: a conflict may hold a whole object.
+    private var bytes: Int = 0
+    /// Of those that came when there was no room.
+    private var missed: Int = 0
+
+    init() {}
+
+    /// - Parameter kept: as the store has them.
+    init(_ kept: [BucketEvent]) {
+        for event: BucketEvent in kept {
+            if case .overrun(let more) = event { missed += more } else { hold(Self.size(of: event)) }
+        }
+    }
+
+    /// All that came, those included for which there was no room.
+    var total: Int { count + missed }
+    var isEmpty: Bool { total == 0 }
+
+    /// - Returns: what is to be kept for it, in the place of what stands there. Behind the last place stands how many there was
+    ///   no room for.
+    mutating func add(_ event: BucketEvent) -> (place: Int, event: BucketEvent) {
+        let size: Int = Self.size(of: event)
+        guard count < StreamLimits.unheardMax, bytes + size <= StreamLimits.unheardBytesMax else {
+            missed += 1
+            return (StreamLimits.unheardMax, .overrun(missed: missed))
+        }
+        hold(size)
+        return (count - 1, event)
+    }
+
+    private mutating func hold(_ size: Int) {
+        count += 1
+        bytes += size
+    }
+
+    private static func size(of event: BucketEvent) -> Int {
+        guard case .conflict(let report) = event else { return 0 }
+        return [report.losing, report.winning].reduce(0) { $0 + ($1?.serialized().count ?? 0) }
+    }
+}
+
+/// A conflict or an alarm that is to be kept until somebody was told.
+package struct UntoldWrite: Sendable, Equatable {
+    package let bucket: BucketName
+    /// What stands there already is replaced. They are told in this order.
+    package let place: Int
+    /// `.conflict`, `.integrity` or `.overrun`.
+    package let event: BucketEvent
+
+    package init(bucket: BucketName, place: Int, event: BucketEvent) {
+        (self.bucket, self.place, self.event) = (bucket, place, event)
+    }
+}
+
+/// Conflicts and alarms: told once, whoever listens.
+extension SyncMachine {
+    /// Tells the app, and keeps it until somebody has been told.
+    mutating func tellOnce(_ number: Int, _ event: BucketEvent) {
+        let bucket: BucketName = channels[number].record.name
+        actions.append(.event(bucket, event))
+        let (place, kept): (Int, BucketEvent) = channels[number].untold.add(event)
+        untoldWrites.append(UntoldWrite(bucket: bucket, place: place, event: kept))
+    }
+
+    /// Conflicts and alarms that nobody was told of, also in an earlier life of the program; the oldest first. They are not told
+    /// again.
+    package mutating func takeUntold(
+        _ bucket: BucketName, now: Int64
+    ) throws(ClientError) -> ([BucketEvent], [SyncAction]) {
+        guard let number: Int = channelNumbers[bucket], !channels[number].untold.isEmpty else { return ([], []) }
+        let events: [BucketEvent] = try store.untold(bucket)
+        return (events, try turn(now) { machine throws(ClientError) in machine.forgetUntold(number) })
+    }
+
+    /// Somebody has been told of as many conflicts and alarms of the bucket. If that is all that is kept, it is forgotten; else
+    /// the next who asks is told of all.
+    package mutating func told(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
+        guard let number: Int = channelNumbers[bucket], channels[number].untold.total == count else { return [] }
+        return quietTurn(now) { machine throws(ClientError) in machine.forgetUntold(number) }
+    }
+
+    mutating func forgetUntold(_ number: Int) {
+        let bucket: BucketName = channels[number].record.name
+        channels[number].untold = UntoldEvents()
+        untoldWrites.removeAll { $0.bucket == bucket }
+        toldBuckets.insert(bucket)
+    }
+
+    /// What is kept of the bucket in the store.
+    func readUntold(_ channel: inout Channel) throws(ClientError) {
+        guard channel.record.isSealed else { return channel.untold = UntoldEvents() }
+        channel.untold = UntoldEvents(try store.untold(channel.record.name))
+    }
+}

@@ -1,0 +1,222 @@
+import Testing
+import ThicketNonces
+import ThicketProtocol
+import ThicketSealed
+
+@testable import ThicketClient
+
+/// What comes once must not be lost with the program that was about to tell it.
+@Suite("Conflicts and alarms that nobody heard", .nonceWatch, .timeLimit(.minutes(15)))
+struct UntoldEventsTests {
+    private static let key: String = "doc0"
+
+    private func conflict(_ text: String) -> BucketEvent {
+        .conflict(ConflictReport(key: "k", path: [], losing: .string(text), winning: nil))
+    }
+
+    private func losing(_ events: [BucketEvent]) -> [JSONValue?] {
+        var told: [JSONValue?] = []
+        for case .conflict(let report) in events { told.append(report.losing) }
+        return told
+    }
+
+    // MARK: - Bounds
+
+    /// What a store holds after these.
+    private func kept(_ events: [BucketEvent], in untold: inout UntoldEvents) -> [BucketEvent] {
+        var places: [Int: BucketEvent] = [:]
+        for event: BucketEvent in events {
+            let (place, kept): (Int, BucketEvent) = untold.add(event)
+            places[place] = kept
+        }
+        return places.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    @Test("are bounded in number and in bytes, also over restarts, and how many were missed is told behind them")
+    func bounds() {
+        var untold: UntoldEvents = .init()
+        let many: [BucketEvent] = kept(Array(repeating: conflict("a"), count: StreamLimits.unheardMax + 3), in: &untold)
+        #expect(many.count == StreamLimits.unheardMax + 1 && many.last == .overrun(missed: 3))
+        var again: UntoldEvents = .init(many)
+        #expect(again == untold && again.total == StreamLimits.unheardMax + 3)
+        #expect(kept([conflict("b")], in: &again) == [.overrun(missed: 4)])
+        var large: UntoldEvents = .init()
+        let text: String = .init(repeating: "x", count: StreamLimits.unheardBytesMax / 2 - 100)
+        let two: [BucketEvent] = kept(Array(repeating: conflict(text), count: 4), in: &large)
+        #expect(losing(two).count == 2 && two.last == .overrun(missed: 2))
+    }
+
+    // MARK: - The store
+
+    @Test(
+        "a store gives them back as they were, in their order, until they were told",
+        arguments: StoreKind.allCases)
+    func stores(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        let value: JSONValue = try JSONValue(parsing: Array(#"{"t":"a\u0000é🙂","n":[1.50,null]}"#.utf8))
+        let events: [BucketEvent] = [
+            .conflict(ConflictReport(key: "k", path: ["a.b", ""], losing: value, winning: .null)),
+            .conflict(ConflictReport(key: "k", path: [], losing: nil, winning: value)),
+            .integrity(IntegrityReport(key: "k", .forked(at: 12))), .integrity(IntegrityReport(key: "", .removed)),
+            .integrity(IntegrityReport(key: "k", stoppedAfter: 3)),
+            .integrity(IntegrityReport(modeChanged: "the server says something else")), .overrun(missed: 7),
+        ]
+        var batch: LocalBatch = LocalBatch()
+        batch.buckets = [BucketRecord(name: test.bucket, isSealed: true)]
+        for (place, event): (Int, BucketEvent) in events.enumerated().reversed() {
+            batch.untold.append(UntoldWrite(bucket: test.bucket, place: place, event: event))
+        }
+        try test.store.commit(batch)
+        for _: Int in 0..<2 {
+            #expect(try test.store.untold(test.bucket) == events)
+            #expect(try test.store.untold(BucketName("other")).isEmpty)
+            try test.reopen()
+        }
+        var told: LocalBatch = LocalBatch()
+        told.told = [test.bucket]
+        told.untold = [UntoldWrite(bucket: test.bucket, place: 0, event: events[2])]
+        try test.store.commit(told)
+        try test.reopen()
+        #expect(try test.store.untold(test.bucket) == [events[2]], "what was told is gone, what came since is there")
+    }
+
+    // MARK: - The machine
+
+    /// Two devices have set one member apart; the first is back, and one tick brings it the other's.
+    private func meeting() throws -> Simulation {
+        var world: Simulation = try .sealed(2, seed: 4)
+        let key: EntityKey = try EntityKey(Self.key)
+        try world.set(0, key, to: ["n": 0])
+        world.rest()
+        world.cut(0)
+        world.perform(0, world.clients[0].machine.goOffline(now: world.now))
+        try world.set(0, key, to: ["n": "mine"])
+        try world.set(1, key, to: ["n": "theirs"])
+        world.rest(only: 1)
+        return world
+    }
+
+    @Test(
+        "a program that ends between what it kept and the telling of it tells it when it starts again; then never again"
+    )
+    func crash() throws {
+        var world: Simulation = try meeting()
+        world.goOnline(0)
+        // Everything is read and kept, and nobody is told: the program dies each time before it comes to that.
+        world.isDeaf = true
+        world.rest()
+        #expect(world.conflicts.isEmpty && world.alarms.isEmpty)
+        world.isDeaf = false
+        try world.crash(0)
+        let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
+        let (events, actions): ([BucketEvent], [SyncAction]) = try world.clients[0].machine.takeUntold(bucket, now: now)
+        world.perform(0, actions)
+        #expect(losing(events) == [.string("theirs")])
+        #expect(try world.clients[0].machine.takeUntold(bucket, now: now).0.isEmpty)
+        try world.crash(0)
+        #expect(try world.clients[0].machine.takeUntold(bucket, now: now).0.isEmpty)
+    }
+
+    @Test("a turn that the store does not take leaves nothing to tell; the next that it takes tells")
+    func failingStore() throws {
+        var world: Simulation = try meeting()
+        world.goOnline(0)
+        world.isDeaf = true
+        for _ in 0..<40 {
+            world.clients[0].store.failsNextCommit = true
+            _ = world.settle(rounds: 1)
+            #expect(world.clients[0].store.untold(world.bucket).count <= 1)
+        }
+        world.rest()
+        #expect(losing(world.clients[0].store.untold(world.bucket)) == [.string("theirs")])
+    }
+
+    @Test("what was told in part is told again as a whole, and what was told is forgotten")
+    func inPart() throws {
+        var world: Simulation = try meeting()
+        world.goOnline(0)
+        world.isDeaf = true
+        world.rest()
+        let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
+        _ = world.clients[0].machine.told(bucket, count: 2, now: now)
+        #expect(world.clients[0].store.untold(bucket).count == 1)
+        _ = world.clients[0].machine.told(bucket, count: 1, now: now)
+        #expect(world.clients[0].store.untold(bucket).isEmpty)
+        #expect(try world.clients[0].machine.takeUntold(bucket, now: now).0.isEmpty)
+    }
+
+    // MARK: - Sessions
+
+    /// A session over a file has lost a conflict, and nobody has listened to it.
+    private func session(_ server: LoopbackServer, _ path: String, _ isOnline: Bool = true) async throws -> Session {
+        try await server.session(
+            store: { () throws(ClientError) in try SQLiteLocalStore(path: path) }, startsOnline: isOnline)
+    }
+
+    @Test("whoever opens the store next is told, by 'unheard' or as the first of the events, and once")
+    func nextSession() async throws {
+        for listens: Bool in [false, true] {
+            let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+            let path: String = folder.file("a.db")
+            let other: Session = try await server.session()
+            let theirs: Bucket = try await other.bucket("notes", .sealed)
+            try await theirs.set(Self.key, to: ["n": 0])
+            try await theirs.waitUntilSynced(timeout: .seconds(120))
+            let first: Session = try await session(server, path)
+            let mine: Bucket = try await first.bucket("notes", .sealed)
+            try await mine.waitUntilSynced(timeout: .seconds(120))
+            await first.goOffline()
+            try await mine.set(Self.key, to: ["n": "mine"])
+            try await theirs.set(Self.key, to: ["n": "theirs"])
+            try await theirs.waitUntilSynced(timeout: .seconds(120))
+            await first.goOnline()
+            try await mine.waitUntilSynced(timeout: .seconds(120))
+            await first.close()
+
+            let second: Session = try await session(server, path, false)
+            let again: Bucket = try await second.bucket("notes", .sealed)
+            if listens {
+                var events: AsyncStream<BucketEvent>.Iterator = await again.changes.makeAsyncIterator()
+                let event: BucketEvent? = await events.next()
+                #expect(losing(event.map { [$0] } ?? []) == [.string("theirs")])
+            } else {
+                #expect(losing(await again.unheard()) == [.string("theirs")])
+            }
+            #expect(await again.unheard().isEmpty)
+            await second.close()
+            let third: Session = try await session(server, path, false)
+            #expect(await (try third.bucket("notes", .sealed)).unheard().isEmpty)
+            await third.close()
+            await other.close()
+        }
+    }
+
+    @Test("what a reader was told is not told again, neither now nor after a restart")
+    func reader() async throws {
+        let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+        let path: String = folder.file("a.db")
+        let other: Session = try await server.session()
+        let theirs: Bucket = try await other.bucket("notes", .sealed)
+        try await theirs.set(Self.key, to: ["n": 0])
+        try await theirs.waitUntilSynced(timeout: .seconds(120))
+        let first: Session = try await session(server, path)
+        let mine: Bucket = try await first.bucket("notes", .sealed)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        var events: AsyncStream<BucketEvent>.Iterator = await mine.changes.makeAsyncIterator()
+        await first.goOffline()
+        try await mine.set(Self.key, to: ["n": "mine"])
+        try await theirs.set(Self.key, to: ["n": "theirs"])
+        try await theirs.waitUntilSynced(timeout: .seconds(120))
+        await first.goOnline()
+        var told: [JSONValue?] = []
+        while told.isEmpty, let event: BucketEvent = await events.next() { told = losing([event]) }
+        #expect(told == [.string("theirs")])
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        #expect(await mine.unheard().isEmpty)
+        await first.close()
+        let second: Session = try await session(server, path, false)
+        #expect(await (try second.bucket("notes", .sealed)).unheard().isEmpty)
+        await second.close()
+        await other.close()
+    }
+}

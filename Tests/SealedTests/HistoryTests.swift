@@ -1,0 +1,132 @@
+import Testing
+import ThicketCrypto
+import ThicketNonces
+import ThicketProtocol
+
+@testable import ThicketSealed
+
+/// The states of an object, as a server has kept them, held against each other with nothing but the keys.
+@Suite("Exported histories of sealed objects", .noncesGiven)
+struct HistoryTests {
+    private static let key: String = "note"
+
+    /// An object and its states, oldest first: creation, operations, a compaction, more operations.
+    private struct Story {
+        let keys: SealedBucketKeys
+        let serverKey: String
+        let sealer: ObjectSealer
+        private(set) var object: SealedObject
+        private(set) var entity: SealedEntity
+        private(set) var states: [JSONObject] = []
+        private var count: UInt8 = 0
+
+        init() throws {
+            let secret: SecureBytes = .init(copying: Array(repeating: 9, count: 32))
+            keys = try SealedBucketKeys(owner: "ann", app: "notes", bucket: "diary", secrets: [0: secret])
+            serverKey = keys.serverKey(of: HistoryTests.key)
+            sealer = try keys.sealer(serverKey: serverKey)
+            let log: SealedLog = .init(
+                place: keys.place(serverKey: serverKey), appKey: HistoryTests.key,
+                incarnation: Array(repeating: 3, count: 16), object: ["t": ""])
+            object = SealedObject(author: AuthorID(rawValue: 5), log: log)
+            entity = SealedEntity(snapshots: [:])
+            entity.snapshots[0] = snapshot()
+            states.append(entity.object)
+            for _ in 0..<5 { try type() }
+            compact()
+            for _ in 0..<4 { try type() }
+        }
+
+        private mutating func bytes(_ length: Int) -> [UInt8] {
+            count += 1
+            return Array(repeating: count, count: length)
+        }
+
+        mutating func snapshot() -> String {
+            Base64.encodeURL(object.sealedSnapshot(id: bytes(16), nonce: bytes(12), with: sealer))
+        }
+
+        private mutating func type() throws {
+            try object.edit(to: ["t": .string("text \(states.count)")])
+            let made: SealedObject.Pending? = object.seal(changeID: bytes(16), nonce: bytes(12), with: sealer)
+            let sealed: [UInt8] = try #require(made).sealed
+            _ = object.receive(sealed, with: sealer)
+            entity.tail.insert(Base64.encodeURL(sealed), at: 0)
+            states.append(entity.object)
+        }
+
+        private mutating func compact() {
+            entity = SealedEntity(snapshots: [object.log.position: snapshot()])
+            states.append(entity.object)
+        }
+
+        func read(_ states: [JSONObject], serverKey: String? = nil) throws -> SealedHistory {
+            var history: SealedHistory = try .init(keys: keys, serverKey: serverKey ?? self.serverKey)
+            for (place, state): (Int, JSONObject) in states.enumerated() {
+                history.read(state, version: Int64(place) + 1)
+            }
+            return history
+        }
+    }
+
+    private func changed(_ state: JSONObject, _ body: (inout SealedEntity) -> Void) throws -> JSONObject {
+        var entity: SealedEntity = try .init(state)
+        body(&entity)
+        return entity.object
+    }
+
+    @Test("an honest one has nothing to tell, also where versions are missing, and ends in the object's log")
+    func honest() throws {
+        let story: Story = try .init()
+        let whole: SealedHistory = try story.read(story.states)
+        #expect(whole.findings.isEmpty && whole.log == story.object.log && whole.states == 11 && whole.recreations == 0)
+        for step: Int in [2, 3, 10] {
+            let some: [JSONObject] = stride(from: 0, to: story.states.count, by: step).map { story.states[$0] }
+            #expect(try story.read(some).findings.isEmpty)
+        }
+    }
+
+    @Test(
+        "what was left out, swapped, repeated, replaced, rolled back or cleared is found, and what follows is looked at, too"
+    )
+    func lies() throws {
+        let story: Story = try .init()
+        func findings(_ place: Int, _ body: (inout SealedEntity) -> Void) throws -> [SealedHistory.Finding] {
+            var states: [JSONObject] = story.states
+            states[place] = try changed(states[place], body)
+            return try story.read(states).findings
+        }
+        let dropped: [SealedHistory.Finding] = try findings(5) { $0.tail.remove(at: 1) }
+        #expect(dropped.first?.version == 6 && !dropped.isEmpty, "\(dropped)")
+        let swapped: [SealedHistory.Finding] = try findings(5) { $0.tail.swapAt(0, 1) }
+        #expect(swapped.first?.version == 6, "\(swapped)")
+        let repeated: [SealedHistory.Finding] = try findings(10) { $0.tail.insert($0.tail[0], at: 0) }
+        #expect(repeated.map(\.kind) == [.integrity(.misfit(at: 10, .repeated))], "\(repeated)")
+        let foreign: [SealedHistory.Finding] = try findings(10) { $0.tail[0] = $0.tail[1] }
+        #expect(foreign.first?.version == 11, "\(foreign)")
+        let older: SealedHistory = try story.read(story.states + [story.states[3]])
+        #expect(older.findings == [.init(version: 12, kind: .integrity(.rolledBack(to: 3)))], "\(older.findings)")
+        let clear: SealedHistory = try story.read(story.states + [["t": "clear"], story.states[10]])
+        #expect(clear.findings == [.init(version: 12, kind: .integrity(.clear))])
+        let bad: [SealedHistory.Finding] = try findings(6) {
+            $0.snapshots[5] = $0.snapshots[5].map { "B" + $0.dropFirst() }
+        }
+        #expect(bad.first?.version == 7, "\(bad)")
+    }
+
+    @Test("an object under another's key opens as nothing, and one that calls itself another is told")
+    func names() throws {
+        let story: Story = try .init()
+        let elsewhere: SealedHistory = try story.read(story.states, serverKey: story.keys.serverKey(of: "other"))
+        #expect(elsewhere.log == nil && !elsewhere.findings.isEmpty)
+        // Whoever has the keys seals another name under this one's key.
+        let (other, sealer): (String, ObjectSealer) = (story.serverKey, story.sealer)
+        let log: SealedLog = .init(
+            place: story.keys.place(serverKey: other), appKey: "another", incarnation: Array(repeating: 8, count: 16),
+            object: [:])
+        let sealed: [UInt8] = SealedObject(author: AuthorID(rawValue: 1), log: log).sealedSnapshot(
+            id: Array(repeating: 250, count: 16), nonce: Array(repeating: 250, count: 12), with: sealer)
+        let state: JSONObject = SealedEntity(snapshots: [0: Base64.encodeURL(sealed)]).object
+        #expect(try story.read([state]).findings == [.init(version: 1, kind: .otherName)])
+    }
+}
