@@ -260,7 +260,7 @@ public enum ThicketProgram {
             .value("clients", "N", "clients that take turns, 1 to 64", defaultText: "2"),
             .value(
                 "bucket", "NAME", "the bucket to type in; each replay makes an object of its own",
-                defaultText: "replay; sealed-replay with --sealed"
+                defaultText: "replay; with --sealed a new one, sealed-replay-…"
             ),
             .flag("sealed", "type into a sealed bucket"),
         ] + accountOptions,

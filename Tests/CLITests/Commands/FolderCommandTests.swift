@@ -213,4 +213,30 @@ struct FolderCommandTests {
             bad.code == 1 && !bad.output.contains("MATCH") && bad.output.contains("differs at code point 0"), "\(bad)")
         #expect(try bench.run(["replay", bench.path("none.json")]).code == 3)
     }
+
+    @Test("recordings of several people are replayed into a sealed bucket, several in one call, and again and again")
+    func sealedReplay() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        let trace: String =
+            #"{"kind":"concurrent","endContent":"Hello big, wide world!","numAgents":2,"txns":["#
+            + #"{"parents":[],"numChildren":2,"agent":0,"patches":[[0,0,"Hello world"]]},"#
+            + #"{"parents":[0],"numChildren":1,"agent":1,"patches":[[11,0,"!"]]},"#
+            + #"{"parents":[0],"numChildren":1,"agent":0,"patches":[[6,0,"big, "]]},"#
+            + #"{"parents":[1,2],"numChildren":0,"agent":1,"patches":[[11,0,"wide "]]}]}"#
+        try bench.write("two.json", trace)
+        try bench.write("other.json", trace.replacing("!", with: "?"))
+        try bench.write("bad.json", trace.replacing("wide world!\"", with: "wide world?\""))
+        let (two, other): (String, String) = (bench.path("two.json"), bench.path("other.json"))
+        for _ in 0..<2 {
+            let good: ChildProcess.Outcome = try bench.run(["replay", "--sealed", two, other])
+            #expect(good.code == 0 && good.output.hasSuffix("\nMATCH\n"), "\(good)")
+            #expect(good.output.split(separator: "\n").count == 3 && good.errors.isEmpty, "\(good)")
+        }
+        let bad: ChildProcess.Outcome = try bench.run(["replay", "--sealed", bench.path("bad.json")])
+        #expect(bad.code == 1 && bad.output.contains("differs at code point 21"), "\(bad)")
+        #expect(try bench.run(["replay", "--sealed", "--bucket", "mine", two]).code == 0)
+        let gone: ChildProcess.Outcome = try bench.run(["replay", "--sealed", "--bucket", "mine", two])
+        #expect(gone.code == 4 && gone.errors.contains("whose secret is gone"), "\(gone)")
+    }
 }

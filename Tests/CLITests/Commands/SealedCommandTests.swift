@@ -180,6 +180,21 @@ struct SealedCommandTests {
         #expect(outcome.code == 0, "\(outcome)")
     }
 
+    @Test("a mirror tells before it ends what the server does not show any more; the files stay as they were")
+    func mirrored() throws {
+        let (bench, _): (CommandBench, [String]) = try signedUp()
+        for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
+        let mirror: [String] = ["mirror", "--sealed", bench.path("files"), "diary", "--once"]
+        try bench.good(mirror)
+        try forgetTheSecond(bench) { try bench.good(mirror) }
+        let told: ChildProcess.Outcome = try bench.run(mirror)
+        for key: String in ["a", "b"] {
+            #expect(told.errors.contains("\(key): the server shows an older state"), "\(told)")
+            let content: String? = bench.read("files/\(key).json") ?? bench.read("files/\(key)")
+            #expect(content?.contains("one and two") == true)
+        }
+    }
+
     @Test("--sealed for a bucket of open objects is refused, and leaves no copy behind that is taken for a sealed one")
     func sealedByMistake() throws {
         let (bench, ann): (CommandBench, [String]) = try signedUp()

@@ -19,18 +19,19 @@ extension OpenBucket {
     /// What a sealed bucket has to tell comes once: a command that waits for something else tells it at its end.
     func tellUnheard() async {
         guard isSealed else { return }
-        for event: BucketEvent in await bucket.unheard() {
-            for line: String in Self.lines(event, in: name) { Terminal.writeError("\(shown(line))\n") }
-        }
+        for event: BucketEvent in await bucket.unheard() { Self.tell(event, in: name) }
         // What cannot be read here is told by the command itself.
         guard let problems: [String] = try? await bucket.problems(), !problems.isEmpty else { return }
         let what: String = problems.count == 1 ? "1 object is" : "\(problems.count) objects are"
         Terminal.writeError("\(name): \(what) read-only until you choose: thicket repair \(name)\n")
     }
 
-    /// What others have written must not drive the terminal; a file gets it as it is.
-    private func shown(_ text: String) -> String {
-        Terminal.isTerminal(Terminal.standardError) ? Screen.safe(text) : text
+    /// On standard error. What others have written must not drive the terminal; a file gets it as it is.
+    static func tell(_ event: BucketEvent, in bucket: String? = nil) {
+        let isScreen: Bool = Terminal.isTerminal(Terminal.standardError)
+        for line: String in lines(event, in: bucket) {
+            Terminal.writeError((isScreen ? Screen.safe(line) : line) + "\n")
+        }
     }
 
     /// For a person; what gave way stands in it whole, since it is nowhere else.

@@ -1,6 +1,7 @@
 import Synchronization
 import ThicketClient
 import ThicketCommandLine
+import ThicketCrypto
 import ThicketReplay
 
 /// `thicket replay`: types recorded sessions through real clients and a server, and compares every end.
@@ -10,10 +11,10 @@ enum ReplayCommand {
         guard account.profile.kind != .partner else {
             throw Failure("replay works with an account or an operator's token, not with a partner's user", .usage)
         }
-        let clients: Int = try call.number("clients", in: 1...64, default: 2)
+        let shared: Replay.Options = try options(account, call)
         var difference: String?
         for path: String in call.arguments("TRACE") {
-            difference = try await replay(path, account, clients, call)
+            difference = try await replay(path, shared, call)
             guard difference == nil else { break }
         }
         guard let difference else {
@@ -24,6 +25,24 @@ enum ReplayCommand {
         throw Failure("", .failure)
     }
 
+    /// What all recordings of the call have in common: also the secret of a sealed bucket. Without a name that is a bucket of its own, since
+    /// nobody will ever open what is left in it.
+    private static func options(_ account: Account, _ call: Call) throws(Failure) -> Replay.Options {
+        var options: Replay.Options = Replay.Options(
+            server: account.profile.server, app: account.profile.app, token: account.profile.token, key: "")
+        let isSealed: Bool = call.flag("sealed")
+        options.bucket = call.value("bucket") ?? (isSealed ? "sealed-replay-\(RandomBytes.hex(8))" : "replay")
+        if isSealed {
+            do { options.keys = try Replay.randomKeys(app: options.app, bucket: options.bucket) } catch {
+                throw Failure("the bucket's keys could not be made: \(error)")
+            }
+        }
+        options.clients = try call.number("clients", in: 1...64, default: 2)
+        options.session = account.sessionOptions(isOnline: true)
+        options.patience = account.timeout
+        return options
+    }
+
     /// A trace as JSON, packed with gzip or not.
     private static func read(_ path: String) throws -> Trace {
         let bytes: [UInt8] = try Inputs.bytes(Files.read(path, bytesMax: Gzip.unpackedBytesMax), path)
@@ -32,23 +51,15 @@ enum ReplayCommand {
 
     /// The first difference, if there is one.
     private static func replay(
-        _ path: String, _ account: Account, _ clients: Int, _ call: Call
+        _ path: String, _ shared: Replay.Options, _ call: Call
     ) async throws(Failure) -> String? {
         let trace: Trace
         let replay: Replay
         let observer: ReplayObserver
         do {
             trace = try read(path)
-            var options: Replay.Options = Replay.Options(
-                server: account.profile.server, app: account.profile.app, token: account.profile.token,
-                key: "replay-\(Clock.fileTime())")
-            options.bucket = call.value("bucket") ?? (call.flag("sealed") ? "sealed-replay" : "replay")
-            if call.flag("sealed") {
-                options.keys = try Replay.randomKeys(app: options.app, bucket: options.bucket)
-            }
-            options.clients = clients
-            options.session = account.sessionOptions(isOnline: true)
-            options.patience = account.timeout
+            var options: Replay.Options = shared
+            options.key = "replay-\(Clock.fileTime())"
             observer = ReplayObserver(label: "typing", total: trace.transactions.count)
             replay = try Replay(trace, options: options, observer: observer)
         } catch let failure as Failure {
@@ -65,6 +76,11 @@ enum ReplayCommand {
             report = try await replay.run()
         } catch let error as ClientError {
             observer.finish()
+            if error.code == .refused, call.flag("sealed"), let name: String = call.value("bucket") {
+                throw Failure(
+                    "\(path): the server refuses what is typed, or \(name) holds objects of an earlier replay, whose secret is gone: "
+                        + "leave --bucket out, or name a new one", .refused)
+            }
             throw Failure("\(path)", error)
         } catch {
             observer.finish()

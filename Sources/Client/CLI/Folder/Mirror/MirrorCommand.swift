@@ -21,18 +21,26 @@ enum MirrorCommand {
         let mirror: Mirror = Mirror(directory: directory, open: open, state: state, isOnce: isOnce, signal: signal)
         let inbox: MirrorInbox = MirrorInbox()
         let events: AsyncStream<BucketEvent> = await open.bucket.changes
-        try await mirror.resume()
-        await open.session.goOnline()
-        let isKnown: Bool = state.isComplete
-        if !isKnown || isOnce { try await open.ready() }
-        try await mirror.markComplete()
-        if isOnce {
-            try await once(mirror, open, events, inbox, directory)
-        } else {
-            guard let signal else { throw Failure("the system gives no more pipes: \(Files.reason())") }
-            try await forever(mirror, open, events, inbox, directory, signal)
-        }
+        let reader: Task<Void, Never> = Task { for await event: BucketEvent in events { inbox.take(event) } }
+        let problem: Failure?
+        do throws(Failure) {
+            try await mirror.resume()
+            await open.session.goOnline()
+            let isKnown: Bool = state.isComplete
+            if !isKnown || isOnce { try await open.ready() }
+            try await mirror.markComplete()
+            if isOnce {
+                try await once(mirror, open, inbox, directory)
+            } else {
+                guard let signal else { throw Failure("the system gives no more pipes: \(Files.reason())") }
+                try await forever(mirror, open, inbox, directory, signal)
+            }
+            problem = nil
+        } catch { problem = error }
+        // The events end with the session. What is among them until then is told, however the mirror ended.
         await open.close()
+        await reader.value
+        if let problem { throw problem }
         if isOnce, await mirror.problems > 0 { throw Failure("some files were left alone: see above") }
     }
 
@@ -50,11 +58,8 @@ enum MirrorCommand {
 
     /// Both sides into each other until nothing is left to do.
     private static func once(
-        _ mirror: Mirror, _ open: OpenBucket, _ events: AsyncStream<BucketEvent>, _ inbox: MirrorInbox,
-        _ directory: String
+        _ mirror: Mirror, _ open: OpenBucket, _ inbox: MirrorInbox, _ directory: String
     ) async throws(Failure) {
-        let reader: Task<Void, Never> = Task { for await event: BucketEvent in events { inbox.take(event) } }
-        defer { reader.cancel() }
         var steps: Int = 1
         while steps > 0 {
             steps = try await mirror.round(nil).steps
@@ -67,14 +72,12 @@ enum MirrorCommand {
     private static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
 
     private static func forever(
-        _ mirror: Mirror, _ open: OpenBucket, _ events: AsyncStream<BucketEvent>, _ inbox: MirrorInbox,
-        _ directory: String, _ signal: any FolderSignal
+        _ mirror: Mirror, _ open: OpenBucket, _ inbox: MirrorInbox, _ directory: String, _ signal: any FolderSignal
     ) async throws(Failure) {
         let changes: AsyncStream<Void> = FolderSignals.changes(signal)
         let interrupts: AsyncStream<Int32> = Interrupts.stream()
         let statuses: AsyncStream<SyncStatus> = await open.session.status
         let result: Result<Void, Failure> = await withTaskGroup { group in
-            group.addTask { for await event: BucketEvent in events { inbox.take(event) } }
             group.addTask { for await status: SyncStatus in statuses { inbox.take(status) } }
             group.addTask { for await _: Void in changes { inbox.look() } }
             group.addTask {
@@ -153,8 +156,7 @@ final class MirrorInbox: Sendable {
             case .overrun: mail.isEverything = true
             case .unavailable(let reason):
                 Terminal.writeError("the server does not open the bucket (\(reason.detail)); trying again\n")
-            case .integrity(let report): Terminal.writeError("\(report.key): \(report.detail)\n")
-            case .conflict(let report): Terminal.writeError("\(report.key): two edits met, and one gave way\n")
+            case .integrity, .conflict: OpenBucket.tell(event)
             case .caughtUp: break
             }
         }
