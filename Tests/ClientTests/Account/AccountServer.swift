@@ -5,6 +5,7 @@ import ThicketAuth
 import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
+import ThicketSQLite
 import ThicketServer
 import ThicketTestServer
 
@@ -84,6 +85,20 @@ final class AccountServer: Sendable {
             }
         }
         return bytes
+    }
+
+    /// What is kept of passwords that were sent: salt and hash, of accounts and of partners' users.
+    func sentPasswords() throws -> [(salt: [UInt8], hash: [UInt8])] {
+        let database: Database = try .init(path: folder + "/thicket.db")
+        var found: [(salt: [UInt8], hash: [UInt8])] = []
+        for query: String in [
+            "SELECT salt, verifier FROM account WHERE scheme = 0", "SELECT salt, verifier FROM credential",
+        ] {
+            let rows: Statement = try database.statement(query)
+            defer { rows.reset() }
+            while try rows.step() { found.append((salt: rows.bytes(0), hash: rows.bytes(1))) }
+        }
+        return found
     }
 
     var address: String { "http://127.0.0.1:\(server.port)" }

@@ -83,4 +83,24 @@ struct StolenDatabaseTests {
         }
         #expect(view.pin?.log2N == 17 && view.pin?.r == 8 && view.pin?.p == 1)
     }
+
+    @Test(
+        "has of a password that was sent a scrypt of 2^14 under a salt of its own, and nothing else; of accounts and of partners' users"
+    )
+    func sentPasswords() async throws {
+        let password: String = "canary-delta"
+        let name: String = "old@example.com"
+        let account: ClientSession = try await bench.notes().signUp(username: name, password: password)
+        let partners: ClientSession = try await bench.app().signUpAtPartner(username: name, password: password)
+        for session: ClientSession in [account, partners] { await session.close() }
+        let stored: [UInt8] = try bench.dump()
+        for form: [UInt8] in forms(Array(password.utf8)) { #expect(!holds(stored, form)) }
+        let kept: [(salt: [UInt8], hash: [UInt8])] = try bench.sentPasswords()
+        #expect(kept.count == 2 && kept[0].salt != kept[1].salt)
+        for (salt, hash): ([UInt8], [UInt8]) in kept {
+            #expect(salt.count == 16 && hash.count == 32 && holds(stored, hash), "the search finds what is there")
+            let cost: Scrypt.Cost = .init(n: 1 << 14, r: 8, p: 1)
+            #expect(Scrypt.derive(Array(password.utf8), salt: salt, cost: cost) == hash)
+        }
+    }
 }
