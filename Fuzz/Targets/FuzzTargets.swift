@@ -37,6 +37,7 @@ public enum FuzzTargets {
         ("sealed-snapshot", fuzzSealedSnapshot),
         ("sealed-heads", fuzzSealedHeads),
         ("sealed-kept", fuzzSealedKept),
+        ("sealed-history", fuzzSealedHistory),
         ("account-bundle", fuzzAccountBundle),
         ("pairing-answer", fuzzPairingAnswer),
         ("typed-codes", fuzzTypedCodes),
