@@ -128,6 +128,14 @@ extension SyncMachine {
         return (channels[number].edited.count, channels[number].refused.count)
     }
 
+    /// Whether the object `heads` of a sealed bucket is among them: the machine writes it by itself, when its hour has come.
+    package func isWritingHeads(_ bucket: BucketName) -> Bool {
+        guard let number: Int = channelNumbers[bucket], let key: EntityKey = channels[number].sealing?.headsKey else {
+            return false
+        }
+        return channels[number].edited.contains(key)
+    }
+
     /// Why the server does not open the bucket; nil: it does, or there is no connection.
     package func unavailability(_ bucket: BucketName) -> ClientError? {
         channelNumbers[bucket].flatMap { channels[$0].unavailable }
