@@ -12,19 +12,27 @@ public enum MemoryScan {
 
         public var count: Int { masked.count }
 
-        /// How often it stands there.
+        /// How often it stands there. Plain loops: in a debug build anything else takes minutes for the memory of all tests.
         fileprivate func hits(in bytes: UnsafeRawBufferPointer) -> Int {
-            guard let first: UInt8 = masked.first, bytes.count >= masked.count else { return 0 }
-            var (hits, place): (Int, Int) = (0, 0)
-            let end: Int = bytes.count - masked.count
-            while place <= end, let start: UnsafeRawPointer = bytes.baseAddress,
-                let found: UnsafeMutableRawPointer = memchr(start + place, Int32(first ^ Self.mask), end - place + 1)
-            {
-                place = start.distance(to: UnsafeRawPointer(found))
-                if masked.indices.allSatisfy({ bytes[place + $0] ^ Self.mask == masked[$0] }) { hits += 1 }
-                place += 1
+            masked.withUnsafeBufferPointer { (masked: UnsafeBufferPointer<UInt8>) in
+                // A byte that is not everywhere.
+                guard let start: UnsafeRawPointer = bytes.baseAddress, bytes.count >= masked.count,
+                    let anchor: Int = masked.firstIndex(where: { $0 != Self.mask }) ?? masked.indices.first
+                else { return 0 }
+                var (hits, place): (Int, Int) = (0, anchor)
+                let end: Int = bytes.count - masked.count + anchor
+                while place <= end,
+                    let found: UnsafeMutableRawPointer = memchr(
+                        start + place, Int32(masked[anchor] ^ Self.mask), end - place + 1)
+                {
+                    place = start.distance(to: UnsafeRawPointer(found))
+                    var same: Int = 0
+                    while same < masked.count, bytes[place - anchor + same] ^ Self.mask == masked[same] { same += 1 }
+                    if same == masked.count { hits += 1 }
+                    place += 1
+                }
+                return hits
             }
-            return hits
         }
     }
 

@@ -208,6 +208,8 @@ struct SealedCommandTests {
             #expect(!refused.errors.contains("read-only until you choose"), "\(refused)")
         }
         #expect(try bench.good(["get", "plain", "k", "--path", "text"]) == "readable\n")
+        let known: ChildProcess.Outcome = try bench.run(["ls", "--sealed", "plain"])
+        #expect(known.code == 2 && known.errors.contains("plain is not a sealed bucket"), "of an open copy: \(known)")
         #expect(try bench.run(["get", "plain", "new"]).code == 3, "nothing of it was sent")
         try bench.good(["put", "plain", "k", #"{"text":"canary"}"#])
         #expect(try holds(bench, "canary"), "it goes on as an open one")

@@ -28,11 +28,17 @@ struct SealedOpening: Sendable {
             return (try await trying(what) { () throws(ClientError) in try await session.bucket(name) }, false)
         }
         guard let keys else { throw missing() }
-        let bucket: Bucket = try await trying(what) { () throws(ClientError) in
+        do throws(ClientError) {
             if let client { try await client.useKeys(of: keys) } else { try await session.useKeys(of: keys) }
-            return try await session.bucket(name, sealed: true)
+            return (try await session.bucket(name, sealed: true), true)
+        } catch {
+            guard error.code == .sealed, kept == false, keys.bundle.buckets[name] == nil else {
+                throw Failure(what, error)
+            }
+            throw Failure(
+                "\(name) is not a sealed bucket: the copy on this machine is an open one, with objects in it. Nothing was "
+                    + "changed. Leave --sealed out, or take another name for a sealed bucket.", .usage)
         }
-        return (bucket, true)
     }
 
     private func missing() -> Failure {
