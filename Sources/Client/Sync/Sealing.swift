@@ -51,6 +51,13 @@ struct Sealing {
 
     func place(_ key: EntityKey) -> SealedPlace { keys.place(serverKey: key.text) }
 
+    /// Whether what an object calls itself is a key that an app may use, and the one by which the server knows the object.
+    /// Whoever has the keys may write anything into a snapshot; another name in it would show one object as another.
+    static func isNamed(_ log: SealedLog, _ serverKey: String, by keys: SealedBucketKeys) -> Bool {
+        guard (try? EntityKey(log.appKey)) != nil else { return false }
+        return keys.serverKey(of: log.appKey).utf8.elementsEqual(serverKey.utf8)
+    }
+
     func sealer(_ key: EntityKey) throws(ClientError) -> ObjectSealer {
         if let known: ObjectSealer = sealers[key] { return known }
         do { return try keys.sealer(serverKey: key.text) } catch {

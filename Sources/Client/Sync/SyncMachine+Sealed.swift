@@ -42,11 +42,10 @@ extension SyncMachine {
         }
     }
 
-    /// Whether what an object calls itself is a key that an app may use, and the one by which the server knows the object.
-    /// Whoever has the keys may write anything into a snapshot; another name in it would show one object as another.
+    /// `Sealing.isNamed` of an object of the channel.
     func isNamed(_ log: SealedLog, _ key: EntityKey, on number: Int) -> Bool {
-        guard let sealing: Sealing = channels[number].sealing, (try? EntityKey(log.appKey)) != nil else { return false }
-        return sealing.keys.serverKey(of: log.appKey).utf8.elementsEqual(key.text.utf8)
+        guard let sealing: Sealing = channels[number].sealing else { return false }
+        return Sealing.isNamed(log, key.text, by: sealing.keys)
     }
 
     /// What the server says the bucket is. It is not believed: what the app opened it as stands in the store. But that the two

@@ -61,7 +61,8 @@ private struct FirstLook: Sendable {
             let values: PackedEntity.Values = .init(entity),
             let newest: (position: Int, sealed: [UInt8]) = values.snapshots.last,
             let sealer: ObjectSealer = try? keys.sealer(serverKey: entry.key),
-            let log: SealedLog = Self.log(newest, values.tail, author, keys.place(serverKey: entry.key), sealer)
+            let log: SealedLog = Self.log(newest, values.tail, author, keys.place(serverKey: entry.key), sealer),
+            Sealing.isNamed(log, entry.key, by: keys)
         else { return nil }
         (appKey, isLive) = (log.appKey, log.object != nil)
         (tail, packed) = (values.tail.count, PackedEntity.pack(values))

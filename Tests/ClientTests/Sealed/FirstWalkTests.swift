@@ -103,4 +103,23 @@ struct FirstWalkTests {
         }
         #expect(world.alarms.count == 2 * wrong.count, "both are told, whoever listens")
     }
+
+    @Test("shows no object that calls itself by another name, and tells of it, whoever listens")
+    func misnamed() throws {
+        var world: Simulation = try written(seed: 4)
+        guard let sealing: SealedBucketKeys = world.keys else { return }
+        let names: [String] = ["key5", "no key!"]
+        for (number, name): (Int, String) in names.enumerated() {
+            let place: String = number == 0 ? "another" : name
+            try world.putMisnamed(name, under: sealing.serverKey(of: place), nonce: UInt8(number))
+        }
+        let (quiet, loud): (Simulation.Client, Simulation.Client) = try read(&world)
+        for client: Simulation.Client in [quiet, loud] {
+            var machine: SyncMachine = client.machine
+            let shown: [String] = try machine.keys(world.bucket, after: nil, limit: 1_000).map(\.text)
+            #expect(shown.count == Self.objects && Set(shown).count == Self.objects)
+            #expect(try machine.object(world.bucket, try EntityKey("key5")) == ["n": 5])
+        }
+        #expect(world.alarms.map(\.kind) == Array(repeating: .snapshotMismatch, count: 2 * names.count))
+    }
 }

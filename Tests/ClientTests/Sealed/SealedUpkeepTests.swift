@@ -192,17 +192,7 @@ struct SealedUpkeepTests {
         let keys: SealedBucketKeys = try #require(world.keys)
         try type(&world, 0, "doc0")
         for (number, name): (Int, String) in ["no key!", "doc7"].enumerated() {
-            let key: String = keys.serverKey(of: number == 0 ? name : "another")
-            let made: SealedObject = SealedObject(
-                author: AuthorID(rawValue: 9),
-                log: SealedLog(
-                    place: keys.place(serverKey: key), appKey: name, incarnation: Array(repeating: 5, count: 16),
-                    object: ["t": "x"]))
-            let snapshot: [UInt8] = made.sealedSnapshot(
-                id: Array(repeating: 1, count: 16), nonce: Array(repeating: UInt8(number), count: 12),
-                with: try keys.sealer(serverKey: key))
-            world.server.buckets["notes"]?.entities[key] = ModelServer.Entity(
-                version: 1, object: SealedEntity(snapshots: [0: Base64.encodeURL(snapshot)]).object)
+            try world.putMisnamed(name, under: keys.serverKey(of: number == 0 ? name : "another"), nonce: UInt8(number))
         }
         world.forgetPositions()
         world.cut(0)

@@ -1,6 +1,8 @@
 import Testing
 import ThicketClient
+import ThicketCrypto
 import ThicketProtocol
+import ThicketSealed
 
 /// Devices of a sealed bucket, as the suites about sealed objects set them up and look at them.
 extension Simulation {
@@ -38,5 +40,22 @@ extension Simulation {
     mutating func forgetPositions() {
         server.forgetLog(bucket.text)
         server.buckets[bucket.text]?.epoch += 1
+    }
+}
+
+extension Simulation {
+    /// Somebody who has the keys puts an object under one server key that calls itself by another name.
+    mutating func putMisnamed(_ name: String, under key: String, nonce: UInt8) throws {
+        guard let keys else { return }
+        let made: SealedObject = SealedObject(
+            author: AuthorID(rawValue: 9),
+            log: SealedLog(
+                place: keys.place(serverKey: key), appKey: name, incarnation: Array(repeating: 5, count: 16),
+                object: ["t": "x"]))
+        let snapshot: [UInt8] = made.sealedSnapshot(
+            id: Array(repeating: 1, count: 16), nonce: Array(repeating: nonce, count: 12),
+            with: try keys.sealer(serverKey: key))
+        server.buckets["notes"]?.entities[key] = ModelServer.Entity(
+            version: 1, object: SealedEntity(snapshots: [0: Base64.encodeURL(snapshot)]).object)
     }
 }
