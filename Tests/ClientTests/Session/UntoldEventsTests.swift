@@ -153,23 +153,34 @@ struct UntoldEventsTests {
             store: { () throws(ClientError) in try SQLiteLocalStore(path: path) }, startsOnline: isOnline)
     }
 
+    /// Somebody else, who has made the object.
+    private func writer(_ server: LoopbackServer) async throws -> (Session, Bucket) {
+        let session: Session = try await server.session()
+        let bucket: Bucket = try await session.bucket("notes", .sealed)
+        try await bucket.set(Self.key, to: ["n": 0])
+        try await bucket.waitUntilSynced(timeout: .seconds(120))
+        return (session, bucket)
+    }
+
+    /// Both set one field, this one without a connection.
+    private func contend(_ session: Session, _ mine: Bucket, _ theirs: Bucket) async throws {
+        await session.goOffline()
+        try await mine.set(Self.key, to: ["n": "mine"])
+        try await theirs.set(Self.key, to: ["n": "theirs"])
+        try await theirs.waitUntilSynced(timeout: .seconds(120))
+        await session.goOnline()
+    }
+
     @Test("whoever opens the store next is told, by 'unheard' or as the first of the events, and once")
     func nextSession() async throws {
         for listens: Bool in [false, true] {
             let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
             let path: String = folder.file("a.db")
-            let other: Session = try await server.session()
-            let theirs: Bucket = try await other.bucket("notes", .sealed)
-            try await theirs.set(Self.key, to: ["n": 0])
-            try await theirs.waitUntilSynced(timeout: .seconds(120))
+            let (other, theirs): (Session, Bucket) = try await writer(server)
             let first: Session = try await session(server, path)
             let mine: Bucket = try await first.bucket("notes", .sealed)
             try await mine.waitUntilSynced(timeout: .seconds(120))
-            await first.goOffline()
-            try await mine.set(Self.key, to: ["n": "mine"])
-            try await theirs.set(Self.key, to: ["n": "theirs"])
-            try await theirs.waitUntilSynced(timeout: .seconds(120))
-            await first.goOnline()
+            try await contend(first, mine, theirs)
             try await mine.waitUntilSynced(timeout: .seconds(120))
             await first.close()
 
@@ -195,19 +206,12 @@ struct UntoldEventsTests {
     func reader() async throws {
         let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
         let path: String = folder.file("a.db")
-        let other: Session = try await server.session()
-        let theirs: Bucket = try await other.bucket("notes", .sealed)
-        try await theirs.set(Self.key, to: ["n": 0])
-        try await theirs.waitUntilSynced(timeout: .seconds(120))
+        let (other, theirs): (Session, Bucket) = try await writer(server)
         let first: Session = try await session(server, path)
         let mine: Bucket = try await first.bucket("notes", .sealed)
         try await mine.waitUntilSynced(timeout: .seconds(120))
         var events: AsyncStream<BucketEvent>.Iterator = await mine.changes.makeAsyncIterator()
-        await first.goOffline()
-        try await mine.set(Self.key, to: ["n": "mine"])
-        try await theirs.set(Self.key, to: ["n": "theirs"])
-        try await theirs.waitUntilSynced(timeout: .seconds(120))
-        await first.goOnline()
+        try await contend(first, mine, theirs)
         var told: [JSONValue?] = []
         while told.isEmpty, let event: BucketEvent = await events.next() { told = losing([event]) }
         #expect(told == [.string("theirs")])
