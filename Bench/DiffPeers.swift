@@ -152,8 +152,8 @@ private struct DiffPeer: Equatable {
 
     static let javaScript: DiffPeer = .init(
         name: "js", title: "JavaScript",
-        files: ["/usr/bin/node", ".work/peers/node_modules/diff-match-patch/index.js"],
-        missing: "node and npm's diff-match-patch in .work/peers (./dev setup --tests, which needs registry.npmjs.org)",
+        files: ["/usr/bin/node", "/usr/share/nodejs/googlediff/index.js"],
+        missing: "Debian's nodejs and node-googlediff (./dev setup --tests)",
         script: """
             const fs = require('fs'), path = require('path');
             const cases = JSON.parse(fs.readFileSync(process.argv[2], 'utf8'));
