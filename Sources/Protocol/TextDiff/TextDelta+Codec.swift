@@ -16,7 +16,8 @@ extension TextDelta {
     }
 
     init(parsing bytes: UnsafeBufferPointer<UInt8>) throws(DeltaError) {
-        self.init()
+        // Most deltas are one edit or a few; those of hostile senders grow as they are read.
+        self.init(stepsMax: min(bytes.count / 2, 12))
         var start: Int = 0
         var token: Int = 0
         var isBehindGone: Bool = false

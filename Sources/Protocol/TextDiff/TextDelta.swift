@@ -25,6 +25,9 @@ public struct TextDelta: Sendable, Equatable {
     /// The delta of an empty text that stays empty.
     public init() {}
 
+    /// Room for a parser's steps, at most `stepsMax`: what is empty in a delta makes no step.
+    init(stepsMax: Int) { operations.reserveCapacity(stepsMax) }
+
     /// Builds the normal form of `operations`; steps with a count of 0 or less vanish.
     public init(_ operations: some Sequence<TextOperation>) {
         for operation: TextOperation in operations {

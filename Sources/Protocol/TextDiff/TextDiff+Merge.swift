@@ -2,7 +2,32 @@ extension TextDiff {
     /// Joins neighbours of one kind, moves what a deletion and an insertion have in common into the equalities beside
     /// them, and shifts single edits sideways where that removes an equality.
     public static func cleanupMerge(_ segments: inout [DiffSegment]) {
-        repeat { segments = joined(segments) } while shiftEdits(&segments)
+        repeat {
+            if !isJoined(segments) { segments = joined(segments) }
+        } while shiftEdits(&segments)
+    }
+
+    /// Whether `joined` would leave all as it is. Each step of a comparison cleans up what those below it have cleaned up before, so
+    /// that it mostly is; looking costs a tenth of writing it anew.
+    static func isJoined(_ segments: [DiffSegment]) -> Bool {
+        segments.withUnsafeBufferPointer { segments in
+            guard segments.last?.units.isEmpty != true else { return false }
+            for place: Int in segments.indices.dropFirst() {
+                switch (segments[place - 1].kind, segments[place].kind) {
+                case (.equal, .delete), (.equal, .insert), (.delete, .equal), (.insert, .equal): continue
+                case (.delete, .insert) where place < 2 || segments[place - 2].kind == .equal:
+                    guard areApart(segments[place - 1].units, segments[place].units) else { return false }
+                default: return false
+                }
+            }
+            return true
+        }
+    }
+
+    /// Neither is empty, and they neither begin nor end alike.
+    private static func areApart(_ deleted: [UInt16], _ inserted: [UInt16]) -> Bool {
+        guard let first: UInt16 = deleted.first, let last: UInt16 = deleted.last else { return false }
+        return !inserted.isEmpty && inserted.first != first && inserted.last != last
     }
 
     /// The edits between two equalities.
@@ -21,7 +46,7 @@ extension TextDiff {
         }
     }
 
-    private static func joined(_ segments: [DiffSegment]) -> [DiffSegment] {
+    static func joined(_ segments: [DiffSegment]) -> [DiffSegment] {
         var result: [DiffSegment] = []
         result.reserveCapacity(segments.count + 1)
         var run: Run = .init()
@@ -82,14 +107,27 @@ extension TextDiff {
         left.withUnsafeBufferPointer { left in right.withUnsafeBufferPointer { measure(left, $0) } }
     }
 
+    /// The first edit between two equalities that can move over one of them.
+    private static func firstShift(_ segments: [DiffSegment]) -> Int? {
+        guard segments.count >= 3 else { return nil }
+        return segments.withUnsafeBufferPointer { segments in
+            (1..<(segments.count - 1)).first { place in
+                segments[place - 1].kind == .equal && segments[place + 1].kind == .equal
+                    && (segments[place].units.hasSuffix(segments[place - 1].units)
+                        || segments[place].units.starts(with: segments[place + 1].units))
+            }
+        }
+    }
+
     /// Where an edit between two equalities ends with the one before it or begins with the one behind it, the edit can
     /// move over that equality. Returns whether anything moved.
     private static func shiftEdits(_ segments: inout [DiffSegment]) -> Bool {
-        guard segments.count >= 3 else { return false }
+        guard let first: Int = firstShift(segments) else { return false }
         var changed: Bool = false
-        var result: [DiffSegment] = [segments[0]]
+        var result: [DiffSegment] = []
         result.reserveCapacity(segments.count)
-        var place: Int = 1
+        result += segments[..<first]
+        var place: Int = first
         while place < segments.count - 1 {
             let last: Int = result.count - 1
             let edit: DiffSegment = segments[place]

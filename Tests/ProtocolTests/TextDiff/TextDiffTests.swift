@@ -130,6 +130,25 @@ struct TextDiffTests {
         #expect(show(found) == after)
     }
 
+    @Test("what is called clean is what merging leaves alone")
+    func clean() {
+        var random: SeededRandom = .init(seed: 35)
+        var clean: Int = 0
+        for _ in 0..<20_000 {
+            let kinds: [DiffSegment.Kind] = [.equal, .delete, .insert]
+            let found: [DiffSegment] = (0..<random.below(6)).map { _ in
+                DiffSegment(kinds[random.below(3)], (0..<random.below(3)).map { _ in UInt16(97 + random.below(3)) })
+            }
+            guard TextDiff.isJoined(found) else { continue }
+            clean += 1
+            #expect(show(TextDiff.joined(found)) == show(found))
+        }
+        #expect(clean > 500)
+        for unclean: String in ["=a|=b", "-a|-b", "+a|-b", "-ab|+ac", "-ab|+cb", "=a|-ab|+ac|=d"] {
+            #expect(!TextDiff.isJoined(segments(unclean)), "\(unclean)")
+        }
+    }
+
     @Test(
         "equalities that cost more than they save are given up",
         arguments: [
