@@ -56,7 +56,9 @@ private struct LineTable {
         func hash(into hasher: inout Hasher) { hasher.combine(bytes: UnsafeRawBufferPointer(units)) }
     }
 
-    private var numbers: [Line: UInt16] = [:]
+    private var numbers: [Line: UInt16] = .init(minimumCapacity: linesUsual)
+    /// Different lines for which there is room before the table grows.
+    private static let linesUsual: Int = 48
     /// By number; there is no line 0.
     private var lines: [Units] = [Units(start: nil, count: 0)]
 
@@ -67,18 +69,20 @@ private struct LineTable {
             var end: Int = start
             while end < text.count, text[end] != 0x0A { end += 1 }
             end = min(end + 1, text.count)
-            if let known: UInt16 = numbers[Line(units: text.part(start, end))] {
-                result.append(known)
-            } else {
-                if lines.count == linesMax { end = text.count }
-                let line: Units = text.part(start, end)
-                result.append(UInt16(truncatingIfNeeded: lines.count))
-                numbers[Line(units: line)] = UInt16(truncatingIfNeeded: lines.count)
-                lines.append(line)
-            }
+            if lines.count == linesMax, numbers[Line(units: text.part(start, end))] == nil { end = text.count }
+            result.append(number(of: text.part(start, end)))
             start = end
         }
         return result
+    }
+
+    private mutating func number(of line: Units) -> UInt16 {
+        let fresh: UInt16 = .init(truncatingIfNeeded: lines.count)
+        // One search, whether it is known or not.
+        func found(_ number: inout UInt16) -> UInt16 { number }
+        let number: UInt16 = found(&numbers[Line(units: line), default: fresh])
+        if number == fresh { lines.append(line) }
+        return number
     }
 
     func text(of numbers: [UInt16]) -> [UInt16] {
