@@ -6,7 +6,7 @@ internal import COpenSSL
 /// Any thread may use one, several at once. The key's schedule is made once for each thread that is inside at the same time;
 /// whoever seals much keeps the object.
 public final class AEAD: Sendable {
-    private let algorithm: AEADAlgorithm
+    let algorithm: AEADAlgorithm
     private let key: SecureBytes
     private let contexts: ContextPool = .init { EVP_CIPHER_CTX_free($0) }
     #if DEBUG
@@ -64,14 +64,7 @@ public final class AEAD: Sendable {
         #endif
         let context: OpaquePointer = contexts.take() ?? make()
         defer { contexts.give(context) }
-        let text: UnsafeMutableRawBufferPointer = .init(rebasing: room[..<clear.count])
-        var length: Int32 = 0
-        let isDone: Bool =
-            Self.begin(context, nonce, seals: true) && Pieces.run(context, data, into: nil) != nil
-            && Pieces.run(context, clear, into: text) == clear.count
-            && EVP_EncryptFinal_ex(context, text.octets + clear.count, &length) == 1
-            && EVP_CIPHER_CTX_ctrl(
-                context, EVP_CTRL_AEAD_GET_TAG, Int32(AEADSuite.tagBytes), room.octets + clear.count) == 1
+        let isDone: Bool = nonce.withUnsafeBytes { Self.seal(context, $0, clear, data, into: room) }
         precondition(isDone, "OpenSSL refused to seal, which has no failing input")
     }
 
@@ -114,35 +107,55 @@ public final class AEAD: Sendable {
         precondition(room.count == count, "a clear text is 16 bytes shorter")
         let context: OpaquePointer = contexts.take() ?? make()
         defer { contexts.give(context) }
-        // Set before the text comes, since the text's end may be where the room is.
-        var tag: (UInt64, UInt64) = (0, 0)
-        withUnsafeMutableBytes(of: &tag) { $0.copyMemory(from: .init(rebasing: sealed[count...])) }
-        var length: Int32 = 0
-        let isGood: Bool =
-            Self.begin(context, nonce, seals: false)
-            && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(AEADSuite.tagBytes), &tag) == 1
-            && Pieces.run(context, data, into: nil) != nil
-            && Pieces.run(context, .init(rebasing: sealed[..<count]), into: room) == count
-            && EVP_DecryptFinal_ex(context, room.octets + count, &length) == 1
-        guard isGood else {
+        guard nonce.withUnsafeBytes({ Self.open(context, $0, sealed, data, into: room) }) else {
             room.cleanse()
             ERR_clear_error()
             throw .openingFailed
         }
     }
 
-    private static func clearBytes(of sealed: UnsafeRawBufferPointer) throws(CryptoError) -> Int {
+    static func clearBytes(of sealed: UnsafeRawBufferPointer) throws(CryptoError) -> Int {
         guard sealed.count >= AEADSuite.tagBytes else { throw .openingFailed }
         return sealed.count - AEADSuite.tagBytes
     }
 }
 
 extension AEAD {
-    private static func begin(_ context: OpaquePointer, _ nonce: AEADNonce, seals: Bool) -> Bool {
-        nonce.withUnsafeBytes { EVP_CipherInit_ex(context, nil, nil, nil, $0.octets, seals ? 1 : 0) == 1 }
+    /// - Parameter nonce: of as many bytes as the context is set to: 12, if nobody has set another number.
+    /// - Returns: false when OpenSSL refuses.
+    static func seal(
+        _ context: OpaquePointer, _ nonce: UnsafeRawBufferPointer, _ clear: UnsafeRawBufferPointer,
+        _ data: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        let text: UnsafeMutableRawBufferPointer = .init(rebasing: room[..<clear.count])
+        var length: Int32 = 0
+        return EVP_CipherInit_ex(context, nil, nil, nil, nonce.octets, 1) == 1
+            && Pieces.run(context, data, into: nil) != nil && Pieces.run(context, clear, into: text) == clear.count
+            && EVP_EncryptFinal_ex(context, text.octets + clear.count, &length) == 1
+            && EVP_CIPHER_CTX_ctrl(
+                context, EVP_CTRL_AEAD_GET_TAG, Int32(AEADSuite.tagBytes), room.octets + clear.count) == 1
     }
 
-    private func make() -> OpaquePointer {
+    /// - Parameter nonce: as of `seal`.
+    /// - Returns: false when it does not open; then the room has to be overwritten.
+    static func open(
+        _ context: OpaquePointer, _ nonce: UnsafeRawBufferPointer, _ sealed: UnsafeRawBufferPointer,
+        _ data: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        let count: Int = room.count
+        // Set before the text comes, since the text's end may be where the room is.
+        var tag: (UInt64, UInt64) = (0, 0)
+        withUnsafeMutableBytes(of: &tag) { $0.copyMemory(from: .init(rebasing: sealed[count...])) }
+        var length: Int32 = 0
+        return EVP_CipherInit_ex(context, nil, nil, nil, nonce.octets, 0) == 1
+            && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(AEADSuite.tagBytes), &tag) == 1
+            && Pieces.run(context, data, into: nil) != nil
+            && Pieces.run(context, .init(rebasing: sealed[..<count]), into: room) == count
+            && EVP_DecryptFinal_ex(context, room.octets + count, &length) == 1
+    }
+
+    /// A context with the key in it, for nonces of 12 bytes.
+    func make() -> OpaquePointer {
         let context: OpaquePointer? = EVP_CIPHER_CTX_new()
         let isReady: Bool = key.withUnsafeBytes {
             EVP_CipherInit_ex(context, algorithm.implementation, nil, $0.octets, nil, 1) == 1
