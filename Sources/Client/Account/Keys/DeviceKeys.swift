@@ -66,15 +66,7 @@ public struct DeviceKeys: Sendable, Equatable {
         if let next { writer.add("next_access_key", bytes: next.secret) }
         writer.add("bundle", .string(Base64.encodeURL(sealed)))
         writer.add("version", .number(JSONNumber(Int64(clamping: version))))
-        if let pin {
-            writer.add(
-                "pin",
-                [
-                    "scheme": .number(JSONNumber(Int64(pin.scheme))), "kdf": .number(JSONNumber(Int64(pin.kdf))),
-                    "n": .number(JSONNumber(Int64(pin.log2N))), "r": .number(JSONNumber(Int64(pin.r))),
-                    "p": .number(JSONNumber(Int64(pin.p))), "salt": .string(Base64.encodeURL(pin.salt)),
-                ])
-        }
+        if let pin { writer.add("pin", pin.json) }
         return writer.text
     }
 
@@ -94,9 +86,28 @@ public struct DeviceKeys: Sendable, Equatable {
         (self.app, self.user, self.name, accessKey) = (app, user, name, key)
         (self.sealed, self.version) = (sealed, version)
         next = try Self.next(object)
-        pin = try object.value("pin")?.objectValue.map { (pin) throws(AccountError) in
-            do throws(AccountError) { return try AccountReply(pin).pin() } catch { throw .damaged }
-        }
+        pin = try PasswordPin.read(object)
+    }
+}
+
+/// As a device keeps it, and gives it to another one: the member `pin`.
+extension PasswordPin {
+    var json: JSONValue {
+        [
+            "scheme": .number(JSONNumber(Int64(scheme))), "kdf": .number(JSONNumber(Int64(kdf))),
+            "n": .number(JSONNumber(Int64(log2N))), "r": .number(JSONNumber(Int64(r))),
+            "p": .number(JSONNumber(Int64(p))), "salt": .string(Base64.encodeURL(salt)),
+        ]
+    }
+
+    /// - Returns: nil where there is none.
+    /// - Throws: `damaged` for what is none.
+    static func read(_ object: SecretObject) throws(AccountError) -> PasswordPin? {
+        guard object["pin"] != nil else { return nil }
+        guard let value: JSONValue = object.value("pin") else { throw .damaged }
+        if value.isNull { return nil }
+        guard let members: JSONObject = value.objectValue else { throw .damaged }
+        do throws(AccountError) { return try AccountReply(members).pin() } catch { throw .damaged }
     }
 }
 

@@ -124,8 +124,7 @@ enum PairCommand {
             throw Failure("the other machine is logged in as somebody else; nothing was kept")
         }
         let result: PartnerKeys = try await keyed("nothing was kept") { () throws(AccountError) in
-            try await accounts.openKeys(
-                ofPartnerUser: entity, accessToken: profile.token, .accessKey(received.accessKey), makes: false)
+            try await accounts.open(received, ofPartnerUser: entity, accessToken: profile.token)
         }
         guard case .open(let account, _) = result else {
             throw Failure("nothing was kept", keys: AccountError.bundleMissing)

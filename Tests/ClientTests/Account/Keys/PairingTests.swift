@@ -33,6 +33,7 @@ struct PairingTests {
         let there: SignedIn = try await new.open(received)
         #expect(there.account.bundle == ann.account.bundle && there.account.accessKey == ann.account.accessKey)
         #expect(there.accessToken != ann.accessToken && there.account.name == "ann")
+        #expect(there.account.pin != nil && there.account.pin == ann.account.pin)
         // A11: one use.
         for again: Accounts in [new, try accounts("thief")] {
             #expect(await KeyBench.failure { _ = try await again.receive(begun) } == .pairingOver)

@@ -42,6 +42,7 @@ package struct PartnerKeysFlow: AccountFlow {
     private let asker: AccountRequest.Asker
     private let opener: KeyOpener
     private let known: KnownAccount?
+    private let handed: PasswordPin?
     private let makes: Bool
     private let rules: PasswordRules
     private let pin: PasswordPin
@@ -51,13 +52,16 @@ package struct PartnerKeysFlow: AccountFlow {
 
     /// - Parameters:
     ///   - token: a login token of the partner's for this user.
+    ///   - handed: what another device, which gave the access key, remembers of the passphrase.
     ///   - makes: keys are made where there are none.
     package init(
-        app: String, entity: String, token: String, opener: KeyOpener, known: KnownAccount? = nil, makes: Bool,
+        app: String, entity: String, token: String, opener: KeyOpener, known: KnownAccount? = nil,
+        handed: PasswordPin? = nil, makes: Bool,
         rules: PasswordRules = .product, random: AccountRandom = .system
     ) throws(AccountError) {
         (self.app, self.entity, asker) = (app, entity, .partner(token: token))
-        (self.opener, self.known, self.makes, self.rules) = (opener, known, makes, rules)
+        (self.opener, self.known, self.handed) = (opener, known, handed)
+        (self.makes, self.rules) = (makes, rules)
         guard let key: AccessKey = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
             throw .unusable("there are no random bytes")
         }
@@ -116,7 +120,7 @@ package struct PartnerKeysFlow: AccountFlow {
             return .done(.open(try open(found, key, known?.pin), isNew: false))
         case .accessKey(let key):
             do throws(AccountError) {
-                return .done(.open(try open(found, key, known?.pin), isNew: false))
+                return .done(.open(try open(found, key, known?.pin ?? handed), isNew: false))
             } catch {
                 throw error == .doesNotOpen && known != nil && known?.accessKey != key ? .wrongWords : error
             }

@@ -11,8 +11,6 @@ public struct Pairing: Sendable {
     static let deviceBytesMax: Int = 128
     /// Words that both screens show.
     static let wordCount: Int = 4
-    /// Bytes of what an old device seals, at most.
-    static let payloadBytesMax: Int = 1_024
 
     /// What the new device shows: its one-time key and its name.
     let hello: [UInt8]
@@ -63,6 +61,8 @@ public struct Pairing: Sendable {
         /// Of an account of the server's: its name, and a login for this device; empty for a partner's user.
         public let name: String
         public let accessToken: String
+        /// How the password is stretched, as the old device remembers it; nil when it does not, or knows no such member.
+        public let pin: PasswordPin?
     }
 
     // MARK: - The old device
@@ -75,6 +75,8 @@ public struct Pairing: Sendable {
         let accessToken: String
         /// The old device's name.
         let device: String
+        /// What the old device holds against the server when it asks for the password.
+        let pin: PasswordPin?
     }
 
     /// Bytes: lp(user) ‖ lp(old device) ‖ HPKE base mode, suite 1, of a JSON object; its info binds app, user and both devices.
@@ -83,6 +85,7 @@ public struct Pairing: Sendable {
         writer.add("access_key", bytes: payload.accessKey.secret)
         writer.add("name", .string(payload.name))
         writer.add("token", .string(payload.accessToken))
+        if let pin: PasswordPin = payload.pin { writer.add("pin", pin.json) }
         return try seal(text: writer.text, user: payload.user, from: payload.device, app: app)
     }
 
@@ -164,7 +167,9 @@ extension Pairing.Begun {
             let key: AccessKey = try? AccessKey(secret), let name: String = object.value("name")?.stringValue,
             let token: String = object.value("token")?.stringValue
         else { throw .pairingForged }
+        let pin: PasswordPin?
+        do throws(AccountError) { pin = try PasswordPin.read(object) } catch { throw .pairingForged }
         return Pairing.Received(
-            words: try pairing.words(answer), accessKey: key, user: head.user, name: name, accessToken: token)
+            words: try pairing.words(answer), accessKey: key, user: head.user, name: name, accessToken: token, pin: pin)
     }
 }

@@ -107,7 +107,7 @@ package struct GiveFlow: AccountFlow {
         let sealed: [UInt8] = try pairing.seal(
             .init(
                 accessKey: account.accessKey, user: account.user, name: account.name, accessToken: token,
-                device: device), app: account.app)
+                device: device, pin: account.pin), app: account.app)
         state = .answering(pairing, sealed)
         return .ask(.answerPairing(code, sealed))
     }
@@ -143,12 +143,24 @@ extension Accounts {
             try GiveFlow(code, account, token: accessToken, isPartner: isPartner, device: device))
     }
 
-    /// The account of a login that another device has made for this one.
+    /// The account of a login that another device has made for this one. What that device remembers of how the password is
+    /// stretched comes with it: no server that says something weaker is believed here either.
     /// - Throws: as `update`.
     public func open(_ received: Pairing.Received) async throws(AccountError) -> SignedIn {
         let bundle: OpenAccount = try await door.run(
             OpenFlow(app: app, received, .user(token: received.accessToken)))
         return SignedIn(account: bundle, accessToken: received.accessToken)
+    }
+
+    /// The keys of a partner's user that another device has given, with what it remembers of the content passphrase.
+    /// - Throws: `doesNotOpen`, `bundleMissing`.
+    public func open(
+        _ received: Pairing.Received, ofPartnerUser entity: String, accessToken: String
+    ) async throws(AccountError) -> PartnerKeys {
+        try await door.run(
+            try PartnerKeysFlow(
+                app: app, entity: entity, token: accessToken, opener: .accessKey(received.accessKey),
+                handed: received.pin, makes: false, rules: rules, random: random))
     }
 }
 
@@ -177,7 +189,7 @@ private struct OpenFlow: AccountFlow {
             return .done(
                 OpenAccount(
                     app: app, user: received.user, name: received.name, accessKey: received.accessKey, bundle: bundle,
-                    version: version, pin: nil))
+                    version: version, pin: received.pin))
         case .refused(let error): throw .server(error)
         case .stretched: throw outOfStep()
         }
