@@ -68,6 +68,21 @@ struct SealedCommandTests {
         try bench.good(["logout"])
     }
 
+    @Test("an old edit that the server refuses keeps no command from telling the account that the bucket is sealed")
+    func toldBesideRefused() throws {
+        let (bench, ann): (CommandBench, [String]) = try signedUp()
+        let large: String = #"{"text":""# + String(repeating: "x", count: 2 << 20) + #""}"#
+        try bench.write("large.json", large)
+        try bench.good(["put", "--sealed", "--offline", "diary", "large", "@" + bench.path("large.json")])
+        try bench.good(["put", "--sealed", "--offline", "diary", "k", #"{"text":"canary"}"#])
+        // Both go out; one is taken, so that the server holds the bucket sealed.
+        #expect(try bench.good(["ls", "diary"]).contains("k"))
+        #expect(try bench.good(["get", "diary", "k", "--path", "text"]) == "canary\n")
+        #expect(try bench.good(["status"]).contains("1 not sent"), "the refused one is kept")
+        try bench.good(["login"] + ann, home: "since", variables: Self.password)
+        #expect(try bench.good(["get", "diary", "k", "--path", "text"], home: "since") == "canary\n", "by the bundle")
+    }
+
     @Test("a login without keys opens no sealed bucket, and is told where keys come from")
     func withoutKeys() throws {
         let bench: CommandBench = try .init()

@@ -146,12 +146,11 @@ struct OpenBucket: Sendable {
         do throws(ClientError) {
             try await synced()
         } catch {
-            if error.code == .refused {
-                try await opening?.checkMode(session)
-                return
+            let isReadOnly: Bool = error.code == .unauthorized ? await isOnline : false
+            guard error.code == .refused || isReadOnly else {
+                throw unreachable(error, consequence ?? "\(name) was not read")
             }
-            if error.code == .unauthorized, await isOnline { return }
-            throw unreachable(error, consequence ?? "\(name) was not read")
+            if error.code == .refused { try await opening?.checkMode(session) }
         }
         try await opening?.tellOthers(session)
     }
@@ -181,7 +180,10 @@ struct OpenBucket: Sendable {
                 .unauthorized)
         }
         // Others may be refused: this one is not among them.
-        if waited.code == .refused { return }
+        if waited.code == .refused {
+            try await opening?.tellOthers(session)
+            return
+        }
         let hope: String =
             isKept
             ? "The edit is kept here and goes out with the next command on \(name)."
