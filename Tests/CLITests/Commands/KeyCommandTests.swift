@@ -31,11 +31,11 @@ struct KeyCommandTests {
     func lostAnswers() {
         let lost: Failure = .init(
             "nothing was deleted", keys: .unknown(ClientError(.network, "the line went dead")),
-            lost: Failure.lostAccount)
+            lost: Failure.lostDeletion)
         #expect(!lost.text.contains("nothing was deleted") && lost.text.contains("it is not known whether"))
         #expect(
             lost.text.contains("the line went dead")
-                && lost.text.hasSuffix("'thicket login' with the same words tells."))
+                && lost.text.contains("'thicket status' tells: when the server does not accept the token"))
         #expect(lost.code == .offline)
         let refused: Failure = .init("nothing was deleted", keys: .wrongPassword(isChanged: false), lost: "x")
         #expect(

@@ -18,6 +18,8 @@ struct Account: Sendable {
     let isSealed: Bool
     /// What the call has opened.
     let opened: OpenedBuckets
+    /// Settings of this call that are others than the profile's, so that its login is not used; empty where it is, or there is none.
+    let strays: [String]
 
     static func profileName(_ call: Call) throws(Failure) -> String {
         try ProfileHome.checked(call.setting("profile") ?? "default")
@@ -50,9 +52,32 @@ struct Account: Sendable {
         isSealed = call.flag("sealed")
         opened = call.opened
         let isKept: Bool = kept?.agrees(with: profile) ?? false
+        strays = kept.map { Account.strays(profile, of: $0) } ?? []
         folder = isKept ? home?.folder(name) : nil
         keyFile = isKept ? home?.keyFile(name) : nil
         self.home = isKept ? home : nil
+    }
+
+    private static func strays(_ profile: Profile, of kept: Profile) -> [String] {
+        var strays: [String] = []
+        if !same(profile.server, kept.server) { strays.append("--server (THICKET_SERVER)") }
+        if !same(profile.app, kept.app) { strays.append("--app (THICKET_APP)") }
+        if !same(profile.token, kept.token) { strays.append("--token-file (THICKET_TOKEN_FILE, THICKET_TOKEN)") }
+        return strays
+    }
+
+    /// For what works with a profile's login and nothing else. Without this the user would be told that the login is of another
+    /// kind, and it is not the one that they mean.
+    ///
+    /// - Parameter what: what is not done, as the beginning of a sentence.
+    /// - Throws: `usage` when settings of this call are others than the profile's.
+    func expectProfile(_ what: String) throws(Failure) {
+        guard !strays.isEmpty else { return }
+        let (are, them): (String, String) = strays.count == 1 ? ("is", "it") : ("are", "them")
+        throw Failure(
+            "\(what): \(strays.joined(separator: " and ")) of this call \(are) not what the profile '\(profileName)' has, so its "
+                + "login is not used. Leave \(them) out, or choose the profile that you mean with --profile NAME.",
+            .usage)
     }
 
     private static func missing(_ call: Call, _ name: String) -> Failure {

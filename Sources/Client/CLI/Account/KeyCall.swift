@@ -13,13 +13,14 @@ struct KeyCall {
     /// - Parameter what: what is not done when something is missing, as the beginning of a sentence.
     init(_ call: Call, _ what: String) throws(Failure) {
         account = try Account(call)
+        try account.expectProfile(what)
         guard account.profile.kind == .keys || account.profile.kind == .partner else {
             throw Failure(
                 "\(what): this login has no keys of its own. 'thicket signup' makes an account whose password and keys stay "
                     + "with you.", .usage)
         }
         guard let home: ProfileHome = account.home else {
-            throw Failure("\(what): settings of this call stand in the way of the profile that has the keys", .usage)
+            throw Failure("\(what): there is no profile with keys", .usage)
         }
         self.home = home
         guard let keys: DeviceKeys = try home.readKeys(account.profileName) else {
@@ -98,8 +99,15 @@ extension Failure {
 
     /// Of a password that was to be set.
     static let lostPassword: String = "Try again: with the new password first, then with the old one."
-    /// Of an account that was to be made, or to be deleted.
+    /// The same where the login of this machine may be over with it.
+    static let lostLogin: String = "'thicket login' tells: with the new password first, then with the old one."
+    /// Of an account that was to be made.
     static let lostAccount: String = "'thicket login' with the same words tells."
+    /// Of an account that was to be deleted. A login would not tell: of an account that is gone it says what it says of a wrong
+    /// password.
+    static let lostDeletion: String =
+        "'thicket status' tells: when the server does not accept the token any more, the account is gone; when it is online, "
+        + "delete the account again."
 
     private static func next(_ error: AccountError) -> String {
         switch error {

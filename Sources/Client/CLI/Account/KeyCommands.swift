@@ -219,6 +219,7 @@ enum KeysCommand {
     static func run(_ call: Call) async throws(Failure) {
         let what: String = "the keys were not opened"
         let account: Account = try Account(call)
+        try account.expectProfile(what)
         guard account.profile.kind == .partner, let home: ProfileHome = account.home,
             let user: String = account.profile.login?.userId
         else {
@@ -275,7 +276,7 @@ enum KeyedDelete {
         let password: SecureBytes = try await Secrets.secret(
             call, label: "Password, to delete \(Screen.safe(known.name)) and all its data: ", isNew: false)
         let token: String = keys.account.profile.token
-        try await keyed("nothing was deleted", lost: Failure.lostAccount) { () throws(AccountError) in
+        try await keyed("nothing was deleted", lost: Failure.lostDeletion) { () throws(AccountError) in
             try await keys.accounts.delete(known, accessToken: token, password: password)
         }
         Terminal.write("the account is deleted. 'thicket logout' removes the copies on this machine.\n")

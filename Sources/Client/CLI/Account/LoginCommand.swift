@@ -175,5 +175,6 @@ extension Account {
         timeout = try call.timeout()
         isSealed = false
         opened = call.opened
+        strays = []
     }
 }

@@ -8,8 +8,9 @@ enum PasswordCommand {
         let old: String = try await Secrets.password(call, label: "Password now: ", isNew: false)
         if Secrets.isTyped(call, "new-password") { try await prove(old, account) }
         let new: String = try await Secrets.password(call, "new-password", label: "New password: ", isNew: true)
-        let token: String = try await AccountCall.proved(account, "the password was not changed") {
-            session throws(ClientError) in
+        let token: String = try await AccountCall.proved(
+            account, "the password was not changed", lost: "whether the password was changed. \(Failure.lostLogin)"
+        ) { session throws(ClientError) in
             try await session.changePassword(from: old, to: new)
             return await session.accessToken
         }
@@ -47,7 +48,9 @@ enum AccountDeleteCommand {
         let password: String = try await Secrets.password(
             call, label: "Password, to delete \(Screen.safe(account.profile.user ?? "the account")) and all its data: ",
             isNew: false)
-        try await AccountCall.proved(account, "nothing was deleted") { session throws(ClientError) in
+        try await AccountCall.proved(
+            account, "nothing was deleted", lost: "whether the account was deleted. \(Failure.lostDeletion)"
+        ) { session throws(ClientError) in
             try await session.deleteAccount(password: password)
         }
         Terminal.write("the account is deleted. 'thicket logout' removes the copies on this machine.\n")
@@ -58,6 +61,7 @@ extension AccountCall {
     /// The account of a call, if it is one of the server's own.
     static func builtIn(_ call: Call, _ what: String) throws(Failure) -> Account {
         let account: Account = try Account(call)
+        try account.expectProfile(what)
         guard account.profile.kind == .account else {
             throw Failure("\(what): this login is not one to an account of the server itself", .usage)
         }
@@ -65,8 +69,13 @@ extension AccountCall {
     }
 
     /// A call that shows the password.
+    ///
+    /// - Parameters:
+    ///   - what: that it was not done, as the beginning of a sentence.
+    ///   - lost: what nobody knows when the answer was lost, and what tells.
     static func proved<Value: Sendable>(
-        _ account: Account, _ what: String, _ body: (ClientSession) async throws(ClientError) -> Value
+        _ account: Account, _ what: String, lost: String,
+        _ body: (ClientSession) async throws(ClientError) -> Value
     ) async throws(Failure) -> Value {
         do throws(ClientError) {
             return try await with(account, body)
@@ -74,8 +83,10 @@ extension AccountCall {
             switch error.code {
             case .unauthorized where error.detail.contains("login"):
                 throw Failure("\(what): the password is wrong", .unauthorized)
-            case .network, .unavailable, .deadline:
-                throw Failure("the server's answer did not come, so it is not known whether \(what)", error)
+            case _ where error.leavesItOpen:
+                throw Failure(
+                    "the server's answer did not come (\(error.detail)), so it is not known \(lost)",
+                    Failure.code(error))
             default: throw Failure(what, error)
             }
         }

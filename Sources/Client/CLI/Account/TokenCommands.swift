@@ -119,6 +119,7 @@ enum AccountCall {
     ) async throws(Failure) -> Value {
         let account: Account = try Account(call)
         guard account.profile.kind != .token else {
+            try account.expectProfile(what)
             throw Failure(
                 "\(what): this login is a token that an operator made, not an account. 'thicketd token list' shows such "
                     + "tokens.", .usage)

@@ -1,0 +1,70 @@
+import Testing
+import ThicketProcesses
+
+/// Commands that work with a profile's login, and what they say when it is not there for them.
+@Suite("thicket: logins that are not used, or gone")
+struct StrayOptionTests {
+    private let bench: CommandBench
+    private let place: [String]
+    private static let password: [String: String] = [
+        "THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley",
+    ]
+
+    init() throws {
+        bench = try CommandBench()
+        let output: String = try Daemon.command(
+            bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
+        ).output
+        let key: Substring? = try #require(output.split(separator: "\n").first).split(separator: " ").last
+        place = ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? "")]
+    }
+
+    @Test(
+        "a setting that is not the profile's is named as the reason, and nothing is done: keys or not",
+        arguments: [[], ["--sent-password"]])
+    func strays(kind: [String]) throws {
+        try bench.good(["signup"] + place + ["--user", "ann"] + kind, variables: Self.password)
+        for words: [String] in [["passwd"], ["account", "delete"]]
+            + (kind.isEmpty ? [["words"], ["pair", "abcd"]] : [])
+        {
+            let server: ChildProcess.Outcome = try bench.run(
+                words + ["--server", bench.address + "/other"], variables: Self.password)
+            #expect(server.code == 2, "\(server)")
+            #expect(
+                server.errors.contains("--server (THICKET_SERVER) of this call is not what the profile 'default' has"))
+            #expect(server.errors.contains("Leave it out") && server.errors.contains("--profile"), "\(server)")
+            let both: ChildProcess.Outcome = try bench.run(
+                words + ["--app", "other"], variables: Self.password.merging(["THICKET_TOKEN": "x"]) { $1 })
+            #expect(both.code == 2 && both.errors.contains("THICKET_TOKEN) of this call are not what"), "\(both)")
+            #expect(
+                both.errors.contains("--app (THICKET_APP) and ") && both.errors.contains("Leave them out"), "\(both)")
+        }
+        // The profile's own values stand in nobody's way.
+        let same: [String] = ["passwd", "--server", bench.address, "--app", "notes"]
+        #expect(try bench.good(same, variables: Self.password).contains("the password is changed"))
+    }
+
+    @Test("a login of another kind is still told as such, where settings are not the reason")
+    func otherKind() throws {
+        try bench.login()
+        for words: [String] in [["passwd"], ["account", "delete"]] {
+            let outcome: ChildProcess.Outcome = try bench.run(words, variables: Self.password)
+            #expect(outcome.code == 2 && outcome.errors.contains("not one to an account of the server"), "\(outcome)")
+        }
+    }
+
+    @Test("status tells who does not know whether an account was deleted", arguments: [[], ["--sent-password"]])
+    func deleted(kind: [String]) throws {
+        let ann: [String] = place + ["--user", "ann"] + kind
+        try bench.good(["signup"] + ann, variables: Self.password)
+        try bench.good(["login"] + ann, home: "other", variables: Self.password)
+        #expect(try bench.good(["status"]).contains(": online"), "it is there")
+        // As after an answer that did not come: the server has done it, and this machine was not told.
+        try bench.good(["account", "delete"], home: "other", variables: Self.password)
+        let gone: ChildProcess.Outcome = try bench.run(["status"])
+        #expect(gone.code == 6 && gone.output.contains("token not accepted"), "\(gone)")
+        // A login would not tell: it says what it says of a wrong password.
+        let login: ChildProcess.Outcome = try bench.run(["login"] + ann, home: "third", variables: Self.password)
+        #expect(login.code == 6 && login.errors.contains("password is wrong"), "\(login)")
+    }
+}
