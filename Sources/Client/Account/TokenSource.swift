@@ -36,6 +36,13 @@ public struct TokenRequest: Sendable, Equatable {
     }
 }
 
+extension TokenRequest: CustomStringConvertible, CustomReflectable {
+    /// Says nothing of what it holds.
+    public var description: String { "(a request for another token)" }
+    /// Shows nothing of what it holds.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}
+
 /// The user may not have another token: logged out at the auth server, or blocked there.
 public struct TokenDenied: Error, Sendable {
     public init() {}

@@ -24,7 +24,7 @@ struct StrayOptionTests {
         arguments: [[], ["--sent-password"]])
     func strays(kind: [String]) throws {
         try bench.good(["signup"] + place + ["--user", "ann"] + kind, variables: Self.password)
-        for words: [String] in [["passwd"], ["account", "delete"]]
+        for words: [String] in [["passwd"], ["account", "delete"], ["token", "list"]]
             + (kind.isEmpty ? [["words"], ["pair", "abcd"]] : [])
         {
             let server: ChildProcess.Outcome = try bench.run(

@@ -43,6 +43,13 @@ public struct SignedIn: Sendable {
     public let accessToken: String
 }
 
+extension SignedIn: CustomStringConvertible, CustomReflectable {
+    /// Says nothing of what it holds.
+    public var description: String { "(a login with its keys)" }
+    /// Shows nothing of what it holds.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}
+
 extension AccountFlow {
     /// What a step of another kind than the one that was waited for means: a mistake of whoever runs the flow.
     func outOfStep() -> AccountError { .unusable("an answer came that nobody waited for") }

@@ -147,6 +147,13 @@ public struct LockedAccount: Sendable {
     public var opensHere: Bool { known != nil }
 }
 
+extension LockedAccount: CustomStringConvertible, CustomReflectable {
+    /// Says nothing of what it holds.
+    public var description: String { "(a locked account)" }
+    /// Shows nothing of what it holds.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}
+
 /// Opens a locked account, and seals its access key under the new password.
 package struct UnlockFlow: AccountFlow {
     package typealias Outcome = SignedIn

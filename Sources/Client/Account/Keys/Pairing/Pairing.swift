@@ -155,6 +155,13 @@ public struct Pairing: Sendable {
     }
 }
 
+extension Pairing.Received: CustomStringConvertible, CustomReflectable {
+    /// Says nothing of what it holds.
+    public var description: String { "(keys from another device)" }
+    /// Shows nothing of what it holds.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}
+
 extension Pairing.Begun {
     /// Opens what came.
     /// - Throws: `pairingForged`, whatever is wrong with it.

@@ -1,0 +1,53 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+
+@Suite("Logins show nothing in text", .serialized, .timeLimit(.minutes(5)))
+struct LoginTextTests {
+    private let bench: AccountServer
+    init() throws { bench = try AccountServer() }
+
+    private func accounts(_ device: String, isLocked: Bool = false) throws -> Accounts {
+        let calls: ServerCalls = try .init(
+            address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: device, options: .init())
+        let line: BadLine = .init(calls) { _, request in
+            guard isLocked, request.path == "login" else { return .none }
+            return .says { $0.setting(["locked": .bool(true), "access": .null]) }
+        }
+        return Accounts(app: "notes", device: device, door: try line.door())
+    }
+
+    /// What a program that prints, logs or dumps it would show.
+    private static func texts(_ value: some Any) -> String {
+        var dumped: String = ""
+        dump(value, to: &dumped)
+        dump([value], to: &dumped)
+        return "\(value) \(String(reflecting: value)) \([value]) \(dumped)"
+    }
+
+    @Test(
+        "neither a login, keys from another device, a locked account nor a request for a token shows its token or its user"
+    )
+    func texts() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann.canary", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        _ = try await accounts("old").give(
+            ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        let received: Pairing.Received = try #require(try await accounts("new").receive(begun))
+        guard
+            case .locked(let locked) = try await accounts("new", isLocked: true).signIn(
+                name: "ann.canary", password: KeyBench.secret("one"))
+        else { throw ClientError(.refused, "it is not locked") }
+        let request: TokenRequest = .init(
+            entityId: "ann.canary", partnerId: "partner", deviceId: "new", accessToken: ann.accessToken)
+        let shown: [(text: String, token: String)] = [
+            (Self.texts(ann), ann.accessToken), (Self.texts(received), received.accessToken),
+            (Self.texts(locked), locked.accessToken), (Self.texts(request), request.accessToken),
+        ]
+        for (text, token): (String, String) in shown {
+            #expect(token.count > 20 && !text.contains(token) && !text.contains("canary"), "\(text.prefix(40))")
+        }
+        #expect(Self.texts(["canary"]).contains("canary"), "the search is not blind")
+    }
+}
