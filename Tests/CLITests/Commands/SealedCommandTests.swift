@@ -1,7 +1,10 @@
 import Glibc
 import Testing
+import ThicketClient
 import ThicketProcesses
 import ThicketProtocol
+
+@testable import ThicketCLI
 
 /// Sealed buckets of accounts with keys, by the real programs.
 @Suite("thicket: sealed buckets")
@@ -81,6 +84,25 @@ struct SealedCommandTests {
         #expect(try bench.good(["status"]).contains("1 not sent"), "the refused one is kept")
         try bench.good(["login"] + ann, home: "since", variables: Self.password)
         #expect(try bench.good(["get", "diary", "k", "--path", "text"], home: "since") == "canary\n", "by the bundle")
+    }
+
+    @Test(
+        "a login that may only read learns from the account's bundle that the bucket is sealed, beside an edit that waits"
+    )
+    func toldReadingOnly() throws {
+        let (bench, ann): (CommandBench, [String]) = try signedUp()
+        try bench.good(["login"] + ann, home: "reader", variables: Self.password)
+        let home: ProfileHome = try .init(["THICKET_HOME": bench.path("reader")])
+        var profile: Profile = try #require(try home.read("default"))
+        profile.token = try bench.token(user: try #require(profile.login).userId, readOnly: true)
+        try home.write(profile, "default")
+        try bench.good(["put", "--sealed", "diary", "k", #"{"text":"canary"}"#])
+        try bench.good(["put", "--sealed", "--offline", "diary", "mine", #"{"a":1}"#], home: "reader")
+        #expect(try home.readKeys("default")?.open().bundle.buckets["diary"] == nil)
+        let listed: ChildProcess.Outcome = try bench.run(["ls", "diary"], home: "reader")
+        #expect(listed.code == 0 && listed.output.contains("k") && !listed.errors.contains("are not told"), "\(listed)")
+        #expect(try home.readKeys("default")?.open().bundle.buckets["diary"]?.isSealed == true)
+        #expect(try bench.good(["status"], home: "reader").contains("1 not sent"), "the edit waits")
     }
 
     @Test("a login without keys opens no sealed bucket, and is told where keys come from")
