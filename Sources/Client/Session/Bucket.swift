@@ -245,7 +245,7 @@ public struct Bucket: Sendable {
     // MARK: - Following
 
     /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`
-    /// waiting events. The first reader's begins with the conflicts and alarms that came before, at most
+    /// waiting events. A new reader's begins with the conflicts and alarms that came before and that no reader has got, at most
     /// `StreamLimits.unheardMax`: also those of an earlier life of the program, which the store keeps until somebody has them.
     public var changes: AsyncStream<BucketEvent> {
         get async {
@@ -256,8 +256,8 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// For who does not follow the events: conflicts and alarms that came while nobody did, the oldest first, at most
-    /// `StreamLimits.unheardMax`. They are told once; the store keeps them until then.
+    /// For who does not follow the events: conflicts and alarms that came while nobody did, or for which no reader had room, the
+    /// oldest first, at most `StreamLimits.unheardMax`. They are told once; the store keeps them until then.
     public func unheard() async -> [BucketEvent] { await engine.takeUnheard(bucket) }
 
     /// Objects with edits that the server has not confirmed.

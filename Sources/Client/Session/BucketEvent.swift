@@ -16,7 +16,8 @@ public enum BucketEvent: Sendable, Equatable {
     case unavailable(ClientError)
     /// The server told everything it has: the bucket is as the server's, local edits aside.
     case caughtUp
-    /// This reader was too slow and missed this many events: read the objects anew.
+    /// This reader was too slow and missed this many events: read the objects anew. Conflicts and alarms among them that no other
+    /// reader has got either are not lost: they follow when there is room, or are given to whoever asks first (`Bucket.unheard`).
     case overrun(missed: Int)
 }
 

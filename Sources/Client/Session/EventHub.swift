@@ -19,22 +19,44 @@ struct EventHub<Element: Sendable> {
     /// Somebody missed something and does not know yet.
     var hasOverrun: Bool { readers.contains { $0.missed > 0 } }
 
+    /// There is a reader that knows what it missed.
+    var canOffer: Bool { readers.contains { $0.missed == 0 } }
+
     mutating func add(_ continuation: AsyncStream<Element>.Continuation) {
         readers.append(Reader(continuation: continuation))
     }
 
-    /// - Returns: false when nobody has it, or will be told that it was missed: there is no reader, or the last one has gone.
+    /// - Returns: whether a reader's buffer took it. Who had no room will be told that something was missed, but never has it.
     @discardableResult
     mutating func yield(_ element: Element) -> Bool {
+        var isTaken: Bool = false
         for index: Int in readers.indices.reversed() {
             if readers[index].missed > 0, !admit(index) { continue }
             switch readers[index].continuation.yield(element) {
+            case .enqueued: isTaken = true
             case .terminated: readers.remove(at: index)
             case .dropped: if overrun != nil { readers[index].missed += 1 }
-            default: break
+            @unknown default: break
             }
         }
-        return !readers.isEmpty
+        return isTaken
+    }
+
+    /// Gives readers that know what they missed something that is kept elsewhere until one of them has it: for who has no room it
+    /// does not count as missed.
+    ///
+    /// - Returns: whether a reader's buffer took it.
+    mutating func offer(_ element: Element) -> Bool {
+        var isTaken: Bool = false
+        for index: Int in readers.indices.reversed() where readers[index].missed == 0 {
+            switch readers[index].continuation.yield(element) {
+            case .enqueued: isTaken = true
+            case .terminated: readers.remove(at: index)
+            case .dropped: break
+            @unknown default: break
+            }
+        }
+        return isTaken
     }
 
     /// Tells readers that have room again what they missed.

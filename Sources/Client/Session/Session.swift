@@ -196,7 +196,7 @@ public struct Traffic: Sendable, Equatable {
 public enum StreamLimits {
     /// Events of one bucket that wait for one reader; what comes then is told by `BucketEvent.overrun`.
     public static let eventsMax: Int = 4_096
-    /// Conflicts and alarms of one bucket that wait for the first reader; what comes then is told by `BucketEvent.overrun`.
+    /// Conflicts and alarms of one bucket that wait for a reader, or for room in one's buffer; what comes then is told by `BucketEvent.overrun`.
     public static let unheardMax: Int = 256
     /// Bytes of JSON in those conflicts.
     public static let unheardBytesMax: Int = 16 << 20

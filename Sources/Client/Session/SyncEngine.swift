@@ -34,10 +34,18 @@ package actor SyncEngine {
     private var tokenHandler: (@Sendable (TokenNotice) -> Void)?
     private var core: Core?
     private var bucketHubs: [BucketName: EventHub<BucketEvent>] = [:]
+    /// Buckets with conflicts and alarms that no reader has taken. All of them are in the store.
+    private var owed: [BucketName: Owed] = [:]
     private var statusHub: EventHub<SyncStatus> = EventHub(overrun: nil)
     private var syncWaiters: [UInt64: SyncWaiter] = [:]
     private var fetchWaiters: [FetchID: [FetchWaiter]] = [:]
     private var waiterCount: UInt64 = 0
+
+    /// What no reader has taken, read from the store once there is somebody to give it to; nil: not yet, or more has come since.
+    /// At most `StreamLimits.unheardMax` and one, and `StreamLimits.unheardBytesMax`.
+    private struct Owed {
+        var events: [BucketEvent]?
+    }
 
     /// Messages taken from the transport in one turn, and so in one transaction.
     private static let messagesPerTurn: Int = 256
@@ -99,6 +107,7 @@ package actor SyncEngine {
         statusHub.finish()
         for name: BucketName in bucketHubs.keys { bucketHubs[name]?.finish() }
         bucketHubs = [:]
+        owed = [:]
         failWaiters(ClientError(.closed, "the session was closed"))
     }
 
@@ -188,9 +197,7 @@ package actor SyncEngine {
                 traffic.bytesSent += Int64(text.count)
                 core?.transport.send(text)
             case .event(let bucket, let event):
-                // That a reader has gone shows only here.
-                let isHeard: Bool = bucketHubs[bucket]?.yield(event) ?? false
-                if isHeard, event.comesOnce { told[bucket, default: 0] += 1 }
+                if publish(event, in: bucket) { told[bucket, default: 0] += 1 }
             case .status(let status):
                 statusHub.yield(status)
                 if case .offline = status { failFetches(ClientError(.offline, "the connection was lost")) }
@@ -212,8 +219,10 @@ package actor SyncEngine {
 
     /// Waiters, slow readers, and the time until somebody needs the next turn.
     private func attend() -> Int64? {
+        let isSomebodySlow: Bool = attendReaders()
         let now: Int64 = monotonicMilliseconds()
         var next: Int64? = core?.machine.deadline
+        if isSomebodySlow { next = min(next ?? .max, now + Self.overrunPause) }
         for (id, waiter): (UInt64, SyncWaiter) in syncWaiters { settle(id, waiter, now, &next) }
         for (id, waiters): (FetchID, [FetchWaiter]) in fetchWaiters {
             for waiter: FetchWaiter in waiters where waiter.deadline <= now {
@@ -223,10 +232,6 @@ package actor SyncEngine {
             fetchWaiters[id] = left.isEmpty ? nil : left
             for waiter: FetchWaiter in left { next = min(next ?? .max, waiter.deadline) }
         }
-        for name: BucketName in bucketHubs.keys where bucketHubs[name]?.hasOverrun ?? false {
-            bucketHubs[name]?.settle()
-            if bucketHubs[name]?.hasOverrun ?? false { next = min(next ?? .max, now + Self.overrunPause) }
-        }
         return next.map { max(0, $0 - now) }
     }
 
@@ -234,19 +239,58 @@ package actor SyncEngine {
 
     package func listen(_ bucket: BucketName, _ continuation: AsyncStream<BucketEvent>.Continuation) {
         guard core != nil else { return continuation.finish() }
-        let unheard: [BucketEvent] = takeUnheard(bucket)
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
         core?.machine.heardBuckets?.insert(bucket)
-        for event: BucketEvent in unheard { bucketHubs[bucket]?.yield(event) }
+        owed[bucket] = Owed()
+        giveOwed(bucket)
     }
 
-    /// Conflicts and alarms that came while nobody listened, also before the program was started; they are not told again.
+    /// Conflicts and alarms that no reader has taken, also from before the program was started; they are not told again.
     /// Where the store cannot be read now, they stay in it.
     package func takeUnheard(_ bucket: BucketName) -> [BucketEvent] {
         let taken: [BucketEvent]? = try? act { (machine, now) throws(ClientError) in
             try machine.takeUntold(bucket, now: now)
         }
+        if taken != nil { owed[bucket] = nil }
         return taken ?? []
+    }
+
+    /// - Returns: whether it comes once, and a reader has taken it.
+    private func publish(_ event: BucketEvent, in bucket: BucketName) -> Bool {
+        guard event.comesOnce else {
+            bucketHubs[bucket]?.yield(event)
+            return false
+        }
+        // That a reader has gone shows only here. What no reader has taken yet goes in front.
+        if owed[bucket] == nil, bucketHubs[bucket]?.yield(event) ?? false { return true }
+        owed[bucket] = Owed()
+        return false
+    }
+
+    /// Gives readers the conflicts and alarms for which none had room when they came. They are forgotten as far as they are
+    /// taken; the rest follows when there is room.
+    private func giveOwed(_ bucket: BucketName) {
+        guard let known: Owed = owed[bucket], bucketHubs[bucket]?.canOffer ?? false else { return }
+        // What the store does not give now is asked for again.
+        guard let events: [BucketEvent] = known.events ?? (try? core?.machine.untold(bucket)) else { return }
+        var count: Int = 0
+        while count < events.count, bucketHubs[bucket]?.offer(events[count]) ?? false { count += 1 }
+        owed[bucket] = count == events.count ? nil : Owed(events: Array(events[count...]))
+        if count > 0 { feed { machine, now in machine.gave(bucket, count: count, now: now) } }
+    }
+
+    /// Tells slow readers what they missed, and gives what waits for them.
+    ///
+    /// - Returns: whether somebody still has no room.
+    private func attendReaders() -> Bool {
+        var isSomebodySlow: Bool = false
+        for name: BucketName in Array(bucketHubs.keys) {
+            bucketHubs[name]?.settle()
+            giveOwed(name)
+            guard let hub: EventHub<BucketEvent> = bucketHubs[name] else { continue }
+            if hub.hasOverrun || (owed[name] != nil && !hub.isEmpty) { isSomebodySlow = true }
+        }
+        return isSomebodySlow
     }
 
     package func listenStatus(_ continuation: AsyncStream<SyncStatus>.Continuation) {

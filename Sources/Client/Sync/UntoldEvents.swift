@@ -5,6 +5,8 @@ package import ThicketProtocol
 /// counts what is there.
 struct UntoldEvents: Equatable {
     private(set) var count: Int = 0
+    /// Of these the first ones that somebody has been told of, in this life of the program: the others must not be forgotten yet.
+    private(set) var told: Int = 0
     /// Bytes of JSON in them: a conflict may hold a whole object.
     private var bytes: Int = 0
     /// Of those that came when there was no room.
@@ -22,6 +24,26 @@ struct UntoldEvents: Equatable {
     /// All that came, those included for which there was no room.
     var total: Int { count + missed }
     var isEmpty: Bool { total == 0 }
+
+    /// What somebody has still to be told of, of all that is kept.
+    func left(of kept: [BucketEvent]) -> [BucketEvent] { Array(kept.dropFirst(told)) }
+
+    /// Somebody has been told of so many, the next ones in the order in which they came, as they came.
+    ///
+    /// - Returns: whether that is all there is.
+    mutating func tell(_ more: Int) -> Bool {
+        if told + more == total { return true }
+        // Where there was no room for some, it is not known which these are.
+        if missed == 0, told + more < count { told += more }
+        return false
+    }
+
+    /// The same of so many of `left(of:)`, where those there was no room for are one.
+    mutating func give(_ more: Int) -> Bool {
+        if told + more == count + (missed > 0 ? 1 : 0) { return true }
+        if told + more <= count { told += more }
+        return false
+    }
 
     /// - Returns: what is to be kept for it, in the place of what stands there. Behind the last place stands how many there was
     ///   no room for.
@@ -75,14 +97,26 @@ extension SyncMachine {
         _ bucket: BucketName, now: Int64
     ) throws(ClientError) -> ([BucketEvent], [SyncAction]) {
         guard let number: Int = channelNumbers[bucket], !channels[number].untold.isEmpty else { return ([], []) }
-        let events: [BucketEvent] = try store.untold(bucket)
+        let events: [BucketEvent] = try untold(bucket)
         return (events, try turn(now) { machine throws(ClientError) in machine.forgetUntold(number) })
     }
 
-    /// Somebody has been told of as many conflicts and alarms of the bucket. If that is all that is kept, it is forgotten; else
-    /// the next who asks is told of all.
+    /// What `takeUntold` gives, and it stays untold.
+    package func untold(_ bucket: BucketName) throws(ClientError) -> [BucketEvent] {
+        guard let number: Int = channelNumbers[bucket], !channels[number].untold.isEmpty else { return [] }
+        return channels[number].untold.left(of: try store.untold(bucket))
+    }
+
+    /// Somebody has been told of as many conflicts and alarms of the bucket, one by one as they came. If nothing is left to be
+    /// told, all is forgotten; else the next who asks is told of what is left, and in another life of the program of all.
     package mutating func told(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
-        guard let number: Int = channelNumbers[bucket], channels[number].untold.total == count else { return [] }
+        guard let number: Int = channelNumbers[bucket], channels[number].untold.tell(count) else { return [] }
+        return quietTurn(now) { machine throws(ClientError) in machine.forgetUntold(number) }
+    }
+
+    /// The same of as many of those that `untold` gives.
+    package mutating func gave(_ bucket: BucketName, count: Int, now: Int64) -> [SyncAction] {
+        guard let number: Int = channelNumbers[bucket], channels[number].untold.give(count) else { return [] }
         return quietTurn(now) { machine throws(ClientError) in machine.forgetUntold(number) }
     }
 

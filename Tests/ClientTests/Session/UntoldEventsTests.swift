@@ -46,6 +46,44 @@ struct UntoldEventsTests {
         #expect(losing(two).count == 2 && two.last == .overrun(missed: 2))
     }
 
+    @Test("of those that came one by one the first may be told; where some had no room, only all")
+    func first() {
+        var untold: UntoldEvents = .init()
+        let events: [BucketEvent] = kept(["a", "b", "c"].map { conflict($0) }, in: &untold)
+        for (more, isAll, left): (Int, Bool, [String]) in [
+            (4, false, ["a", "b", "c"]), (1, false, ["b", "c"]), (3, false, ["b", "c"]), (1, false, ["c"]),
+            (1, true, ["c"]),
+        ] {
+            let wasAll: Bool = untold.tell(more)
+            #expect(wasAll == isAll && losing(untold.left(of: events)) == left.map { .string($0) }, "\(more)")
+        }
+        // Too large, and a small one behind it: what was told first is not what is kept first.
+        var large: UntoldEvents = .init()
+        let text: String = .init(repeating: "x", count: StreamLimits.unheardBytesMax)
+        let some: [BucketEvent] = kept([conflict("a"), conflict(text), conflict("b")], in: &large)
+        let (isPart, isWhole): (Bool, Bool) = (large.tell(2), large.tell(3))
+        #expect(!isPart && isWhole && large.left(of: some) == some)
+    }
+
+    @Test("of what is kept the first may be given; those there was no room for are one, and the last")
+    func given() {
+        var untold: UntoldEvents = .init()
+        let text: String = .init(repeating: "x", count: StreamLimits.unheardBytesMax)
+        var events: [BucketEvent] = kept([conflict("a"), conflict("b"), conflict(text), conflict(text)], in: &untold)
+        #expect(events.last == .overrun(missed: 2))
+        for (more, isAll, left): (Int, Bool, Int) in [(4, false, 3), (1, false, 2), (1, false, 1)] {
+            let wasAll: Bool = untold.give(more)
+            #expect(wasAll == isAll && untold.left(of: events) == Array(events.suffix(left)), "\(more)")
+        }
+        // One more comes before the last is given.
+        let (place, event): (Int, BucketEvent) = untold.add(conflict("c"))
+        #expect(place == 2)
+        events.insert(event, at: 2)
+        #expect(untold.left(of: events) == [conflict("c"), .overrun(missed: 2)])
+        let isAll: Bool = untold.give(2)
+        #expect(isAll)
+    }
+
     // MARK: - The store
 
     @Test(
@@ -131,7 +169,7 @@ struct UntoldEventsTests {
         #expect(losing(world.clients[0].store.untold(world.bucket)) == [.string("theirs")])
     }
 
-    @Test("what was told in part is told again as a whole, and what was told is forgotten")
+    @Test("what was told is forgotten, and what is told in part is not")
     func inPart() throws {
         var world: Simulation = try meeting()
         world.goOnline(0)
@@ -154,19 +192,21 @@ struct UntoldEventsTests {
     }
 
     /// Somebody else, who has made the object.
-    private func writer(_ server: LoopbackServer) async throws -> (Session, Bucket) {
+    private func writer(_ server: LoopbackServer, _ fields: [String] = ["n"]) async throws -> (Session, Bucket) {
         let session: Session = try await server.session()
         let bucket: Bucket = try await session.bucket("notes", .sealed)
-        try await bucket.set(Self.key, to: ["n": 0])
+        try await bucket.set(Self.key, to: JSONObject(fields.map { (key: $0, value: 0) }))
         try await bucket.waitUntilSynced(timeout: .seconds(120))
         return (session, bucket)
     }
 
-    /// Both set one field, this one without a connection.
-    private func contend(_ session: Session, _ mine: Bucket, _ theirs: Bucket) async throws {
+    /// Both set one field, or some, this one without a connection.
+    private func contend(
+        _ session: Session, _ mine: Bucket, _ theirs: Bucket, _ fields: [String] = ["n"]
+    ) async throws {
         await session.goOffline()
-        try await mine.set(Self.key, to: ["n": "mine"])
-        try await theirs.set(Self.key, to: ["n": "theirs"])
+        try await mine.set(Self.key, to: JSONObject(fields.map { (key: $0, value: .string("mine")) }))
+        try await theirs.set(Self.key, to: JSONObject(fields.map { (key: $0, value: .string("theirs \($0)")) }))
         try await theirs.waitUntilSynced(timeout: .seconds(120))
         await session.goOnline()
     }
@@ -189,9 +229,9 @@ struct UntoldEventsTests {
             if listens {
                 var events: AsyncStream<BucketEvent>.Iterator = await again.changes.makeAsyncIterator()
                 let event: BucketEvent? = await events.next()
-                #expect(losing(event.map { [$0] } ?? []) == [.string("theirs")])
+                #expect(losing(event.map { [$0] } ?? []) == [.string("theirs n")])
             } else {
-                #expect(losing(await again.unheard()) == [.string("theirs")])
+                #expect(losing(await again.unheard()) == [.string("theirs n")])
             }
             #expect(await again.unheard().isEmpty)
             await second.close()
@@ -214,7 +254,7 @@ struct UntoldEventsTests {
         try await contend(first, mine, theirs)
         var told: [JSONValue?] = []
         while told.isEmpty, let event: BucketEvent = await events.next() { told = losing([event]) }
-        #expect(told == [.string("theirs")])
+        #expect(told == [.string("theirs n")])
         try await mine.waitUntilSynced(timeout: .seconds(120))
         #expect(await mine.unheard().isEmpty)
         await first.close()
@@ -222,5 +262,103 @@ struct UntoldEventsTests {
         #expect(await (try second.bucket("notes", .sealed)).unheard().isEmpty)
         await second.close()
         await other.close()
+    }
+
+    // MARK: - Slow readers
+
+    /// A device with a reader of one place, in which something lies already, has lost conflicts about these fields.
+    private func slow(
+        _ server: LoopbackServer, _ path: String, _ fields: [String] = ["n"]
+    ) async throws -> (session: Session, bucket: Bucket, stream: AsyncStream<BucketEvent>, other: Session) {
+        let (other, theirs): (Session, Bucket) = try await writer(server, fields)
+        let session: Session = try await self.session(server, path)
+        let mine: Bucket = try await session.bucket("notes", .sealed)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        let stream: AsyncStream<BucketEvent> = await reader(of: mine)
+        try await contend(session, mine, theirs, fields)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        return (session, mine, stream, other)
+    }
+
+    /// A reader with one place.
+    private func reader(of bucket: Bucket) async -> AsyncStream<BucketEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: BucketEvent.self, bufferingPolicy: .bufferingOldest(1))
+        await bucket.engine.listen(bucket.bucket, continuation)
+        return stream
+    }
+
+    /// Reads until so many conflicts were told.
+    private func read(_ events: inout AsyncStream<BucketEvent>.Iterator, _ count: Int) async -> [BucketEvent] {
+        var told: [BucketEvent] = []
+        while losing(told).count < count, let event: BucketEvent = await events.next() { told.append(event) }
+        return told
+    }
+
+    private func texts(_ events: [BucketEvent]) -> [String] { losing(events).compactMap { $0?.stringValue }.sorted() }
+
+    private func isOverrun(_ event: BucketEvent) -> Bool { if case .overrun = event { true } else { false } }
+
+    @Test("a reader that had no room gets them as soon as it has, each once, behind the word that it missed something")
+    func room() async throws {
+        let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+        let device = try await slow(server, folder.file("a.db"), ["n", "o", "p"])
+        var events: AsyncStream<BucketEvent>.Iterator = device.stream.makeAsyncIterator()
+        let told: [BucketEvent] = await read(&events, 3)
+        #expect(texts(told) == ["theirs n", "theirs o", "theirs p"])
+        let place: Int = try #require(told.firstIndex(where: isOverrun))
+        #expect(losing(Array(told[..<place])).isEmpty)
+        #expect(await device.bucket.unheard().isEmpty)
+        await device.session.close()
+        while let event: BucketEvent = await events.next() { #expect(losing([event]).isEmpty) }
+        let again: Session = try await session(server, folder.file("a.db"), false)
+        #expect(await (try again.bucket("notes", .sealed)).unheard().isEmpty)
+        await again.close()
+        await device.other.close()
+    }
+
+    /// Who gets what a reader had no room for.
+    enum Heir: CaseIterable { case asker, otherReader, nextLife }
+
+    @Test("what a reader never had room for goes to whoever asks, listens, or starts next", arguments: Heir.allCases)
+    func heirs(heir: Heir) async throws {
+        let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+        let device = try await slow(server, folder.file("a.db"))
+        var found: [JSONValue?] = []
+        switch heir {
+        case .asker: found = losing(await device.bucket.unheard())
+        case .otherReader:
+            var events: AsyncStream<BucketEvent>.Iterator = await device.bucket.changes.makeAsyncIterator()
+            found = losing(await read(&events, 1))
+        case .nextLife: break
+        }
+        if heir != .nextLife { #expect(await device.bucket.unheard().isEmpty) }
+        await device.session.close()
+        for await event: BucketEvent in device.stream { #expect(losing([event]).isEmpty, "it never had them") }
+        let again: Session = try await session(server, folder.file("a.db"), false)
+        found += losing(await (try again.bucket("notes", .sealed)).unheard())
+        #expect(found == [.string("theirs n")], "once")
+        await again.close()
+        await device.other.close()
+    }
+
+    @Test("a new reader with less room than there is to tell gets all of it, and who asks meanwhile what is left")
+    func smallReader() async throws {
+        for asks: Bool in [false, true] {
+            let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+            let device = try await slow(server, folder.file("a.db"), ["n", "o", "p"])
+            await device.session.close()
+            let again: Session = try await session(server, folder.file("a.db"), false)
+            let bucket: Bucket = try await again.bucket("notes", .sealed)
+            var events: AsyncStream<BucketEvent>.Iterator = await reader(of: bucket).makeAsyncIterator()
+            let rest: [BucketEvent] = asks ? await bucket.unheard() : []
+            #expect(rest.count == (asks ? 2 : 0))
+            let told: [BucketEvent] = await read(&events, asks ? 1 : 3)
+            #expect(texts(told + rest) == ["theirs n", "theirs o", "theirs p"])
+            #expect(told.count + rest.count == 3, "nothing was missed")
+            #expect(await bucket.unheard().isEmpty)
+            await again.close()
+            await device.other.close()
+        }
     }
 }
