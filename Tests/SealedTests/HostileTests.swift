@@ -263,10 +263,33 @@ struct HostileTests {
         var story: Story = Self.honest(8)
         #expect(throws: SealedShapeError.self) { try SealedEntity(["title": "hello"]) }
         #expect(throws: SealedShapeError.self) { try SealedEntity(["z": 1, "s": [:], "d": []]) }
-        #expect(throws: SealedShapeError.self) { try SealedEntity(["z": 2, "s": ["0": "a"], "d": []]) }
+        for shape: JSONValue in [0, -2, "2", .null, 1.5] {
+            #expect(throws: SealedShapeError(.otherMembers)) {
+                try SealedEntity(["z": shape, "s": ["0": "a"], "d": []])
+            }
+        }
         let shown: JSONObject? = story.devices[0].object
         #expect(Self.integrity(story.devices[0].serverShowedClear()) == [.clear])
         #expect(story.devices[0].object == shown)
+    }
+
+    @Test("an object of a newer shape is nothing clear: it stops, until the known shape is shown, and says so once")
+    func newerShape() throws {
+        for object: JSONObject in [["z": 2], ["z": 2, "s": ["0": "a"], "d": []], ["z": 9, "title": "hello"]] {
+            #expect(throws: SealedShapeError(.newerShape)) { try SealedEntity(object) }
+            #expect(throws: SealedShapeError(.newerShape)) { try SealedShape.check(object: object) }
+        }
+        #expect(SealedShapeError(.newerShape).code == .invalidRequest)
+        var story: Story = Self.honest(8)
+        let known: SealedObject = story.devices[0]
+        #expect(story.devices[0].serverShowedNewerShape() == [.stopped(after: nil)])
+        #expect(story.devices[0].serverShowedNewerShape().isEmpty && story.devices[0].isStopped)
+        #expect(story.devices[0].problem == nil && story.devices[0].object == known.object)
+        #expect(throws: SealedEditError.readOnly) { try story.devices[0].delete() }
+        let kept: SealedKept = story.devices[0].kept
+        #expect(kept.isNewer && SealedKept(kept.json) == kept)
+        story.devices[0].leaveNewerShape()
+        #expect(story.devices[0] == known && !known.kept.isNewer && SealedKept(known.kept.json) == known.kept)
     }
 
     @Test("after a fork: keep mine begins anew with my content, take the server's tells what I had", arguments: seeds)

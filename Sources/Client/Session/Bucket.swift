@@ -219,6 +219,7 @@ public struct Bucket: Sendable {
     /// object, what the server shows is deleted.
     ///
     /// - Returns: false when there is nothing to choose.
+    /// - Throws: `integrity` when what the server holds was written by a newer program.
     @discardableResult
     public func keepMine(_ key: String) async throws(ClientError) -> Bool {
         let key: EntityKey = try Self.key(key)

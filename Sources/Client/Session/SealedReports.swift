@@ -43,7 +43,7 @@ public struct IntegrityReport: Sendable, Equatable {
         public static let clear: Kind = .init(rawValue: "clear")
         /// A snapshot does not open, or holds something else than the operations give.
         public static let snapshotMismatch: Kind = .init(rawValue: "snapshot-mismatch")
-        /// Somebody writes under rules that this program does not know: the object stops here until it is updated.
+        /// Somebody writes under rules, or in a shape, that this program does not know: the object stops here until it is updated.
         public static let unknownRules: Kind = .init(rawValue: "unknown-rules")
         /// The server says that the bucket is an open one.
         public static let modeChanged: Kind = .init(rawValue: "mode-changed")
@@ -73,10 +73,14 @@ public struct IntegrityReport: Sendable, Equatable {
         }
     }
 
-    init(key: String, stoppedAfter position: Int) {
+    /// - Parameter position: nil: the whole object is of a newer shape.
+    init(key: String, stoppedAfter position: Int?) {
         self.key = key
         (kind, self.position, needsChoice) = (.unknownRules, position, false)
-        detail = "operation \(position + 1) was written under newer rules: update this program"
+        let what: String =
+            position.map { "operation \($0 + 1) was written under newer rules" }
+            ?? "the object was written in a newer shape"
+        detail = "\(what): update this program"
     }
 
     init(modeChanged detail: String) {

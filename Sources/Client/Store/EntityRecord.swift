@@ -65,10 +65,10 @@ package struct EditState: Sendable, Equatable {
     package var hasEdits: Bool { pending != nil || later != nil || sealed.later != nil }
     /// Nothing of it is sent before the app does something.
     package var isRefused: Bool { refusal != nil || isReadOnly }
-    /// Of a sealed object: the user has to choose first, or what the server holds was written under newer rules, and edits wait
+    /// Of a sealed object: the user has to choose first, or what the server holds was written under newer rules or in a newer shape, and edits wait
     /// for a newer program.
     var isReadOnly: Bool {
-        sealed.problem != nil || (held?.object != nil && pending == nil && sealed.later != nil)
+        sealed.problem != nil || sealed.isNewer || (held?.object != nil && pending == nil && sealed.later != nil)
     }
 }
 

@@ -77,11 +77,15 @@ extension SyncMachine {
     ) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         guard var sealed: SealedObject = entity.sealed, let object: JSONObject = next.object else { return }
-        guard sealed.problem == nil, !sealed.isStopped else { return hold(number, key, next) }
+        guard sealed.problem == nil, sealed.stop != .rules else { return hold(number, key, next) }
+        guard !SealedEntity.isNewer(object) else { return try stop(number, key, at: next) }
+        let isBack: Bool = sealed.stop == .shape
+        if isBack { comeBack(&entity, &sealed) }
         let before: JSONObject? = entity.local
         if sealed.isReplacing {
             entity.record.ghost = next
-            return putSealed(number, key, entity, isGhostNew: true)
+            putSealed(number, key, entity, isGhostNew: true)
+            return isBack ? sendOn(number, key) : ()
         }
         let start: (HeadChain, [UInt8]) = (sealed.log.chain, sealed.log.incarnation)
         let sealer: ObjectSealer = try sealer(number, key)
@@ -98,13 +102,43 @@ extension SyncMachine {
             operation.map { sealed.receive($0, with: sealer) } ?? sealed.adopt(shown, with: sealer)
         let isSame: Bool = sealed.log.chain == start.0 && sealed.log.incarnation == start.1
         try finish(number, key, &entity, sealed, Shown(next: next, entity: shown, isSame: isSame, step: step), events)
+        if isBack { sendOn(number, key) }
         try tellSealed(number, key, before: before, events)
+    }
+
+    /// The server shows the object in a shape that only newer programs know. Nothing of it is read, and nothing is written over it:
+    /// it is remembered for a newer program, and what waits here goes on waiting.
+    private mutating func stop(_ number: Int, _ key: EntityKey, at next: Ghost) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed else { return }
+        let before: JSONObject? = entity.local
+        let events: [SealedEvent] = sealed.serverShowedNewerShape()
+        entity.sealed = sealed
+        entity.record.edits.held = next
+        putSealed(number, key, entity)
+        try tellSealed(number, key, before: before, events)
+    }
+
+    /// What the server shows can be read again: also what it refused of ours meanwhile may go.
+    private func comeBack(_ entity: inout Entity, _ sealed: inout SealedObject) {
+        sealed.leaveNewerShape()
+        entity.sealed = sealed
+        entity.record.edits.held = nil
+        (entity.record.edits.refusal, entity.record.edits.attempts) = (nil, 0)
+    }
+
+    /// What has waited goes: the change that was on its way once more, or a new one.
+    private mutating func sendOn(_ number: Int, _ key: EntityKey) {
+        guard cache[address(number, key)]?.record.edits.pending != nil else { return queueSealed(number, key) }
+        channels[number].resend.append(key)
     }
 
     /// An object that was not here: somebody else has made it.
     private mutating func meet(_ number: Int, _ key: EntityKey, _ next: Ghost) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         guard var sealed: SealedObject = entity.sealed, let object: JSONObject = next.object else { return }
+        guard !SealedEntity.isNewer(object) else { return try stop(number, key, at: next) }
+        if sealed.stop == .shape { comeBack(&entity, &sealed) }
         // What did not open before may now.
         guard !sealed.isReplacing else {
             entity.record.ghost = next
@@ -213,10 +247,14 @@ extension SyncMachine {
             putSealed(number, key, entity)
             return try want(number, key, last)
         }
+        let isBack: Bool = sealed.stop == .shape
+        // Nothing of a newer shape is there any more.
+        if isBack { comeBack(&entity, &sealed) }
         if entity.record.ghost.object == nil {
             entity.record.ghost = gone
             entity.record.edits.held = nil
-            return putSealed(number, key, entity, isGhostNew: true)
+            putSealed(number, key, entity, isGhostNew: true)
+            return isBack ? sendOn(number, key) : ()
         }
         if sealed.isReplacing {
             sealed.hasReplaced()
@@ -256,6 +294,8 @@ extension SyncMachine {
             putSealed(number, key, entity)
             return try jumpSealed(number, key, to: held)
         }
+        // What cannot be read may hold it.
+        guard sealed.stop != .shape else { return }
         let before: JSONObject? = entity.local
         var events: [SealedEvent] = []
         entity.record.edits.pending = nil

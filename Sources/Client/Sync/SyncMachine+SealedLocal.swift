@@ -59,6 +59,10 @@ extension SyncMachine {
 
     private static func told(_ error: any Error, _ sealed: SealedObject) -> ClientError {
         if case .readOnly? = error as? SealedEditError {
+            guard sealed.stop != .shape else {
+                return ClientError(
+                    .integrity, "the object is read-only: it was written in a newer shape; update this program")
+            }
             guard let problem: SealedIntegrity = sealed.problem else {
                 return ClientError(
                     .integrity,

@@ -30,11 +30,13 @@ extension SyncMachine {
     /// nothing, having deleted the object, what the server shows is deleted, if it can be read.
     ///
     /// - Returns: false when there is nothing to choose.
+    /// - Throws: `integrity` when a newer program has written what the server holds.
     package mutating func keepMine(
         _ bucket: BucketName, _ key: EntityKey, now: Int64
     ) throws(ClientError) -> (Bool, [SyncAction]) {
         let (number, key, known): (Int, EntityKey, Entity) = try found(bucket, key)
         guard let sealed: SealedObject = known.sealed, sealed.problem != nil else { return (false, []) }
+        try Self.checkShape(known)
         let theirs: Theirs = sealed.object == nil ? try theirs(number, key, known) : .unreadable
         let actions: [SyncAction] = try turn(now) { machine throws(ClientError) in
             if case .opened = theirs {
@@ -92,6 +94,13 @@ extension SyncMachine {
         return (number, key, try entity(number, key))
     }
 
+    /// What a newer program has written is neither read nor written over.
+    private static func checkShape(_ known: Entity) throws(ClientError) {
+        let newest: Ghost = known.record.edits.held ?? known.record.ghost
+        guard let object: JSONObject = newest.object, SealedEntity.isNewer(object) else { return }
+        throw ClientError(.integrity, "the server holds the object in a newer shape: update this program")
+    }
+
     /// What the server shows of an object that is read-only here.
     private enum Theirs {
         case gone
@@ -116,6 +125,7 @@ extension SyncMachine {
     private mutating func readable(
         _ number: Int, _ key: EntityKey, _ known: Entity, _ problem: SealedIntegrity
     ) throws(ClientError) -> Theirs {
+        try Self.checkShape(known)
         let theirs: Theirs = try theirs(number, key, known)
         switch theirs {
         case .unreadable: throw ClientError(.integrity, "what the server shows does not open: \(problem)")

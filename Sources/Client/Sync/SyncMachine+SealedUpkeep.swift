@@ -110,7 +110,7 @@ extension SyncMachine {
             guard let sealed: SealedObject = try entity(number, key).sealed, sealed.problem == nil else { continue }
             if sealed.log.object != nil {
                 logs.append(sealed.log)
-            } else if content.contains(key.text) {
+            } else if !sealed.isStopped, content.contains(key.text) {
                 removed.append((key: key.text, operation: .remove))
             }
         }
@@ -156,16 +156,17 @@ extension SyncMachine {
         if let sealed: SealedObject = try entity(number, key).sealed { try lookAtHeads(number, sealed) }
     }
 
-    /// Objects that had to stop at operations of newer rules are read on, once a program: it may be the newer one.
+    /// Objects that had to stop at operations of newer rules, or at a newer shape, are read on, once a program: it may be the newer
+    /// one.
     private mutating func readOn(_ number: Int) throws(ClientError) {
         guard channels[number].sealing?.hasReadOn == false else { return }
         channels[number].sealing?.hasReadOn = true
         for edited: EditedKey in try store.edited(channels[number].record.name) {
             let entity: Entity = try entity(number, edited.key)
-            guard let held: Ghost = entity.record.edits.held, held.object != nil, entity.record.ghost.object != nil,
-                entity.record.edits.wanted == nil, entity.sealed?.problem == nil
+            guard let held: Ghost = entity.record.edits.held, held.object != nil, entity.record.edits.wanted == nil,
+                entity.sealed?.problem == nil, entity.record.ghost.object != nil || entity.sealed?.stop == .shape
             else { continue }
-            try show(number, edited.key, held, operation: nil)
+            try jumpSealed(number, edited.key, to: held)
         }
     }
 

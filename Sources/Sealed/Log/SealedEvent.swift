@@ -10,8 +10,9 @@ public enum SealedEvent: Sendable, Equatable {
     case rebased([UInt8])
     /// Two edits met and one had to give way.
     case conflict(SealedConflict)
-    /// Somebody writes under rules that this device does not know: it stops after this position until it is updated.
-    case stopped(after: Int)
+    /// Somebody writes under rules that this device does not know: it stops after this position until it is updated. nil: the
+    /// whole object is of a newer shape.
+    case stopped(after: Int?)
     /// The key was deleted and made again while we were away.
     case recreated
     /// The server, or somebody with its powers, does not tell the truth; or something is broken.

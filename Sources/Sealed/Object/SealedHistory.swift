@@ -11,8 +11,9 @@ public struct SealedHistory: Sendable {
 
         public enum Kind: Sendable, Equatable {
             case integrity(SealedIntegrity)
-            /// Operations behind this position were written under newer rules: nothing can be said of them.
-            case stopped(after: Int)
+            /// Operations behind this position were written under newer rules, or, with nil, the whole state is of a newer shape:
+            /// nothing can be said of them.
+            case stopped(after: Int?)
             /// The object calls itself by a name that does not give the key under which it stands.
             case otherName
         }
@@ -41,8 +42,9 @@ public struct SealedHistory: Sendable {
     /// Reads the next state. Give them in the order of their versions.
     public mutating func read(_ state: JSONObject, version: Int64) {
         states += 1
-        guard let entity: SealedEntity = try? SealedShape.check(object: state) else {
-            return tell(version, .integrity(.clear))
+        let entity: SealedEntity
+        do throws(SealedShapeError) { entity = try SealedShape.check(object: state) } catch {
+            return tell(version, error.kind == .newerShape ? .stopped(after: nil) : .integrity(.clear))
         }
         guard var known: SealedObject = object else { return begin(entity, version) }
         let events: [SealedEvent] = known.adopt(entity, with: sealer)
@@ -90,7 +92,8 @@ extension SealedHistory.Finding: CustomStringConvertible {
     public var description: String {
         switch kind {
         case .integrity(let integrity): "version \(version): \(integrity)"
-        case .stopped(let after):
+        case .stopped(nil): "version \(version): of a newer shape, and was not checked"
+        case .stopped(let after?):
             "version \(version): operations behind \(after) were written under newer rules, and were not checked"
         case .otherName: "version \(version): the object's own name is another one's"
         }

@@ -197,6 +197,16 @@ extension SealedObject {
         return [block(.removed)]
     }
 
+    /// The server shows the object in a shape that only newer programs know: nothing of it is read, and nothing here is given up.
+    public mutating func serverShowedNewerShape() -> [SealedEvent] {
+        guard problem == nil, stop == nil else { return [] }
+        stop = .shape
+        return [.stopped(after: nil)]
+    }
+
+    /// The server shows it in a shape that is known, or no more.
+    public mutating func leaveNewerShape() { if stop == .shape { stop = nil } }
+
     /// The server shows an object that is not sealed.
     public mutating func serverShowedClear() -> [SealedEvent] {
         problem == nil ? [block(.clear)] : []

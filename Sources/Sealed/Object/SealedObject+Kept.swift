@@ -11,6 +11,7 @@ import ThicketProtocol
 /// | `i` | incarnations that were there before, base64url |
 /// | `x` | what keeps the object read-only, `SealedIntegrity.word` |
 /// | `r` | true: *keep mine* was chosen, and what the server holds is to be removed first |
+/// | `n` | true: the server shows it in a newer shape |
 /// | `b` | what the draft grew from, missing where it is a new one |
 public struct SealedKept: Sendable, Equatable {
     public var pendingEdit: Edit?
@@ -18,6 +19,7 @@ public struct SealedKept: Sendable, Equatable {
     public var pastIncarnations: [[UInt8]] = []
     public var problem: SealedIntegrity?
     public var isReplacing: Bool = false
+    public var isNewer: Bool = false
     public var draftBase: JSONObject?
 
     public init() {}
@@ -39,6 +41,7 @@ public struct SealedKept: Sendable, Equatable {
         }
         object["x"] = problem?.word.map { .string($0) }
         if isReplacing { object["r"] = true }
+        if isNewer { object["n"] = true }
         object["b"] = draftBase.map { .object($0) }
         return object
     }
@@ -56,6 +59,7 @@ public struct SealedKept: Sendable, Equatable {
             pastIncarnations.append(id)
         }
         isReplacing = json["r"] == true
+        isNewer = json["n"] == true
         draftBase = json["b"]?.objectValue
         guard let word: String = json["x"]?.stringValue else { return }
         guard let problem: SealedIntegrity = .init(word: word) else { return nil }
@@ -69,7 +73,7 @@ extension SealedObject {
         var kept: SealedKept = .init()
         (kept.pendingEdit, kept.later) = (pending?.edit, later)
         (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
-        kept.draftBase = draftBase
+        (kept.draftBase, kept.isNewer) = (draftBase, stop == .shape)
         return kept
     }
 
@@ -93,6 +97,7 @@ extension SealedObject {
         var object: SealedObject = .init(author: author, log: log)
         (object.pastIncarnations, object.problem) = (kept.pastIncarnations, kept.problem)
         (object.isReplacing, object.draftBase) = (kept.isReplacing, kept.draftBase)
+        if kept.isNewer { object.stop = .shape }
         if let sealed: [UInt8] = pending {
             guard let opened: (id: [UInt8], clear: [UInt8]) = sealer.open(sealed, kind: .operation, position: 0),
                 let operation: SealedOperation = try? .init(clear: opened.clear)

@@ -46,7 +46,7 @@ extension SealedObject {
             }
         case .misfit: return [.integrity(.misfit(at: position, .doesNotFit))]
         case .unknownRules:
-            isStopped = true
+            stop = .rules
             return [.stopped(after: position)]
         case .forked(let place): return [block(.forked(at: place))]
         }

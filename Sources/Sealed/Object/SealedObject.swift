@@ -16,6 +16,14 @@ public struct SealedObject: Sendable, Equatable {
         public internal(set) var edit: Edit?
     }
 
+    /// What this program is too old for.
+    public enum Stop: Sendable, Equatable {
+        /// The log goes on under rules that we do not know.
+        case rules
+        /// The server shows the object in a shape that we do not know (`SealedEntity.isNewer`).
+        case shape
+    }
+
     public let author: AuthorID
     public internal(set) var log: SealedLog
     public internal(set) var pending: Pending?
@@ -27,8 +35,8 @@ public struct SealedObject: Sendable, Equatable {
     var shown: JSONValue?
     /// What keeps the object read-only until the user has chosen; nothing is thrown away meanwhile.
     public internal(set) var problem: SealedIntegrity?
-    /// The log goes on under rules that we do not know.
-    public internal(set) var isStopped: Bool = false
+    /// Why nothing more of it is read before the program is a newer one; nil: nothing is in the way.
+    public internal(set) var stop: Stop?
     /// The user chose *keep mine*: what the server holds must be removed before the draft is made.
     public internal(set) var isReplacing: Bool = false
     /// Incarnations that were there before this one, the newest last.
@@ -44,6 +52,9 @@ public struct SealedObject: Sendable, Equatable {
         projected = log.object.map { .object($0) }
         shown = projected
     }
+
+    /// Read-only until the program is a newer one.
+    public var isStopped: Bool { stop != nil }
 
     /// What the app sees; nil when the object is deleted.
     public var object: JSONObject? { shown?.objectValue }

@@ -23,15 +23,21 @@ public struct SealedEntity: Sendable, Equatable {
     /// Position of the newest operation.
     public var position: Int { (newest?.position ?? 0) + tail.count }
 
-    /// Whether anything, or what, must be an object of this shape: it has `z`, `s` and `d`.
+    /// Whether it must be an object of this shape or of a newer one: it has `z`, `s` and `d`.
     public static func looksSealed(_ object: JSONObject) -> Bool {
         object.contains("z") && object.contains("s") && object.contains("d")
     }
 
+    /// Whether an object of a sealed bucket was written by a newer program: `z` is a whole number beyond `shape`, whatever else is
+    /// in it.
+    public static func isNewer(_ object: JSONObject) -> Bool { (object["z"]?.intValue ?? 0) > shape }
+
     /// Reads an object.
-    /// - Throws: `SealedShapeError` unless it has exactly this shape. What is sealed is not looked into.
+    /// - Throws: `SealedShapeError` unless it has exactly this shape, `newerShape` where `isNewer`. What is sealed is not looked into.
     public init(_ object: JSONObject) throws(SealedShapeError) {
-        guard object.count == 3, object["z"]?.intValue == Self.shape, let named: JSONObject = object["s"]?.objectValue,
+        let shape: Int64 = object["z"]?.intValue ?? 0
+        guard shape <= Self.shape else { throw SealedShapeError(.newerShape) }
+        guard object.count == 3, shape == Self.shape, let named: JSONObject = object["s"]?.objectValue,
             let list: [JSONValue] = object["d"]?.arrayValue
         else { throw SealedShapeError(.otherMembers) }
         guard (1...SealedLimits.snapshotsMax).contains(named.count) else { throw SealedShapeError(.tooManySnapshots) }

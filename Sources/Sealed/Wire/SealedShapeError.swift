@@ -7,6 +7,8 @@ public struct SealedShapeError: Error, Equatable, Sendable, CustomStringConverti
         case clearKey
         /// Other members than `z`, `s` and `d`, or of another type.
         case otherMembers
+        /// `z` is a whole number beyond `SealedEntity.shape`: a newer program has written it.
+        case newerShape
         /// A key of `s` is no position.
         case badPosition
         /// A value is no base64url of a sealed value: a known suite, the kind that belongs there, a length that padding
@@ -38,6 +40,7 @@ public struct SealedShapeError: Error, Equatable, Sendable, CustomStringConverti
         switch kind {
         case .clearKey: "an object's key in a sealed bucket is the base32 of 20 bytes"
         case .otherMembers: "a sealed object has exactly the members z, s and d"
+        case .newerShape: "a sealed object of a newer shape than this program knows"
         case .badPosition: "a snapshot's position is no number"
         case .notSealed: "a value is not sealed"
         case .otherChange: "neither a creation, nor an insertion at 0, nor a compaction"

@@ -2,7 +2,7 @@ import ThicketSealedShape
 
 /// What a change had that is not taken in a sealed bucket; a label of `thicket_sealed_refused_total`.
 public enum SealedFault: String, Sendable, Hashable, CaseIterable, MetricLabel {
-    /// A difference or an object as open buckets have them.
+    /// A difference or an object as open buckets have them, or of a newer shape.
     case clear
     /// A key that is not the tag of a name.
     case key
@@ -17,7 +17,7 @@ public enum SealedFault: String, Sendable, Hashable, CaseIterable, MetricLabel {
 
     init(_ error: SealedShapeError) {
         switch error.kind {
-        case .otherMembers, .otherChange, .wholeObject: self = .clear
+        case .otherMembers, .newerShape, .otherChange, .wholeObject: self = .clear
         case .clearKey: self = .key
         case .notSealed: self = .value
         case .otherChangeID: self = .changeID

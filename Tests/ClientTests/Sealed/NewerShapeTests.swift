@@ -1,0 +1,244 @@
+import Testing
+import ThicketNonces
+import ThicketProtocol
+import ThicketSealed
+
+@testable import ThicketClient
+
+/// Objects of a shape that this program does not know. A newer program, or a server that shows the old shape again, is played by what
+/// the server held before.
+@Suite("Sealed objects of a newer shape", .nonceWatch)
+struct NewerShapeTests {
+    private static let doc: String = "doc0"
+
+    /// What a newer program may have written: nobody knows what else is in it.
+    private static let shapes: [JSONObject] = [
+        ["z": 2], ["z": 2, "s": [:], "d": []], ["z": 7, "t": "clear"], ["z": 2, "s": ["0": "x"], "d": ["y"], "e": 1],
+    ]
+
+    /// A device with an object, and the object as the server has it.
+    private func device() throws -> (world: Simulation, known: JSONObject) {
+        var world: Simulation = try .sealed(1, seed: 5)
+        try world.set(0, try EntityKey(Self.doc), to: ["t": "known"])
+        world.rest()
+        return (world, try #require(try held(world)))
+    }
+
+    private func held(_ world: Simulation) throws -> JSONObject? {
+        world.server.buckets["notes"]?.entities[try world.serverKey(Self.doc)]?.object
+    }
+
+    /// The server shows this from now on; nil: the object is gone.
+    private func show(_ object: JSONObject?, _ world: inout Simulation) throws {
+        let key: String = try world.serverKey(Self.doc)
+        let version: Version = world.server.buckets["notes"]?.entities[key]?.version ?? 0
+        world.server.buckets["notes"]?.entities[key] = object.map {
+            ModelServer.Entity(version: version + 1, object: $0)
+        }
+        world.forgetPositions()
+        for index: Int in world.clients.indices { world.cut(index) }
+        world.rest()
+    }
+
+    private func expectShown(
+        _ object: JSONObject?, _ world: inout Simulation, _ index: Int = 0, _ line: SourceLocation = #_sourceLocation
+    ) throws {
+        let shown: JSONObject? = try world.object(index, try EntityKey(Self.doc))
+        #expect(shown == object, sourceLocation: line)
+    }
+
+    /// An edit that is made without a connection, and waits.
+    private func wait(_ world: inout Simulation, _ object: JSONObject) throws {
+        world.cut(0)
+        world.perform(0, world.clients[0].machine.goOffline(now: world.now))
+        try world.set(0, try EntityKey(Self.doc), to: object)
+        world.goOnline(0)
+    }
+
+    private func expectRefused(_ world: inout Simulation, _ index: Int = 0) throws {
+        do {
+            try world.set(index, try EntityKey(Self.doc), to: ["t": "no"])
+            Issue.record("an edit was taken that would go over what a newer program has written")
+        } catch let error as ClientError { #expect(error.code == .integrity && error.detail.contains("newer shape")) }
+    }
+
+    /// Nobody is asked to choose, and who chooses all the same changes nothing.
+    private func expectNoChoice(_ world: inout Simulation) throws {
+        let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey(Self.doc), world.now)
+        let problems: [EntityKey] = try world.clients[0].machine.problems(bucket)
+        #expect(problems.isEmpty)
+        let (kept, sent): (Bool, [SyncAction]) = try world.clients[0].machine.keepMine(bucket, key, now: now)
+        let (taken, more): (Bool, [SyncAction]) = try world.clients[0].machine.takeServers(bucket, key, now: now)
+        #expect(!kept && !taken && sent.isEmpty && more.isEmpty)
+    }
+
+    @Test(
+        "the object stops and is read-only, nothing goes over it, what waited is kept, and it goes on with the known shape",
+        arguments: shapes)
+    func stops(shape: JSONObject) throws {
+        let (begun, known): (Simulation, JSONObject) = try device()
+        var world: Simulation = begun
+        try wait(&world, ["t": "known", "n": "mine"])
+        try show(shape, &world)
+        #expect(world.alarms.map(\.kind) == [.unknownRules] && world.alarms.first?.key == Self.doc)
+        #expect(world.alarms.first?.needsChoice == false && world.alarms.first?.position == nil)
+        #expect(world.alarms.first?.detail.contains("update this program") == true)
+        for _ in 0..<2 {
+            #expect(try held(world) == shape, "nothing was written over it")
+            try expectShown(["t": "known", "n": "mine"], &world)
+            try expectRefused(&world)
+            try expectNoChoice(&world)
+            #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
+            // The same program once more.
+            try world.crash(0)
+            world.goOnline(0)
+            world.rest()
+        }
+        try show(["z": 3], &world)
+        try show(known, &world)
+        #expect(world.alarms.count == 1, "told once")
+        try expectShown(["t": "known", "n": "mine"], &world)
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
+        let now: JSONObject = try #require(try held(world))
+        #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1, "what waited was sent, once")
+        try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
+        world.rest()
+        try expectShown(["t": "after"], &world)
+        #expect(world.conflicts.isEmpty)
+    }
+
+    @Test("a change that was on its way waits too, and is in the object once")
+    func inFlight() throws {
+        let (begun, known): (Simulation, JSONObject) = try device()
+        var world: Simulation = begun
+        let key: EntityKey = try EntityKey(Self.doc)
+        // Sent, and lost with the connection.
+        try world.set(0, key, to: ["t": "known", "n": "mine"])
+        world.clients[0].up = []
+        world.cut(0)
+        try show(["z": 2], &world)
+        #expect(world.alarms.map(\.kind) == [.unknownRules])
+        #expect(try held(world) == ["z": 2])
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
+        try show(known, &world)
+        try expectShown(["t": "known", "n": "mine"], &world)
+        let now: JSONObject = try #require(try held(world))
+        #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1)
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
+    }
+
+    @Test("a newer program reads on what the older one has kept, without a word from the server")
+    func newerProgram() throws {
+        let (begun, known): (Simulation, JSONObject) = try device()
+        var world: Simulation = begun
+        try wait(&world, ["t": "known", "n": "mine"])
+        try show(["z": 2, "s": [:], "d": []], &world)
+        // The newer program can read it: here, because it is of the known shape.
+        let key: String = try world.serverKey(Self.doc)
+        let address: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(key))
+        world.server.buckets["notes"]?.entities[key]?.object = known
+        var record: EntityRecord = try #require(world.clients[0].store.entity(address))
+        let version: Version = try #require(record.edits.held).version
+        record.edits.held = Ghost(version: version, object: known)
+        var batch: LocalBatch = LocalBatch()
+        batch.entities = [EntityWrite(address, record, [.ghost, .edits, .marks])]
+        try world.clients[0].store.commit(batch)
+        try world.crash(0)
+        world.goOnline(0)
+        world.rest()
+        let now: JSONObject = try #require(try held(world))
+        #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1, "what waited was sent")
+        #expect(world.alarms.count == 1)
+        try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
+    }
+
+    @Test(
+        "a new device is told that it is newer, not that it is clear, and has it once it can be read",
+        arguments: [false, true], [false, true])
+    func newDevice(isHeard: Bool, hasDraft: Bool) throws {
+        let (begun, known): (Simulation, JSONObject) = try device()
+        var world: Simulation = begun
+        try show(["z": 2, "t": "hello"], &world)
+        world.alarms = []
+        let index: Int = try world.addClient(isHeard: isHeard)
+        // Made here before anything was known of theirs.
+        let draft: JSONObject? = hasDraft ? ["n": "draft"] : nil
+        if let draft { try world.set(index, try EntityKey(Self.doc), to: draft) }
+        world.goOnline(index)
+        world.rest()
+        #expect(world.alarms.map(\.kind) == [.unknownRules] && world.alarms.first?.needsChoice == false)
+        #expect(try held(world) == ["z": 2, "t": "hello"])
+        try expectShown(draft, &world, index)
+        try expectRefused(&world, index)
+        try world.crash(index)
+        world.goOnline(index)
+        world.rest()
+        try show(known, &world)
+        let both: JSONObject = hasDraft ? ["t": "known", "n": "draft"] : ["t": "known"]
+        for one: Int in [0, index] { try expectShown(both, &world, one) }
+        #expect(world.alarms.count == 1 && world.conflicts.isEmpty)
+    }
+
+    @Test("once it is gone, nothing newer can be lost: this is told as any other removal without a deletion")
+    func gone() throws {
+        var world: Simulation = try device().world
+        try show(["z": 2], &world)
+        try show(nil, &world)
+        #expect(world.alarms.map(\.kind) == [.unknownRules, .removed] && world.alarms.last?.needsChoice == true)
+        try expectShown(["t": "known"], &world)
+        let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey(Self.doc), world.now)
+        let (kept, actions): (Bool, [SyncAction]) = try world.clients[0].machine.keepMine(bucket, key, now: now)
+        world.perform(0, actions)
+        world.rest()
+        let made: JSONObject = try #require(try held(world))
+        #expect(try kept && SealedEntity(made).tail.isEmpty)
+        try expectShown(["t": "known"], &world)
+    }
+
+    @Test("what somebody was asked to choose about is not written over any more once a newer program has")
+    func choice() throws {
+        for isChosen: Bool in [false, true] {
+            let (begun, known): (Simulation, JSONObject) = try device()
+            var world: Simulation = begun
+            let (bucket, key): (BucketName, EntityKey) = (world.bucket, try EntityKey(Self.doc))
+            try show(["t": "clear"], &world)
+            #expect(world.alarms.map(\.kind) == [.clear])
+            if isChosen {
+                // Chosen without a connection: the removal has not been sent.
+                world.cut(0)
+                world.perform(0, world.clients[0].machine.goOffline(now: world.now))
+                world.perform(0, try world.clients[0].machine.keepMine(bucket, key, now: world.now).1)
+                world.goOnline(0)
+            }
+            try show(["z": 2], &world)
+            if !isChosen {
+                let now: Int64 = world.now
+                #expect(throws: ClientError.self) { try world.clients[0].machine.keepMine(bucket, key, now: now) }
+                #expect(throws: ClientError.self) { try world.clients[0].machine.takeServers(bucket, key, now: now) }
+            }
+            #expect(try held(world) == ["z": 2])
+            try expectShown(["t": "known"], &world)
+            try show(known, &world)
+            try expectShown(["t": "known"], &world)
+        }
+    }
+
+    @Test("a bucket with one is a sealed one, whatever the server says")
+    func modes() throws {
+        for (shape, isOpened): (JSONObject, Bool) in [(["t": "clear"], true), (["z": 2, "t": "clear"], false)] {
+            var world: Simulation = try Simulation(clients: 1, seed: 6, isSealed: true)
+            world.server.sealedBuckets = []
+            world.server.buckets["notes"] = ModelServer.Bucket()
+            world.server.buckets["notes"]?.entities["k"] = ModelServer.Entity(version: 1, object: shape)
+            world.goOnline(0)
+            world.rest()
+            let mode: [UInt8] = Array(#"0:o:{"mode":"open"}"#.utf8)
+            world.perform(0, world.clients[0].machine.received(ServerBatch([mode]), now: world.now))
+            #expect(world.alarms.last?.kind == .modeChanged)
+            let (isUnsealed, _): (Bool, [SyncAction]) = try world.clients[0].machine.unseal(
+                world.bucket, now: world.now)
+            #expect(isUnsealed == isOpened)
+        }
+        #expect(SealedEntity.looksSealed(["z": 2, "s": [:], "d": []]))
+    }
+}
