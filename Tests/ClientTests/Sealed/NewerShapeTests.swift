@@ -127,6 +127,35 @@ struct NewerShapeTests {
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
 
+    @Test("a change that was on its way is not sent again before it goes on, and then at once, on the same connection")
+    func live() throws {
+        let (begun, known): (Simulation, JSONObject) = try device()
+        var world: Simulation = begun
+        try world.set(0, try EntityKey(Self.doc), to: ["t": "known", "n": "mine"])
+        world.clients[0].up = []
+        world.cut(0)
+        var newer: JSONObject = known
+        newer["z"] = 2
+        try show(newer, &world)
+        let key: String = try world.serverKey(Self.doc)
+        let address: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(key))
+        let waiting: EditState = world.clients[0].store.entity(address)?.edits ?? EditState()
+        #expect(
+            waiting.pending != nil && waiting.refusal == nil && waiting.attempts == 0, "nobody was asked to take it")
+
+        let version: Version = try #require(world.server.buckets["notes"]?.entities[key]).version
+        world.server.buckets["notes"]?.entities[key] = ModelServer.Entity(version: version + 1, object: known)
+        let members: String = #""clientid":"other","cv":"9-9","ccids":["x"],"id":"\#(key)","o":"M""#
+        let change: String =
+            #"0:c:[{\#(members),"sv":\#(version),"ev":\#(version + 1),"v":{"z":{"o":"r","v":1}}}]"#
+        world.perform(0, world.clients[0].machine.received(ServerBatch([Array(change.utf8)]), now: world.now))
+        world.rest()
+        try expectShown(["t": "known", "n": "mine"], &world)
+        let now: JSONObject = try #require(try held(world))
+        #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1)
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
+    }
+
     @Test("a newer program reads on what the older one has kept, without a word from the server")
     func newerProgram() throws {
         let (begun, known): (Simulation, JSONObject) = try device()
