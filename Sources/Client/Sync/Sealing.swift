@@ -65,9 +65,13 @@ struct Sealing {
         }
     }
 
-    mutating func keep(_ sealer: ObjectSealer, _ key: EntityKey) {
+    /// The same, kept for the next time. In its place: a copy of this struct beside it would make each call copy the table.
+    mutating func keptSealer(_ key: EntityKey) throws(ClientError) -> ObjectSealer {
+        if let known: ObjectSealer = sealers[key] { return known }
+        let made: ObjectSealer = try sealer(key)
         if sealers.count >= Self.sealersMax { sealers.removeAll(keepingCapacity: true) }
-        sealers[key] = sealer
+        sealers[key] = made
+        return made
     }
 
     /// What was on its way is not heard of again on this connection.

@@ -137,11 +137,9 @@ extension SyncMachine {
 
     /// The sealer of an object, kept for the next time.
     mutating func sealer(_ number: Int, _ key: EntityKey) throws(ClientError) -> ObjectSealer {
-        guard let sealing: Sealing = channels[number].sealing else {
+        guard let sealer: ObjectSealer = try channels[number].sealing?.keptSealer(key) else {
             throw ClientError(.sealed, "the bucket is sealed: open it with its secret")
         }
-        let sealer: ObjectSealer = try sealing.sealer(key)
-        channels[number].sealing?.keep(sealer, key)
         return sealer
     }
 
