@@ -24,7 +24,7 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     case keyChanged
     /// The server keeps no bundle of the account, though there was one.
     case bundleMissing
-    /// The server shows an older bundle than this device has seen.
+    /// The server shows an older bundle than this device has seen, or the one that has given it the keys.
     case rolledBack(seen: UInt64, shown: UInt64)
     /// The bundle was written by a newer version of this program; this one leaves it alone.
     case newerFormat
@@ -73,7 +73,7 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .bundleMissing:
             "the server has lost the account's sealed keys; this device puts nothing else in their place"
         case .rolledBack(let seen, let shown):
-            "the server shows version \(shown) of the account's keys, and this device has seen version \(seen)"
+            "the server shows version \(shown) of the account's keys, which is older than version \(seen), seen before"
         case .newerFormat: "the account's keys were written by a newer version of this program"
         case .damaged: "the account's keys opened and cannot be read"
         case .locked:

@@ -65,7 +65,7 @@ public struct DeviceKeys: Sendable, Equatable {
         writer.add("access_key", bytes: accessKey.secret)
         if let next { writer.add("next_access_key", bytes: next.secret) }
         writer.add("bundle", .string(Base64.encodeURL(sealed)))
-        writer.add("version", .number(JSONNumber(Int64(clamping: version))))
+        writer.add("version", BundleVersion.json(version))
         if let pin { writer.add("pin", pin.json) }
         return writer.text
     }
@@ -81,12 +81,27 @@ public struct DeviceKeys: Sendable, Equatable {
             let secret: SecureBytes = object.bytes("access_key", count: AccessKey.bytesCount),
             let key: AccessKey = try? AccessKey(secret), let bundle: String = object.value("bundle")?.stringValue,
             let sealed: [UInt8] = Base64.decodeURL(Array(bundle.utf8)[...]),
-            let version: UInt64 = object.value("version")?.intValue.flatMap(UInt64.init(exactly:))
+            let version: UInt64 = try BundleVersion.read(object)
         else { throw .damaged }
         (self.app, self.user, self.name, accessKey) = (app, user, name, key)
         (self.sealed, self.version) = (sealed, version)
         next = try Self.next(object)
         pin = try PasswordPin.read(object)
+    }
+}
+
+/// Which bundle was the newest, as a device keeps it, and gives it to another one: the member `version`.
+enum BundleVersion {
+    static func json(_ version: UInt64) -> JSONValue { .number(JSONNumber(Int64(clamping: version))) }
+
+    /// - Returns: nil where there is none.
+    /// - Throws: `damaged` for what is no whole number from 0 on.
+    static func read(_ object: SecretObject) throws(AccountError) -> UInt64? {
+        guard object["version"] != nil else { return nil }
+        guard let value: JSONValue = object.value("version") else { throw .damaged }
+        if value.isNull { return nil }
+        guard let version: UInt64 = value.intValue.flatMap(UInt64.init(exactly:)) else { throw .damaged }
+        return version
     }
 }
 

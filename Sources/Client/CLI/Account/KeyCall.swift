@@ -116,7 +116,11 @@ extension Failure {
         case .wrongPassword(isChanged: true): ". Use the new one, or 'thicket recover' with the recovery words."
         case .downgrade:
             ". Ask who runs the server; do not type the password elsewhere to make it work."
-        case .doesNotOpen, .otherAccount, .rolledBack, .bundleMissing:
+        case .rolledBack:
+            ". Ask who runs the server whether a backup was restored there. If it was, 'thicket login' or 'thicket recover' "
+                + "('thicket keys' for a partner's user) takes what is there on a machine without the keys; a machine that has "
+                + "them still opens its content."
+        case .doesNotOpen, .otherAccount, .bundleMissing:
             ". Ask who runs the server whether something was restored or changed there; a machine that has the keys still "
                 + "opens what is there."
         case .keyChanged:

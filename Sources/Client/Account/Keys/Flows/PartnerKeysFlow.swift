@@ -42,7 +42,7 @@ package struct PartnerKeysFlow: AccountFlow {
     private let asker: AccountRequest.Asker
     private let opener: KeyOpener
     private let known: KnownAccount?
-    private let handed: PasswordPin?
+    private let handed: Pairing.Received?
     private let makes: Bool
     private let rules: PasswordRules
     private let pin: PasswordPin
@@ -52,11 +52,11 @@ package struct PartnerKeysFlow: AccountFlow {
 
     /// - Parameters:
     ///   - token: a login token of the partner's for this user.
-    ///   - handed: what another device, which gave the access key, remembers of the passphrase.
+    ///   - handed: what another device has given: the access key, and what it remembers of the passphrase and the bundle.
     ///   - makes: keys are made where there are none.
     package init(
         app: String, entity: String, token: String, opener: KeyOpener, known: KnownAccount? = nil,
-        handed: PasswordPin? = nil, makes: Bool,
+        handed: Pairing.Received? = nil, makes: Bool,
         rules: PasswordRules = .product, random: AccountRandom = .system
     ) throws(AccountError) {
         (self.app, self.entity, asker) = (app, entity, .partner(token: token))
@@ -120,7 +120,7 @@ package struct PartnerKeysFlow: AccountFlow {
             return .done(.open(try open(found, key, known?.pin), isNew: false))
         case .accessKey(let key):
             do throws(AccountError) {
-                return .done(.open(try open(found, key, known?.pin ?? handed), isNew: false))
+                return .done(.open(try open(found, key, known?.pin ?? handed?.pin), isNew: false))
             } catch {
                 throw error == .doesNotOpen && known != nil && known?.accessKey != key ? .wrongWords : error
             }
@@ -133,7 +133,7 @@ package struct PartnerKeysFlow: AccountFlow {
     }
 
     private func open(_ found: Found, _ key: AccessKey, _ pin: PasswordPin?) throws(AccountError) -> OpenAccount {
-        let seen: UInt64 = known?.version ?? 0
+        let seen: UInt64 = max(known?.version ?? 0, handed?.version ?? 0)
         let bundle: AccountBundle =
             known != nil && known?.accessKey == key
             ? try OpenAccount.openOwn(

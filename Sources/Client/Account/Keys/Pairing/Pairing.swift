@@ -63,6 +63,8 @@ public struct Pairing: Sendable {
         public let accessToken: String
         /// How the password is stretched, as the old device remembers it; nil when it does not, or knows no such member.
         public let pin: PasswordPin?
+        /// Of the account's bundle: the newest that the old device has seen; nil when it knows no such member.
+        public let version: UInt64?
     }
 
     // MARK: - The old device
@@ -77,6 +79,8 @@ public struct Pairing: Sendable {
         let device: String
         /// What the old device holds against the server when it asks for the password.
         let pin: PasswordPin?
+        /// Of the bundle: the newest that the old device has seen.
+        let version: UInt64
     }
 
     /// Bytes: lp(user) ‖ lp(old device) ‖ HPKE base mode, suite 1, of a JSON object; its info binds app, user and both devices.
@@ -86,6 +90,7 @@ public struct Pairing: Sendable {
         writer.add("name", .string(payload.name))
         writer.add("token", .string(payload.accessToken))
         if let pin: PasswordPin = payload.pin { writer.add("pin", pin.json) }
+        writer.add("version", BundleVersion.json(payload.version))
         return try seal(text: writer.text, user: payload.user, from: payload.device, app: app)
     }
 
@@ -174,9 +179,12 @@ extension Pairing.Begun {
             let key: AccessKey = try? AccessKey(secret), let name: String = object.value("name")?.stringValue,
             let token: String = object.value("token")?.stringValue
         else { throw .pairingForged }
-        let pin: PasswordPin?
-        do throws(AccountError) { pin = try PasswordPin.read(object) } catch { throw .pairingForged }
+        let (pin, version): (PasswordPin?, UInt64?)
+        do throws(AccountError) {
+            (pin, version) = (try PasswordPin.read(object), try BundleVersion.read(object))
+        } catch { throw .pairingForged }
         return Pairing.Received(
-            words: try pairing.words(answer), accessKey: key, user: head.user, name: name, accessToken: token, pin: pin)
+            words: try pairing.words(answer), accessKey: key, user: head.user, name: name, accessToken: token, pin: pin,
+            version: version)
     }
 }

@@ -107,7 +107,7 @@ package struct GiveFlow: AccountFlow {
         let sealed: [UInt8] = try pairing.seal(
             .init(
                 accessKey: account.accessKey, user: account.user, name: account.name, accessToken: token,
-                device: device, pin: account.pin), app: account.app)
+                device: device, pin: account.pin, version: account.version), app: account.app)
         state = .answering(pairing, sealed)
         return .ask(.answerPairing(code, sealed))
     }
@@ -144,23 +144,25 @@ extension Accounts {
     }
 
     /// The account of a login that another device has made for this one. What that device remembers of how the password is
-    /// stretched comes with it: no server that says something weaker is believed here either.
-    /// - Throws: as `update`.
+    /// stretched, and of the bundle's version, comes with it: no server that says something weaker, or shows an older bundle, is
+    /// believed here either.
+    /// - Throws: `rolledBack`, `doesNotOpen`, `bundleMissing`, `newerFormat`.
     public func open(_ received: Pairing.Received) async throws(AccountError) -> SignedIn {
         let bundle: OpenAccount = try await door.run(
             OpenFlow(app: app, received, .user(token: received.accessToken)))
         return SignedIn(account: bundle, accessToken: received.accessToken)
     }
 
-    /// The keys of a partner's user that another device has given, with what it remembers of the content passphrase.
-    /// - Throws: `doesNotOpen`, `bundleMissing`.
+    /// The keys of a partner's user that another device has given, with what it remembers of the content passphrase and
+    /// the bundle's version.
+    /// - Throws: `rolledBack`, `doesNotOpen`, `newerFormat`.
     public func open(
         _ received: Pairing.Received, ofPartnerUser entity: String, accessToken: String
     ) async throws(AccountError) -> PartnerKeys {
         try await door.run(
             try PartnerKeysFlow(
                 app: app, entity: entity, token: accessToken, opener: .accessKey(received.accessKey),
-                handed: received.pin, makes: false, rules: rules, random: random))
+                handed: received, makes: false, rules: rules, random: random))
     }
 }
 
@@ -184,8 +186,8 @@ private struct OpenFlow: AccountFlow {
             guard !reply.isNull("bundle") else { throw .bundleMissing }
             let version: UInt64 = try reply.version()
             let bundle: AccountBundle = try OpenAccount.open(
-                try reply.octets("bundle"), app: app, user: received.user, version: version, seen: 0,
-                with: received.accessKey)
+                try reply.octets("bundle"), app: app, user: received.user, version: version,
+                seen: received.version ?? 0, with: received.accessKey)
             return .done(
                 OpenAccount(
                     app: app, user: received.user, name: received.name, accessKey: received.accessKey, bundle: bundle,

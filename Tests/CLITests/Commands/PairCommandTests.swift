@@ -1,0 +1,46 @@
+import Testing
+import ThicketProcesses
+
+/// What a machine that gets keys from another one says when the server does not show what that one has seen.
+@Suite("thicket pair: a server that went back")
+struct PairCommandTests {
+    @Test("after a restore that is older than the keys of the other machine, pair keeps nothing and says what to do")
+    func restored() throws {
+        let bench: CommandBench = try .init()
+        let added: String = try Daemon.command(
+            bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
+        ).output
+        let key: Substring? = try #require(added.split(separator: "\n").first).split(separator: " ").last
+        let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? "")]
+        let password: [String: String] = ["THICKET_PASSWORD": "canary sesame"]
+        try bench.good(["signup"] + place + ["--user", "ann"], variables: password)
+        let words: [Substring] = try bench.good(["words"]).split { $0 == " " || $0 == "\n" }.filter {
+            !$0.hasSuffix(".")
+        }
+        try bench.write("words", words.joined(separator: " "))
+        try bench.good(["put", "--sealed", "notes", "k", "{}"])
+        try Daemon.command(bench.path("data"), ["backup", bench.path("copy.db")], succeeding: true)
+        // A newer version of the account's keys, which the backup does not have.
+        try bench.good(["verify", "--words-file", bench.path("words")])
+        try bench.stopServer()
+        try Daemon.command(bench.path("data"), ["restore", bench.path("copy.db")], succeeding: true)
+        try bench.startServer()
+
+        let new: ChildProcess = try bench.start(["pair", "--yes"] + place, home: "x")
+        let code: Substring = try #require(try new.firstLine().split(separator: " ").last)
+        try bench.good(["pair", String(code)])
+        let told: ChildProcess.Outcome = try new.finish()
+        #expect(told.code == 1, "\(told)")
+        #expect(
+            told.errors.contains(
+                "nothing was kept: the server shows version 2 of the account's keys, which is older than version 3"))
+        #expect(told.errors.contains("whether a backup was restored") && told.errors.contains("'thicket login'"))
+        #expect(!told.output.contains("logged in"), "\(told)")
+        #expect(try bench.run(["words"], home: "x").code == 6, "there is no login on the new machine")
+        // What it says to do is what helps, and the machine that has the keys goes on.
+        try bench.good(["login"] + place + ["--user", "ann"], home: "x", variables: password)
+        for home: String in ["x", "home"] {
+            #expect(try bench.good(["get", "notes", "k", "--json"], home: home) == "{}\n", "\(home)")
+        }
+    }
+}
