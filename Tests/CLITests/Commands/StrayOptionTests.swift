@@ -42,6 +42,13 @@ struct StrayOptionTests {
         // The profile's own values stand in nobody's way.
         let same: [String] = ["passwd", "--server", bench.address, "--app", "notes"]
         #expect(try bench.good(same, variables: Self.password).contains("the password is changed"))
+        // Nor does its server, spelled otherwise: not as a stray setting, not as another account to log in to.
+        let other: [String] = ["--server", bench.address.replacing("http://", with: "HTTP://") + "/"]
+        try bench.good(["token", "list"] + other)
+        try bench.good(["put", "notes", "k", "{}"])
+        let again: [String: String] = ["THICKET_PASSWORD": "canary barley"]
+        try bench.good(["login"] + other + place.dropFirst(2) + ["--user", "ann"] + kind, variables: again)
+        #expect(try bench.good(["get", "notes", "k", "--json"] + other) == "{}\n")
     }
 
     @Test("a login of another kind is still told as such, where settings are not the reason")

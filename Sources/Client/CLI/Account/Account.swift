@@ -37,7 +37,8 @@ struct Account: Sendable {
             home = nil
         }
         let kept: Profile? = try home?.read(name)
-        guard let server: String = given[0] ?? kept?.server, let app: String = given[1] ?? kept?.app,
+        guard let server: String = ServerSpelling.of(given[0], like: kept?.server),
+            let app: String = given[1] ?? kept?.app,
             let token: String = given[2] ?? kept?.token
         else { throw Account.missing(call, name) }
         var profile: Profile = Profile(

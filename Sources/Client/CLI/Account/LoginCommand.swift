@@ -82,7 +82,9 @@ struct LoginPlace: Sendable {
             guard error.code != .locked else { throw error }
             old = nil
         }
-        let (server, app): (String?, String?) = (call.setting("server") ?? old?.server, call.setting("app") ?? old?.app)
+        let (server, app): (String?, String?) = (
+            ServerSpelling.of(call.setting("server"), like: old?.server), call.setting("app") ?? old?.app
+        )
         guard let server, let app else {
             throw LoginPlace.missing([
                 server == nil ? "--server URL, such as https://sync.example.com" : nil,

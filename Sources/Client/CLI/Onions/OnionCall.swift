@@ -29,7 +29,7 @@ struct OnionCall: Sendable {
         self.call = call
         let kept: Profile? = try Self.profile(call)
         let (server, app): (String?, String?) = (
-            call.setting("server") ?? kept?.server, call.setting("app") ?? kept?.app
+            ServerSpelling.of(call.setting("server"), like: kept?.server), call.setting("app") ?? kept?.app
         )
         let isSame: Bool =
             kept.map { same($0.server, server ?? "") && same($0.app, app ?? "") } ?? false
