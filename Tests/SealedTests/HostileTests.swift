@@ -292,6 +292,18 @@ struct HostileTests {
         #expect(story.devices[0] == known && !known.kept.isNewer && SealedKept(known.kept.json) == known.kept)
     }
 
+    @Test("where an object stopped is kept as a position, and nothing else is taken for one")
+    func keptStop() throws {
+        for position: Int in [0, 1, 1_000_000] {
+            var kept: SealedKept = SealedKept()
+            kept.stoppedAfter = position
+            #expect(SealedKept(kept.json) == kept && kept.isStopped && !kept.isEmpty)
+        }
+        for damaged: JSONValue in [-1, 1.5, "1", false, [:]] {
+            #expect(SealedKept(["n": damaged]) == nil, "\(damaged)")
+        }
+    }
+
     @Test("after a fork: keep mine begins anew with my content, take the server's tells what I had", arguments: seeds)
     func repair(seed: UInt64) throws {
         var story: Story = Self.honest(seed)

@@ -67,9 +67,7 @@ package struct EditState: Sendable, Equatable {
     package var isRefused: Bool { refusal != nil || isReadOnly }
     /// Of a sealed object: the user has to choose first, or what the server holds was written under newer rules or in a newer shape, and edits wait
     /// for a newer program.
-    var isReadOnly: Bool {
-        sealed.problem != nil || sealed.isNewer || (held?.object != nil && pending == nil && sealed.later != nil)
-    }
+    var isReadOnly: Bool { sealed.problem != nil || (sealed.isStopped && hasEdits) }
 }
 
 /// Everything kept about one object. What the app sees is ghost, then pending, then later.

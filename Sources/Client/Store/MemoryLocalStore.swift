@@ -9,6 +9,8 @@ package final class MemoryLocalStore: LocalStore {
     private var untold: [BucketName: [Int: BucketEvent]] = [:]
     /// Tests set it: the next commit fails and changes nothing.
     package var failsNextCommit: Bool = false
+    /// Tests set it: so many commits are taken, and the one behind them fails. nil: none, or it has failed.
+    package var commitsUntilFailure: Int?
     /// Transactions so far, and of these the ones that had to be on the disk.
     package private(set) var commits: Int = 0
     package private(set) var commitsOnDisk: Int = 0
@@ -62,11 +64,12 @@ package final class MemoryLocalStore: LocalStore {
     }
 
     package func commit(_ batch: LocalBatch) throws(ClientError) {
-        if failsNextCommit {
-            failsNextCommit = false
+        if failsNextCommit || commitsUntilFailure == 0 {
+            (failsNextCommit, commitsUntilFailure) = (false, nil)
             throw ClientError(.store, "a failure ordered by a test")
         }
         commits += 1
+        commitsUntilFailure = commitsUntilFailure.map { $0 - 1 }
         newest = batch.entities
         if batch.isOnDisk { commitsOnDisk += 1 }
         for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }

@@ -106,33 +106,6 @@ extension SyncMachine {
         try tellSealed(number, key, before: before, events)
     }
 
-    /// The server shows the object in a shape that only newer programs know. Nothing of it is read, and nothing is written over it:
-    /// it is remembered for a newer program, and what waits here goes on waiting.
-    private mutating func stop(_ number: Int, _ key: EntityKey, at next: Ghost) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
-        guard var sealed: SealedObject = entity.sealed else { return }
-        let before: JSONObject? = entity.local
-        let events: [SealedEvent] = sealed.serverShowedNewerShape()
-        entity.sealed = sealed
-        entity.record.edits.held = next
-        putSealed(number, key, entity)
-        try tellSealed(number, key, before: before, events)
-    }
-
-    /// What the server shows can be read again: also what it refused of ours meanwhile may go.
-    private func comeBack(_ entity: inout Entity, _ sealed: inout SealedObject) {
-        sealed.leaveNewerShape()
-        entity.sealed = sealed
-        entity.record.edits.held = nil
-        (entity.record.edits.refusal, entity.record.edits.attempts) = (nil, 0)
-    }
-
-    /// What has waited goes: the change that was on its way once more, or a new one.
-    private mutating func sendOn(_ number: Int, _ key: EntityKey) {
-        guard cache[address(number, key)]?.record.edits.pending != nil else { return queueSealed(number, key) }
-        channels[number].resend.append(key)
-    }
-
     /// An object that was not here: somebody else has made it.
     private mutating func meet(_ number: Int, _ key: EntityKey, _ next: Ghost) throws(ClientError) {
         var entity: Entity = try entity(number, key)

@@ -156,20 +156,6 @@ extension SyncMachine {
         if let sealed: SealedObject = try entity(number, key).sealed { try lookAtHeads(number, sealed) }
     }
 
-    /// Objects that had to stop at operations of newer rules, or at a newer shape, are read on, once a program: it may be the newer
-    /// one.
-    private mutating func readOn(_ number: Int) throws(ClientError) {
-        guard channels[number].sealing?.hasReadOn == false else { return }
-        channels[number].sealing?.hasReadOn = true
-        for edited: EditedKey in try store.edited(channels[number].record.name) {
-            let entity: Entity = try entity(number, edited.key)
-            guard let held: Ghost = entity.record.edits.held, held.object != nil, entity.record.edits.wanted == nil,
-                entity.sealed?.problem == nil, entity.record.ghost.object != nil || entity.sealed?.stop == .shape
-            else { continue }
-            try jumpSealed(number, edited.key, to: held)
-        }
-    }
-
     /// Compares what others have seen with what is here.
     private mutating func lookAtHeads(_ number: Int, _ heads: SealedObject) throws(ClientError) {
         guard channels[number].phase == .live, let content: JSONObject = heads.object else { return }

@@ -200,7 +200,10 @@ package struct SyncMachine {
         } else {
             link = .waiting(until: now + storeBackoff.next(random.next()), reason)
         }
-        for number: Int in channels.indices { channels[number].disconnected() }
+        for number: Int in channels.indices {
+            channels[number].disconnected()
+            channels[number].sealing?.hasReadOn = false
+        }
         _ = reload()
         if status != .offline(reason) {
             status = .offline(reason)

@@ -175,6 +175,7 @@ extension SealedObject {
     ) -> [SealedEvent] {
         guard !pastIncarnations.contains(theirs.incarnation) else { return [block(.rolledBack(to: theirs.position))] }
         remember(log.incarnation)
+        stoppedAfter = nil
         let before: JSONValue? = shown
         var events: [SealedEvent] = [.recreated] + leap(to: theirs, pendingWasCounted: false)
         settle()
@@ -206,6 +207,10 @@ extension SealedObject {
 
     /// The server shows it in a shape that is known, or no more.
     public mutating func leaveNewerShape() { if stop == .shape { stop = nil } }
+
+    /// This program may be a newer one: it tries the operations at which an older one had to stop. Where it stops at the same
+    /// position again, that is not told again.
+    public mutating func tryNewerRules() { if stop == .rules { stop = nil } }
 
     /// The server shows an object that is not sealed.
     public mutating func serverShowedClear() -> [SealedEvent] {

@@ -11,7 +11,7 @@ import ThicketProtocol
 /// | `i` | incarnations that were there before, base64url |
 /// | `x` | what keeps the object read-only, `SealedIntegrity.word` |
 /// | `r` | true: *keep mine* was chosen, and what the server holds is to be removed first |
-/// | `n` | true: the server shows it in a newer shape |
+/// | `n` | true: the server shows it in a newer shape; a number: behind this position stand operations of newer rules |
 /// | `b` | what the draft grew from, missing where it is a new one |
 public struct SealedKept: Sendable, Equatable {
     public var pendingEdit: Edit?
@@ -20,11 +20,16 @@ public struct SealedKept: Sendable, Equatable {
     public var problem: SealedIntegrity?
     public var isReplacing: Bool = false
     public var isNewer: Bool = false
+    /// The position behind which operations of newer rules stand, at least 0; nil: the object has not stopped at any.
+    public var stoppedAfter: Int?
     public var draftBase: JSONObject?
 
     public init() {}
 
     public var isEmpty: Bool { self == SealedKept() }
+
+    /// Whether the object waits for a newer program.
+    public var isStopped: Bool { isNewer || stoppedAfter != nil }
 
     /// Puts an edit behind the others, exactly as `SealedObject.edit` does.
     /// - Throws: when there is nothing that it fits.
@@ -41,7 +46,11 @@ public struct SealedKept: Sendable, Equatable {
         }
         object["x"] = problem?.word.map { .string($0) }
         if isReplacing { object["r"] = true }
-        if isNewer { object["n"] = true }
+        if isNewer {
+            object["n"] = true
+        } else if let stoppedAfter {
+            object["n"] = .number(JSONNumber(Int64(stoppedAfter)))
+        }
         object["b"] = draftBase.map { .object($0) }
         return object
     }
@@ -60,6 +69,10 @@ public struct SealedKept: Sendable, Equatable {
         }
         isReplacing = json["r"] == true
         isNewer = json["n"] == true
+        if !isNewer, let place: JSONValue = json["n"] {
+            guard let position: Int = place.intValue.flatMap({ Int(exactly: $0) }), position >= 0 else { return nil }
+            stoppedAfter = position
+        }
         draftBase = json["b"]?.objectValue
         guard let word: String = json["x"]?.stringValue else { return }
         guard let problem: SealedIntegrity = .init(word: word) else { return nil }
@@ -74,6 +87,7 @@ extension SealedObject {
         (kept.pendingEdit, kept.later) = (pending?.edit, later)
         (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
         (kept.draftBase, kept.isNewer) = (draftBase, stop == .shape)
+        kept.stoppedAfter = stop == .rules ? log.position : nil
         return kept
     }
 
@@ -98,6 +112,8 @@ extension SealedObject {
         (object.pastIncarnations, object.problem) = (kept.pastIncarnations, kept.problem)
         (object.isReplacing, object.draftBase) = (kept.isReplacing, kept.draftBase)
         if kept.isNewer { object.stop = .shape }
+        // Where the log stands elsewhere, they have been read.
+        if kept.stoppedAfter == log.position { (object.stop, object.stoppedAfter) = (.rules, log.position) }
         if let sealed: [UInt8] = pending {
             guard let opened: (id: [UInt8], clear: [UInt8]) = sealer.open(sealed, kind: .operation, position: 0),
                 let operation: SealedOperation = try? .init(clear: opened.clear)

@@ -46,8 +46,9 @@ extension SealedObject {
             }
         case .misfit: return [.integrity(.misfit(at: position, .doesNotFit))]
         case .unknownRules:
-            stop = .rules
-            return [.stopped(after: position)]
+            let isTold: Bool = stoppedAfter == position
+            (stop, stoppedAfter) = (.rules, position)
+            return isTold ? [] : [.stopped(after: position)]
         case .forked(let place): return [block(.forked(at: place))]
         }
     }

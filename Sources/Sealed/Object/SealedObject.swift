@@ -37,6 +37,8 @@ public struct SealedObject: Sendable, Equatable {
     public internal(set) var problem: SealedIntegrity?
     /// Why nothing more of it is read before the program is a newer one; nil: nothing is in the way.
     public internal(set) var stop: Stop?
+    /// The position behind which operations of newer rules were met last, which was told; nil: none were.
+    var stoppedAfter: Int?
     /// The user chose *keep mine*: what the server holds must be removed before the draft is made.
     public internal(set) var isReplacing: Bool = false
     /// Incarnations that were there before this one, the newest last.

@@ -5,122 +5,127 @@ import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 
-/// Operations of rules that this program does not know. A newer program is played by what those operations say under the
-/// rules that are known: it finds the store that the older one has left, and the same operations readable.
+/// Operations of rules that this program does not know, and what becomes of the object when it is updated.
 @Suite("Operations of newer rules", .nonceWatch)
 struct NewerRulesTests {
     private static let doc: String = "doc0"
-    private static let newer: AuthorID = AuthorID(rawValue: 77)
 
-    /// Operations of another device behind what the server holds, the oldest first: the first under newer rules, or not.
-    private func operations(_ world: Simulation, isNewer: Bool) throws -> [String] {
-        let keys: SealedBucketKeys = try #require(world.keys)
-        let key: String = keys.serverKey(of: Self.doc)
-        let sealer: ObjectSealer = try keys.sealer(serverKey: key)
-        var log: SealedLog = try SealedObject.open(
-            try entity(world), author: Self.newer, place: keys.place(serverKey: key), with: sealer
-        ).object.log
-        var sealed: [String] = []
-        for (number, name): (Int, String) in ["first", "second"].enumerated() {
-            let diff: ObjectDiff = ObjectDiff([(key: name, operation: .insert(.string("newer")))])
-            let operation: SealedOperation = SealedOperation(
-                base: log.position, head: try #require(log.chain[log.position]), incarnation: log.incarnationTag,
-                author: Self.newer, content: .edit(try Edit(.object(diff))))
-            var clear: JSONObject = try #require(try JSONValue(parsing: operation.clearBytes()).objectValue)
-            if number == 0, isNewer { clear["t"] = 2 }
-            // Not sealed under the one nonce twice where the text differs.
-            let nonce: [UInt8] = Array(repeating: UInt8(number + (isNewer ? 0 : 100)), count: 12)
-            let bytes: [UInt8] = sealer.seal(
-                JSONValue.object(clear).serialized(), kind: .operation, id: Array(repeating: UInt8(number), count: 16),
-                position: 0, nonce: nonce)
-            sealed.append(Base64.encodeURL(bytes))
-            // What the newer device makes of it.
-            _ = log.append(bytes, clear: operation.clearBytes())
+    /// A device with an object, and the object as the server has it.
+    private func device(seed: UInt64) throws -> (world: Simulation, known: SealedEntity) {
+        var world: Simulation = try .sealed(1, seed: seed)
+        try world.insertSomething(0, Self.doc)
+        world.rest()
+        return (world, try world.sealedEntity(Self.doc))
+    }
+
+    /// The same, with operations of newer rules behind what the device knows, and what they say.
+    private func stopped(seed: UInt64, isDeletion: Bool = false, hasEdit: Bool = true) throws -> (
+        world: Simulation, shown: SealedEntity, readable: SealedEntity
+    ) {
+        var (world, known): (Simulation, SealedEntity) = try device(seed: seed)
+        world.cut(0)
+        // Made offline, before anything was known.
+        if hasEdit { try world.insertSomething(0, Self.doc) }
+        let old: [String] = try world.newerOperations(Self.doc, isNewer: true, isDeletion: isDeletion)
+        let new: [String] = try world.newerOperations(Self.doc, isNewer: false, isDeletion: isDeletion)
+        try world.show(old, behind: known, of: Self.doc)
+        world.rest()
+        #expect(world.alarms.map(\.kind) == [.unknownRules] && world.alarms.first?.position == 0)
+        let shown: SealedEntity = try world.sealedEntity(Self.doc)
+        #expect(shown.tail == old.reversed() + known.tail, "nothing is sent behind what was not understood")
+        known.tail = new.reversed() + known.tail
+        return (world, shown, known)
+    }
+
+    private func object(_ world: inout Simulation) throws -> JSONObject? {
+        try world.object(0, try EntityKey(Self.doc))
+    }
+
+    private func expectRefused(_ world: inout Simulation, _ line: SourceLocation = #_sourceLocation) throws {
+        let before: JSONObject? = try object(&world)
+        do {
+            try world.insertSomething(0, Self.doc)
+            Issue.record("an edit was taken that nobody can carry", sourceLocation: line)
+        } catch let error as ClientError {
+            #expect(error.code == .integrity && error.detail.contains("newer rules"), sourceLocation: line)
         }
-        return sealed
+        let after: JSONObject? = try object(&world)
+        #expect(before == after, sourceLocation: line)
     }
 
-    private func entity(_ world: Simulation) throws -> SealedEntity {
-        let key: String = try #require(world.keys).serverKey(of: Self.doc)
-        return try SealedEntity(try #require(world.server.buckets["notes"]?.entities[key]?.object))
-    }
-
-    private func show(_ operations: [String], behind known: SealedEntity, _ world: inout Simulation) throws {
-        let key: String = try #require(world.keys).serverKey(of: Self.doc)
-        var shown: SealedEntity = known
-        shown.tail = operations.reversed() + known.tail
-        world.server.buckets["notes"]?.entities[key]?.object = shown.object
-        world.server.buckets["notes"]?.entities[key]?.version += Version(operations.count)
-        world.server.forgetLog("notes")
-        // Nobody's position is known: everybody reads it.
-        world.server.buckets["notes"]?.epoch += 1
-    }
-
-    private func object(_ world: inout Simulation, _ index: Int) throws -> JSONObject? {
-        try world.clients[index].machine.object(world.bucket, try EntityKey(Self.doc))
-    }
-
-    private func settle(_ world: inout Simulation) {
-        let isQuiet: Bool = world.settle()
-        #expect(isQuiet, "somebody never gets to the end \(isQuiet ? "" : world.picture)")
+    /// The same program ends and begins again.
+    private func restart(_ world: inout Simulation) throws {
+        try world.crash(0)
+        world.goOnline(0)
+        world.rest()
     }
 
     @Test("the object stops and is read-only, what waited is kept, and a newer program reads on and sends it")
     func stops() throws {
-        var world: Simulation = try Simulation(clients: 1, seed: 3, isSealed: true)
-        world.perform(0, world.clients[0].machine.goOnline(now: 0))
-        try world.insertSomething(0, Self.doc)
-        settle(&world)
-        let known: SealedEntity = try entity(world)
-        world.cut(0)
-        // Made offline, before anything was known.
-        try world.insertSomething(0, Self.doc)
-        let mine: JSONObject? = try object(&world, 0)
-        let (old, new): ([String], [String]) = (
-            try operations(world, isNewer: true), try operations(world, isNewer: false)
-        )
-        try show(old, behind: known, &world)
-        settle(&world)
-        #expect(world.alarms.map(\.kind) == [.unknownRules] && world.alarms.first?.position == 0)
-        var now: JSONObject? = try object(&world, 0)
-        #expect(now == mine, "nothing of it is shown, and nothing is lost")
-        #expect(try entity(world).tail == old.reversed() + known.tail, "nothing is sent behind what was not understood")
-        do {
-            try world.insertSomething(0, Self.doc)
-            Issue.record("an edit was taken that nobody can carry")
-        } catch let error as ClientError { #expect(error.code == .integrity && error.detail.contains("newer rules")) }
-        now = try object(&world, 0)
-        #expect(now == mine)
+        var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 3)
+        let mine: JSONObject = try #require(try object(&world))
+        #expect(
+            mine["first"] == nil && mine["t"]?.stringValue?.count == 2, "nothing of it is shown, and nothing is lost")
+        try expectRefused(&world)
 
-        // The same program once more: it stops at the same place.
-        try world.crash(0)
-        world.perform(0, world.clients[0].machine.goOnline(now: world.now))
-        settle(&world)
-        now = try object(&world, 0)
-        #expect(now == mine && world.alarms.count == 2)
+        // The same program once more: it stops at the same place, and has said so.
+        try restart(&world)
+        #expect(try object(&world) == mine && world.alarms.count == 1)
 
         // A newer one, without a word from the server: what it needs is in the store.
-        let address: EntityAddress = EntityAddress(
-            bucket: world.bucket, key: try EntityKey(try #require(world.keys).serverKey(of: Self.doc)))
-        try show([], behind: SealedEntity(snapshots: known.snapshots, tail: new.reversed() + known.tail), &world)
-        var record: EntityRecord = try #require(world.clients[0].store.entity(address))
-        let held: Ghost = try #require(record.edits.held)
-        record.edits.held = Ghost(version: held.version, object: try entity(world).object)
-        try replace(record, address, &world)
-        try world.crash(0)
-        world.perform(0, world.clients[0].machine.goOnline(now: world.now))
-        settle(&world)
-        let end: JSONObject = try #require(try object(&world, 0))
+        try world.update(0, Self.doc, reading: readable)
+        let end: JSONObject = try #require(try object(&world))
         #expect(end["first"] == "newer" && end["second"] == "newer")
-        #expect(end["t"] == mine?["t"], "what waited is on top of it")
-        #expect(try entity(world).tail.count == known.tail.count + 3, "and was sent")
-        #expect(world.alarms.count == 2)
+        #expect(end["t"] == mine["t"], "what waited is on top of it")
+        #expect(try world.sealedEntity(Self.doc).tail.count == readable.tail.count + 1, "and was sent")
+        #expect(world.alarms.count == 1)
         try world.insertSomething(0, Self.doc)
     }
 
-    private func replace(_ record: EntityRecord, _ address: EntityAddress, _ world: inout Simulation) throws {
-        var batch: LocalBatch = LocalBatch()
-        batch.entities = [EntityWrite(address, record, [.ghost, .edits, .marks])]
-        try world.clients[0].store.commit(batch)
+    @Test("it stays stopped when memory has forgotten it, and from a restart until it is read on")
+    func forgotten() throws {
+        var (world, shown, _): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 4, hasEdit: false)
+        // Others are looked at until this one is no longer in memory.
+        for number: Int in 0...SyncLimits.cachedObjectsMax { _ = try world.object(0, try EntityKey("other\(number)")) }
+        try expectRefused(&world)
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 0, "nothing waits")
+        world.rest()
+        #expect(try world.sealedEntity(Self.doc) == shown, "nothing went behind what was not understood")
+        try world.crash(0)
+        try expectRefused(&world)
+        world.goOnline(0)
+        world.rest()
+        try expectRefused(&world)
+        #expect(try world.sealedEntity(Self.doc) == shown && world.alarms.count == 1)
+    }
+
+    @Test("a store that fails at the moment of reading on: it is read on all the same", arguments: 0..<2)
+    func failingStore(commits: Int) throws {
+        var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 5)
+        try world.update(0, Self.doc, reading: readable, failingAfter: commits)
+        #expect(world.clients[0].store.commitsUntilFailure == nil, "it has failed")
+        #expect(try object(&world)?["second"] == "newer")
+        #expect(try world.sealedEntity(Self.doc).tail.count == readable.tail.count + 1)
+    }
+
+    @Test("reading on, the object can stop at another place: that is told")
+    func stopsAgain() throws {
+        var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 6, hasEdit: false)
+        var further: SealedEntity = readable
+        // The first can be read by then, the second cannot.
+        let newest: [UInt8] = SealedObject.bytes(of: try #require(further.tail.first))
+        let keys: SealedBucketKeys = try #require(world.keys)
+        let sealer: ObjectSealer = try keys.sealer(serverKey: try world.serverKey(Self.doc))
+        let clear: [UInt8] = try #require(sealer.open(newest, kind: .operation, position: 0)?.clear)
+        var changed: JSONObject = try #require(try JSONValue(parsing: clear).objectValue)
+        changed["t"] = 3
+        let sealed: [UInt8] = sealer.seal(
+            JSONValue.object(changed).serialized(), kind: .operation, id: Array(repeating: 9, count: 16), position: 0,
+            nonce: Array(repeating: 9, count: 12))
+        further.tail[0] = Base64.encodeURL(sealed)
+        try world.update(0, Self.doc, reading: further)
+        #expect(try object(&world)?["first"] == "newer" && object(&world)?["second"] == nil)
+        #expect(world.alarms.map(\.position) == [0, 1])
+        try expectRefused(&world)
     }
 }

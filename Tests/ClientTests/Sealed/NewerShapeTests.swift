@@ -212,6 +212,7 @@ struct NewerShapeTests {
     func gone() throws {
         var world: Simulation = try device().world
         try show(["z": 2], &world)
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 0, "nothing waits")
         try show(nil, &world)
         #expect(world.alarms.map(\.kind) == [.unknownRules, .removed] && world.alarms.last?.needsChoice == true)
         try expectShown(["t": "known"], &world)

@@ -1,0 +1,66 @@
+import ThicketProtocol
+import ThicketSealed
+
+/// Objects that this program is too old for: they stop, and a newer one reads them on (docs/decisions/0061).
+extension SyncMachine {
+    /// The server shows the object in a shape that only newer programs know. Nothing of it is read, and nothing is written over it:
+    /// it is remembered for a newer program, and what waits here goes on waiting.
+    mutating func stop(_ number: Int, _ key: EntityKey, at next: Ghost) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed else { return }
+        let before: JSONObject? = entity.local
+        let events: [SealedEvent] = sealed.serverShowedNewerShape()
+        entity.sealed = sealed
+        entity.record.edits.held = next
+        putSealed(number, key, entity)
+        try tellSealed(number, key, before: before, events)
+    }
+
+    /// What the server shows can be read again: also what it refused of ours meanwhile may go.
+    func comeBack(_ entity: inout Entity, _ sealed: inout SealedObject) {
+        sealed.leaveNewerShape()
+        entity.sealed = sealed
+        entity.record.edits.held = nil
+        (entity.record.edits.refusal, entity.record.edits.attempts) = (nil, 0)
+    }
+
+    /// What has waited goes: the change that was on its way once more, or a new one.
+    mutating func sendOn(_ number: Int, _ key: EntityKey) {
+        guard cache[address(number, key)]?.record.edits.pending != nil else { return queueSealed(number, key) }
+        channels[number].resend.append(key)
+    }
+
+    // MARK: - Newer rules
+
+    /// Objects that had to stop at operations of newer rules, or at a newer shape, are read on, once a program: it may be the newer
+    /// one.
+    mutating func readOn(_ number: Int) throws(ClientError) {
+        guard channels[number].sealing?.hasReadOn == false else { return }
+        channels[number].sealing?.hasReadOn = true
+        for edited: EditedKey in try store.edited(channels[number].record.name) {
+            let entity: Entity = try entity(number, edited.key)
+            guard let held: Ghost = entity.record.edits.held, held.object != nil,
+                let sealed: SealedObject = entity.sealed, sealed.problem == nil
+            else { continue }
+            if sealed.stop == .rules {
+                try tryNewerRules(number, edited.key, held)
+            } else if entity.record.edits.wanted == nil,
+                entity.record.ghost.object != nil || sealed.stop == .shape
+            {
+                try jumpSealed(number, edited.key, to: held)
+            }
+        }
+    }
+
+    private mutating func tryNewerRules(_ number: Int, _ key: EntityKey, _ held: Ghost) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        entity.sealed?.tryNewerRules()
+        putSealed(number, key, entity)
+        // What was asked for comes, and is read as far as that goes.
+        guard entity.record.edits.wanted == nil else { return }
+        try jumpSealed(number, key, to: held)
+        guard let sealed: SealedObject = cache[address(number, key)]?.sealed, sealed.problem == nil, !sealed.isStopped
+        else { return }
+        sendOn(number, key)
+    }
+}

@@ -1,0 +1,95 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+
+/// Another device that writes under rules that nobody else knows, and the newer program that will. That is played by what the
+/// operations say under the rules that are known: it finds the store that the older one has left, and the same operations readable.
+extension Simulation {
+    private static var newer: AuthorID { AuthorID(rawValue: 77) }
+
+    func sealedEntity(_ name: String) throws -> SealedEntity {
+        try SealedEntity(try #require(server.buckets["notes"]?.entities[try serverKey(name)]?.object))
+    }
+
+    private func address(_ name: String) throws -> EntityAddress {
+        EntityAddress(bucket: bucket, key: try EntityKey(try serverKey(name)))
+    }
+
+    /// What the device keeps of the object.
+    func record(_ index: Int, _ name: String) throws -> EntityRecord {
+        try #require(clients[index].store.entity(try address(name)))
+    }
+
+    /// Two operations of the other device behind what the server holds, the oldest first.
+    ///
+    /// - Parameters:
+    ///   - isNewer: the first is under newer rules.
+    ///   - isDeletion: the second is a tombstone.
+    func newerOperations(_ name: String, isNewer: Bool, isDeletion: Bool = false) throws -> [String] {
+        let keys: SealedBucketKeys = try #require(keys)
+        let key: String = keys.serverKey(of: name)
+        let sealer: ObjectSealer = try keys.sealer(serverKey: key)
+        var log: SealedLog = try SealedObject.open(
+            try sealedEntity(name), author: Self.newer, place: keys.place(serverKey: key), with: sealer
+        ).object.log
+        var sealed: [String] = []
+        for (number, member): (Int, String) in ["first", "second"].enumerated() {
+            let diff: ObjectDiff = ObjectDiff([(key: member, operation: .insert(.string("newer")))])
+            let operation: SealedOperation = SealedOperation(
+                base: log.position, head: try #require(log.chain[log.position]), incarnation: log.incarnationTag,
+                author: Self.newer,
+                content: number == 1 && isDeletion ? .tombstone : .edit(try Edit(.object(diff))))
+            var clear: JSONObject = try #require(try JSONValue(parsing: operation.clearBytes()).objectValue)
+            if number == 0, isNewer { clear["t"] = 2 }
+            // Not sealed under the one nonce twice where the text differs.
+            let nonce: [UInt8] = Array(repeating: UInt8(number + (isNewer ? 0 : 100)), count: 12)
+            let bytes: [UInt8] = sealer.seal(
+                JSONValue.object(clear).serialized(), kind: .operation, id: Array(repeating: UInt8(number), count: 16),
+                position: 0, nonce: nonce)
+            sealed.append(Base64.encodeURL(bytes))
+            // What the newer device makes of it.
+            _ = log.append(bytes, clear: operation.clearBytes())
+        }
+        return sealed
+    }
+
+    /// The server shows these operations, the oldest first, behind what was known. Everybody reads it: nobody's position is known.
+    mutating func show(_ operations: [String], behind known: SealedEntity, of name: String) throws {
+        let key: String = try serverKey(name)
+        var shown: SealedEntity = known
+        shown.tail = operations.reversed() + known.tail
+        server.buckets["notes"]?.entities[key]?.object = shown.object
+        server.buckets["notes"]?.entities[key]?.version += Version(operations.count)
+        forgetPositions()
+    }
+
+    /// The program ends; a newer one begins, that can read what the older one kept and what the server holds.
+    ///
+    /// - Parameters:
+    ///   - readable: what that says under the rules that are known.
+    ///   - commits: the newer program's store fails once, after so many commits; nil: it does not.
+    mutating func update(
+        _ index: Int, _ name: String, reading readable: SealedEntity, failingAfter commits: Int? = nil
+    ) throws {
+        let key: String = try serverKey(name)
+        var record: EntityRecord = try record(index, name)
+        if let held: Ghost = record.edits.held, held.object != nil {
+            record.edits.held = Ghost(version: held.version, object: readable.object)
+            var batch: LocalBatch = LocalBatch()
+            batch.entities = [EntityWrite(try address(name), record, [.ghost, .edits, .marks])]
+            try clients[index].store.commit(batch)
+        }
+        if server.buckets["notes"]?.entities[key]?.object != nil {
+            server.buckets["notes"]?.entities[key]?.object = readable.object
+        } else if let last: ModelServer.Step = server.buckets["notes"]?.entities[key]?.steps.last {
+            let step: ModelServer.Step = ModelServer.Step(version: last.version, before: readable.object, diff: nil)
+            server.buckets["notes"]?.entities[key]?.steps = [step]
+        }
+        try crash(index)
+        clients[index].store.commitsUntilFailure = commits
+        goOnline(index)
+        rest()
+    }
+}
