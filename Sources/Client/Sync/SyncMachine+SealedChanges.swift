@@ -162,6 +162,8 @@ extension SyncMachine {
         let isCreation: Bool = entity.record.ghost.object == nil && entity.record.edits.pending != nil
         entity.sealed = sealed
         var isGhostNew: Bool = true
+        // A creation of ours that the server has moves it, too.
+        let isStill: Bool = shown.isSame && !(isCreation && sealed.problem == nil)
         if sealed.problem == nil, !sealed.isStopped {
             entity.record.ghost = shown.next
             entity.record.edits.held = nil
@@ -169,7 +171,7 @@ extension SyncMachine {
             entity.record.edits.held = shown.next
             let taken: Int = sealed.log.position - (shown.entity.newest?.position ?? 0)
             let tail: [String] = shown.entity.tail
-            if shown.isSame || !(0...tail.count).contains(taken) {
+            if isStill || !(0...tail.count).contains(taken) {
                 isGhostNew = false
             } else {
                 let read: SealedEntity = SealedEntity(
@@ -268,7 +270,7 @@ extension SyncMachine {
             return try jumpSealed(number, key, to: held)
         }
         // What cannot be read may hold it.
-        guard sealed.stop != .shape else { return }
+        guard !sealed.isStopped else { return }
         let before: JSONObject? = entity.local
         var events: [SealedEvent] = []
         entity.record.edits.pending = nil

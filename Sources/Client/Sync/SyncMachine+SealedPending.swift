@@ -79,7 +79,7 @@ extension SyncMachine {
     /// The pending change once more: the same sealed bytes under the same ccid, with the version that is known now.
     mutating func resendSealed(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
         var entity: Entity = try entity(number, key)
-        guard let sealed: SealedObject = entity.sealed, sealed.problem == nil, sealed.stop != .shape else { return }
+        guard let sealed: SealedObject = entity.sealed, sealed.problem == nil, !sealed.isStopped else { return }
         guard let operation: [UInt8] = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
             entity.record.ghost.object != nil
         else { return launch(number, key, pending.bytes) }

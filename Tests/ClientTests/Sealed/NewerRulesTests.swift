@@ -53,6 +53,12 @@ struct NewerRulesTests {
         #expect(before == after, sourceLocation: line)
     }
 
+    /// The device hears no more; the server reads on that connection what it was sent.
+    private func disconnect(_ world: inout Simulation) {
+        (world.clients[0].up, world.clients[0].down, world.clients[0].connection) = ([], [], nil)
+        world.perform(0, world.clients[0].machine.closed(LinkClosure(detail: "cut"), now: world.now))
+    }
+
     /// The same program ends and begins again.
     private func restart(_ world: inout Simulation) throws {
         try world.crash(0)
@@ -127,5 +133,76 @@ struct NewerRulesTests {
         #expect(try object(&world)?["first"] == "newer" && object(&world)?["second"] == nil)
         #expect(world.alarms.map(\.position) == [0, 1])
         try expectRefused(&world)
+    }
+
+    @Test(
+        "a change that was on its way may be among what is not read: it waits, and is there once",
+        arguments: [true, false])
+    func inFlight(isTaken: Bool) throws {
+        var (world, known): (Simulation, SealedEntity) = try device(seed: 7)
+        try world.insertSomething(0, Self.doc)
+        let mine: JSONObject = try #require(try object(&world))
+        let (sent, connection): ([UInt8], Int) = (
+            try #require(world.clients[0].up.first), try #require(world.clients[0].connection)
+        )
+        disconnect(&world)
+        let old: [String] = try world.newerOperations(Self.doc, isNewer: true)
+        let new: [String] = try world.newerOperations(Self.doc, isNewer: false)
+        try world.show(old, behind: known, of: Self.doc)
+        // Behind them the server takes ours; its answer is lost.
+        if isTaken { world.serve(connection, sent) }
+        let own: [String] = isTaken ? [try #require(try world.sealedEntity(Self.doc).tail.first)] : []
+        world.forgetPositions()
+        known.tail = own + new.reversed() + known.tail
+        world.rest()
+        for _ in 0..<2 {
+            #expect(world.alarms.map(\.kind) == [.unknownRules])
+            #expect(world.server.refusals.isEmpty && world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
+            #expect(try world.sealedEntity(Self.doc).tail.count == known.tail.count, "it was not sent again")
+            #expect(try object(&world) == mine)
+            try tellDuplicate(&world)
+            try restart(&world)
+        }
+        try world.update(0, Self.doc, reading: known)
+        let end: JSONObject = try #require(try object(&world))
+        #expect(end["second"] == "newer" && end["t"] == mine["t"], "once")
+        #expect(try world.truth()[Self.doc]?.object == end)
+        #expect(try world.sealedEntity(Self.doc).tail.count == known.tail.count + (isTaken ? 0 : 1))
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
+    }
+
+    /// The server says, on an open connection, that it has the change in flight.
+    private func tellDuplicate(_ world: inout Simulation) throws {
+        let pending: PendingChange = try #require(try world.record(0, Self.doc).edits.pending, "it waits")
+        let answer: RefusedChange = RefusedChange(
+            clientID: "x", key: try world.serverKey(Self.doc), error: 409, ccids: [pending.changeID.text])
+        let text: [UInt8] = ServerMessage.channel(0, .changes([.refused(answer)])).encoded()
+        world.perform(0, world.clients[0].machine.received(ServerBatch([text]), now: world.now))
+        world.rest()
+    }
+
+    @Test("a creation of ours with operations of newer rules behind it is known to have arrived")
+    func creation() throws {
+        var world: Simulation = try .sealed(1, seed: 8)
+        try world.insertSomething(0, Self.doc)
+        let mine: JSONObject? = try object(&world)
+        let (sent, connection): ([UInt8], Int) = (
+            try #require(world.clients[0].up.first), try #require(world.clients[0].connection)
+        )
+        disconnect(&world)
+        world.serve(connection, sent)
+        var known: SealedEntity = try world.sealedEntity(Self.doc)
+        let old: [String] = try world.newerOperations(Self.doc, isNewer: true)
+        let new: [String] = try world.newerOperations(Self.doc, isNewer: false)
+        try world.show(old, behind: known, of: Self.doc)
+        world.rest()
+        #expect(try object(&world) == mine && world.alarms.map(\.kind) == [.unknownRules])
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
+        try restart(&world)
+        try expectRefused(&world)
+        known.tail = new.reversed() + known.tail
+        try world.update(0, Self.doc, reading: known)
+        #expect(try object(&world)?["second"] == "newer" && object(&world)?["t"] == mine?["t"])
+        #expect(try world.sealedEntity(Self.doc).tail == known.tail && world.alarms.count == 1)
     }
 }
