@@ -222,8 +222,10 @@ extension SyncMachine {
             putSealed(number, key, entity)
             return try want(number, key, last)
         }
-        let isBack: Bool = sealed.stop == .shape
-        // Nothing of a newer shape is there any more.
+        // Nothing of a newer shape is there any more, nor what could not be read where nothing else ever was.
+        let isFree: Bool =
+            entity.record.ghost.object == nil && entity.record.edits.pending == nil && sealed.leaveUnreadable()
+        let isBack: Bool = sealed.stop == .shape || isFree
         if isBack { comeBack(&entity, &sealed) }
         if entity.record.ghost.object == nil {
             entity.record.ghost = gone
@@ -314,6 +316,18 @@ extension SyncMachine {
         gone.subtract(missing)
         channels[number].sealing?.missing = missing
         return true
+    }
+
+    /// What could not be read, under keys where this device has nothing else, and what no index lists any more, is gone.
+    mutating func missUnread(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
+        guard channels[number].sealing != nil else { return }
+        for edited: EditedKey in try store.edited(channels[number].record.name) {
+            let record: EntityRecord = try entity(number, edited.key).record
+            guard record.ghost.object == nil, record.edits.pending == nil, record.walk != walk.id,
+                let held: Ghost = record.edits.held, held.object != nil
+            else { continue }
+            try jump(number, edited.key, to: Ghost(version: held.version, object: nil))
+        }
     }
 
     /// The server no longer has those changes: what is missing stays so.

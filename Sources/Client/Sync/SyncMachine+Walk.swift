@@ -136,6 +136,7 @@ extension SyncMachine {
             guard record.walk != walk.id, record.ghost.object == nil else { continue }
             try jump(number, key, to: Ghost(version: record.ghost.version, object: nil))
         }
+        try missUnread(number, walk)
         // Changes the server has taken (409) without our seeing where: the index that was asked for since then, and what
         // came after it, contain them; also when the object is in no index because somebody removed it.
         for key: EntityKey in channels[number].edited.sorted() {

@@ -42,6 +42,16 @@ extension SealedObject {
         guard mine != nil else { return [.changed(nil)] }
         return [.changed(nil), .conflict(SealedConflict(path: [], losing: mine, winning: nil))]
     }
+
+    /// What could not be read is gone from the server. Under a key where this device has nothing else but a draft, nothing is left to
+    /// choose.
+    ///
+    /// - Returns: whether that was in the way.
+    public mutating func leaveUnreadable() -> Bool {
+        guard problem != nil, log.object == nil else { return false }
+        problem = nil
+        return true
+    }
 }
 
 extension SealedObject {

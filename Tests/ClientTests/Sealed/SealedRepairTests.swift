@@ -167,4 +167,55 @@ struct SealedRepairTests {
             #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
         }
     }
+
+    /// A removal that the server tells, or the object is in the index no more.
+    private func takeAway(_ world: inout Simulation, _ key: EntityKey, isHeard: Bool) throws {
+        guard isHeard else {
+            try lose(&world, key)
+            world.cut(0)
+            return world.rest()
+        }
+        let wire: String = try world.serverKey(key.text)
+        world.serve(
+            try #require(world.clients[0].connection), Array(#"0:c:{"id":"\#(wire)","ccid":"removal","o":"-"}"#.utf8))
+        world.rest()
+    }
+
+    @Test(
+        "a draft under a key that holds what cannot be read is read-only as long as that is there, and is sent once it is gone",
+        arguments: [true, false], [true, false])
+    func draft(isHeard: Bool, hasDraft: Bool) throws {
+        for (shown, kind): (JSONObject, IntegrityReport.Kind) in [(["t": "clear"], .clear), (["z": 2], .unknownRules)] {
+            try expectSent(hasDraft: hasDraft, behind: shown, kind, isHeard: isHeard)
+        }
+    }
+
+    private func expectSent(
+        hasDraft: Bool, behind shown: JSONObject, _ kind: IntegrityReport.Kind, isHeard: Bool
+    ) throws {
+        var world: Simulation = try Simulation(clients: 1, seed: 2, isSealed: true)
+        let key: EntityKey = try EntityKey("doc0")
+        if hasDraft { try world.set(0, key, to: ["t": "draft"]) }
+        let wire: String = try world.serverKey(key.text)
+        world.server.buckets["notes"] = ModelServer.Bucket()
+        world.server.buckets["notes"]?.entities[wire] = ModelServer.Entity(version: 1, object: shown)
+        world.goOnline(0)
+        world.rest()
+        for _ in 0..<2 {
+            #expect(world.alarms.map(\.kind) == [kind])
+            #expect(throws: ClientError.self) { try world.set(0, key, to: ["t": "no"]) }
+            #expect(try world.object(0, key) == (hasDraft ? ["t": "draft"] : nil))
+            try world.crash(0)
+            world.goOnline(0)
+            world.rest()
+            #expect(world.server.buckets["notes"]?.entities[wire]?.object == shown, "nothing went over it")
+        }
+        try takeAway(&world, key, isHeard: isHeard)
+        #expect(try world.clients[0].machine.problem(world.bucket, key) == nil)
+        #expect(try world.truth()["doc0"]?.object == (hasDraft ? ["t": "draft"] : nil))
+        try world.set(0, key, to: ["t": "after"])
+        world.rest()
+        #expect(try world.truth()["doc0"]?.object == ["t": "after"])
+        #expect(world.alarms.count == 1 && world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
+    }
 }
