@@ -55,9 +55,13 @@ extension SyncMachine {
         guard next.object != nil else { return try vanish(number, key, at: next.version) }
         var entity: Entity = try entity(number, key)
         if entity.record.ghost.object != nil {
-            let later: Ghost? = entity.record.edits.held
+            guard let later: Ghost = entity.record.edits.held, later.object == nil, later.version > next.version else {
+                return try show(number, key, next, operation: nil)
+            }
+            // What it held last: one that had to stop is read on.
+            entity.sealed?.tryNewerRules()
+            cache[address(number, key)] = entity
             try show(number, key, next, operation: nil)
-            guard let later, later.object == nil, later.version > next.version else { return }
             return try vanish(number, key, at: later.version)
         }
         guard let pending: PendingChange = entity.record.edits.pending else { return try meet(number, key, next) }
@@ -206,7 +210,7 @@ extension SyncMachine {
     ///
     /// - Parameter last: the version that was removed, if that is known: the tombstone, if all is well. It is asked for
     ///   where we do not have it.
-    private mutating func vanish(
+    mutating func vanish(
         _ number: Int, _ key: EntityKey, at version: Version, before last: Version? = nil
     ) throws(ClientError) {
         var entity: Entity = try entity(number, key)
@@ -215,6 +219,11 @@ extension SyncMachine {
         let gone: Ghost = Ghost(version: version, object: nil)
         entity.record.edits.wanted = nil
         let isRemoval: Bool = entity.record.edits.pending?.edit == .remove
+        if sealed.stop == .rules {
+            guard sealed.object == nil else { return try goneUnread(number, key, at: version) }
+            // Deleted here too: nobody misses it.
+            sealed.tryNewerRules()
+        }
         if let last, last > entity.record.ghost.version, entity.record.ghost.object != nil, sealed.log.object != nil,
             sealed.problem == nil, !sealed.isReplacing
         {
@@ -292,8 +301,13 @@ extension SyncMachine {
     /// The server does not have the version that was asked for. Of an object that is read-only whatever it shows is as good.
     mutating func wantNoMore(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity: Entity = try entity(number, key)
-        guard entity.sealed?.problem != nil else { return }
-        entity.record.edits.wanted = nil
+        if entity.record.edits.held?.object == nil, entity.sealed?.stop == .rules {
+            // What it held last is not to be had any more: it was removed, and nobody can tell why.
+            entity.sealed?.tryNewerRules()
+        } else {
+            guard entity.sealed?.problem != nil else { return }
+            entity.record.edits.wanted = nil
+        }
         putSealed(number, key, entity)
     }
 

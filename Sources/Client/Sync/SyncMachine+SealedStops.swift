@@ -39,12 +39,12 @@ extension SyncMachine {
         channels[number].sealing?.hasReadOn = true
         for edited: EditedKey in try store.edited(channels[number].record.name) {
             let entity: Entity = try entity(number, edited.key)
-            guard let held: Ghost = entity.record.edits.held, held.object != nil,
-                let sealed: SealedObject = entity.sealed, sealed.problem == nil
+            guard let held: Ghost = entity.record.edits.held, let sealed: SealedObject = entity.sealed,
+                sealed.problem == nil
             else { continue }
             if sealed.stop == .rules {
                 try tryNewerRules(number, edited.key, held)
-            } else if entity.record.edits.wanted == nil,
+            } else if held.object != nil, entity.record.edits.wanted == nil,
                 entity.record.ghost.object != nil || sealed.stop == .shape
             {
                 try jumpSealed(number, edited.key, to: held)
@@ -54,6 +54,8 @@ extension SyncMachine {
 
     private mutating func tryNewerRules(_ number: Int, _ key: EntityKey, _ held: Ghost) throws(ClientError) {
         var entity: Entity = try entity(number, key)
+        // Why it is gone, its last state tells.
+        guard held.object != nil else { return try want(number, key, held.version - 1) }
         entity.sealed?.tryNewerRules()
         putSealed(number, key, entity)
         // What was asked for comes, and is read as far as that goes.
@@ -62,5 +64,16 @@ extension SyncMachine {
         guard let sealed: SealedObject = cache[address(number, key)]?.sealed, sealed.problem == nil, !sealed.isStopped
         else { return }
         sendOn(number, key)
+    }
+
+    /// The server says that an object is gone that had to stop at newer rules. Whether somebody has deleted it, only those tell:
+    /// what is here stays as it is, and a newer program asks for what the server held last.
+    mutating func goneUnread(_ number: Int, _ key: EntityKey, at version: Version) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        // An index does not tell when it went: not before what is known of it.
+        let known: Version? = entity.record.edits.held.map { $0.object == nil ? $0.version : $0.version + 1 }
+        entity.record.edits.held = Ghost(version: max(version, known ?? version), object: nil)
+        entity.record.edits.wanted = nil
+        putSealed(number, key, entity)
     }
 }

@@ -205,4 +205,98 @@ struct NewerRulesTests {
         #expect(try object(&world)?["second"] == "newer" && object(&world)?["t"] == mine?["t"])
         #expect(try world.sealedEntity(Self.doc).tail == known.tail && world.alarms.count == 1)
     }
+
+    // MARK: - Removed on the server
+
+    /// Another device's program removes the object: here it is heard as any other removal, or only missing from the index.
+    private func remove(_ world: inout Simulation, isHeard: Bool) throws {
+        let connection: Int = try #require(world.clients[0].connection)
+        if !isHeard { disconnect(&world) }
+        let key: String = try world.serverKey(Self.doc)
+        world.serve(connection, Array(#"0:c:{"id":"\#(key)","ccid":"removal","o":"-"}"#.utf8))
+        #expect(!world.hasOnServer(Self.doc))
+        world.rest()
+    }
+
+    /// It stays as it is, read-only and untold, until a newer program knows why; waiting edits are neither lost nor sent.
+    private func expectKept(_ isHeard: Bool, isDeletion: Bool, hasEdit: Bool) throws {
+        var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(
+            seed: 9, isDeletion: isDeletion, hasEdit: hasEdit)
+        let mine: JSONObject = try #require(try object(&world))
+        try remove(&world, isHeard: isHeard)
+        for _ in 0..<2 {
+            #expect(try object(&world) == mine && world.alarms.count == 1)
+            #expect(!world.hasOnServer(Self.doc))
+            let waiting: (edited: Int, refused: Int) = world.clients[0].machine.unconfirmed(world.bucket)
+            #expect(waiting == (hasEdit ? (1, 1) : (0, 0)))
+            try expectRefused(&world)
+            try world.crash(0)
+            try expectRefused(&world)
+            world.goOnline(0)
+            // Nor while the server is asked what it held.
+            for _ in 0..<1_000 where !world.settle(rounds: 1) { try expectRefused(&world) }
+            world.rest()
+        }
+        try world.update(0, Self.doc, reading: readable)
+        let problem: String? = try world.clients[0].machine.problem(world.bucket, try EntityKey(Self.doc))
+        #expect((problem == nil) == isDeletion)
+        #expect(world.alarms.map(\.kind) == (isDeletion ? [.unknownRules] : [.unknownRules, .removed]))
+        let end: JSONObject? = try object(&world)
+        guard isDeletion else { return #expect(end?["t"] == mine["t"] && end?["second"] == "newer") }
+        // As on a device that knows the rules: who edited what others deleted has it made anew.
+        #expect(end?["t"] == (hasEdit ? mine["t"] : nil))
+        #expect(try world.truth()[Self.doc]?.object == end)
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
+    }
+
+    @Test(
+        "removed on the server, it stays as it is, read-only and untold, until a newer program knows why",
+        arguments: [true, false], [true, false])
+    func removed(isHeard: Bool, isDeletion: Bool) throws {
+        try expectKept(isHeard, isDeletion: isDeletion, hasEdit: false)
+    }
+
+    @Test(
+        "the same with edits that wait: none is lost, and none sent before", arguments: [true, false], [true, false])
+    func removedBelowEdits(isHeard: Bool, isDeletion: Bool) throws {
+        try expectKept(isHeard, isDeletion: isDeletion, hasEdit: true)
+    }
+
+    @Test(
+        "removed, and the server has forgotten what it held: that is told, with a choice, once it is asked",
+        arguments: [true, false])
+    func removedAndForgotten(isHeard: Bool) throws {
+        var (world, _, _): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 10)
+        let mine: JSONObject? = try object(&world)
+        try remove(&world, isHeard: isHeard)
+        world.forgetPositions()
+        try restart(&world)
+        #expect(world.alarms.map(\.kind) == [.unknownRules, .removed] && world.alarms.last?.needsChoice == true)
+        #expect(try object(&world) == mine, "what waited is kept")
+        let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
+        let (isKept, actions): (Bool, [SyncAction]) = try world.clients[0].machine.keepMine(
+            bucket, try EntityKey(Self.doc), now: now)
+        world.perform(0, actions)
+        world.rest()
+        #expect(isKept)
+        #expect(try world.truth()[Self.doc]?.object == mine)
+    }
+
+    @Test("deleted here before it was removed: nobody misses it, and it is gone at once", arguments: [true, false])
+    func removedOnBothSides(isHeard: Bool) throws {
+        var (world, known): (Simulation, SealedEntity) = try device(seed: 11)
+        world.cut(0)
+        try world.remove(0, try EntityKey(Self.doc))
+        try world.show(try world.newerOperations(Self.doc, isNewer: true), behind: known, of: Self.doc)
+        world.rest()
+        #expect(world.hasOnServer(Self.doc), "the deletion waits")
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
+        try remove(&world, isHeard: isHeard)
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
+        #expect(try object(&world) == nil && world.alarms.map(\.kind) == [.unknownRules])
+        // The key is free again.
+        try world.insertSomething(0, Self.doc)
+        world.rest()
+        #expect(try world.truth()[Self.doc]?.object == object(&world) && world.alarms.count == 1)
+    }
 }
