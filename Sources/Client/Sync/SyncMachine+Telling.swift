@@ -70,7 +70,9 @@ extension SyncMachine {
                 done += walk?.objectsRead ?? 0
                 total = walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
             case .closed, .opening, .catchingUp, .refused, .lapsed, .renewing: isOpening = true
-            case .live: pending += channel.edited.count - channel.refused.count
+            case .live:
+                // What is read-only need not have edits.
+                pending += channel.edited.count - channel.refused.count { channel.edited.contains($0) }
             }
         }
         if isIndexing { return .indexing(done: done, of: total) }

@@ -214,6 +214,7 @@ struct NewerShapeTests {
         try show(["z": 2], &world)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 0, "nothing waits")
         try show(nil, &world)
+        #expect(world.clients[0].machine.status == .upToDate)
         #expect(world.alarms.map(\.kind) == [.unknownRules, .removed] && world.alarms.last?.needsChoice == true)
         try expectShown(["t": "known"], &world)
         let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey(Self.doc), world.now)
