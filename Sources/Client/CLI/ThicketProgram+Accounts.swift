@@ -258,18 +258,28 @@ extension ThicketProgram {
         "the content passphrase (THICKET_CONTENT_PASSPHRASE_FILE, THICKET_CONTENT_PASSPHRASE)", completion: .file)
 
     static let keys: Command = .init(
-        "keys", summary: "open the keys of a partner's user on this machine, or make them",
+        "keys",
+        summary: "open the keys of a partner's user on this machine, or make them; put keys back after a restore",
         details: """
             A partner's token lets you in and opens nothing: the keys of your content are made on your first machine, and lie
             at the server under a content passphrase that the partner never sees, or on your machines and in the words
             alone.
+
+            --restored is for everybody with keys, also of an account of the server, and for one case: who runs the server has
+            told you that a backup was restored there, and commands say that it shows an older version of the account's
+            keys. The keys that this machine has are then written there again. What the server has must open with them and
+            is joined with them; else nothing is written. Where the login is gone, too, the password is asked for. Begin with the
+            machine that changed the keys last; machines that still say so do it, too.
             """,
         options: [
             .flag("make", "make the keys, on the first machine"),
             .flag("no-passphrase", "keep the keys on machines and in the words alone"), contentPassphraseOption,
+            .flag("restored", "the server was restored from a backup: put this machine's newer keys back there"),
+            nowOption,
         ] + backupOptions + accountOptions,
         examples: [
             Example("thicket keys --make", "on the first machine"), Example("thicket keys", "on the next one"),
+            Example("thicket keys --restored", "the server was restored from a backup, says who runs it"),
         ])
 
     static let accountDelete: Command = .init(

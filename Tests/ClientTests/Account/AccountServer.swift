@@ -101,6 +101,36 @@ final class AccountServer: Sendable {
         return found
     }
 
+    /// The sealed bundle of a user, as a backup of this moment has it.
+    struct StoredBundle: Sendable {
+        let user: String
+        let version: Int64
+        let content: [UInt8]
+        let isPartners: Bool
+    }
+
+    func backup(of user: String, isPartners: Bool = false) throws -> StoredBundle {
+        let database: Database = try .init(path: folder + "/thicket.db")
+        let rows: Statement = try database.statement(
+            isPartners
+                ? "SELECT version, content FROM entity_bundle WHERE entity = ?1"
+                : "SELECT version, content FROM bundle WHERE user = ?1"
+        ).bind(1, user)
+        defer { rows.reset() }
+        guard try rows.step() else { throw ClientError(.store, "there is no bundle") }
+        return StoredBundle(user: user, version: rows.integer(0), content: rows.bytes(1), isPartners: isPartners)
+    }
+
+    /// What a restore of that backup makes of the bundle.
+    func restore(_ backup: StoredBundle) throws {
+        let database: Database = try .init(path: folder + "/thicket.db")
+        try database.statement(
+            backup.isPartners
+                ? "UPDATE entity_bundle SET version = ?2, content = ?3 WHERE entity = ?1"
+                : "UPDATE bundle SET version = ?2, content = ?3 WHERE user = ?1"
+        ).bind(1, backup.user).bind(2, backup.version).bind(3, backup.content).run()
+    }
+
     var address: String { "http://127.0.0.1:\(server.port)" }
     /// Seconds since 1970 at the server.
     var seconds: Int64 { box.time.withLock { $0 } / 1_000 }

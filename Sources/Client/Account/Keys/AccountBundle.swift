@@ -29,7 +29,7 @@ public struct AccountBundle: Sendable {
     /// Whether the user has the access key somewhere besides on devices.
     public var backup: BackupState
     /// Members that a later version has put there, kept as they are.
-    private let others: [SecureBytes]
+    private var others: [(name: String, pair: SecureBytes)]
     /// `buckets` and `backup` as they were read: what a later version has put inside of them is kept, too.
     private var read: (buckets: JSONObject, backup: (state: BackupState, value: JSONValue)?) = ([:], nil)
 
@@ -75,7 +75,8 @@ public struct AccountBundle: Sendable {
 
     private init(
         _ vault: SecureBytes, _ tree: SecureBytes, _ signing: Ed25519.SigningKey, _ exchange: X25519.PrivateKey,
-        _ buckets: [String: BucketMode], _ backup: BackupState, _ others: [SecureBytes]
+        _ buckets: [String: BucketMode], _ backup: BackupState,
+        _ others: [(name: String, pair: SecureBytes)]
     ) {
         (vaultSecret, treeSecret, signingKey, exchangeKey) = (vault, tree, signing, exchange)
         (self.buckets, self.backup, self.others) = (buckets, backup, others)
@@ -102,7 +103,7 @@ public struct AccountBundle: Sendable {
         } else if case .confirmed(let kind, let time) = backup {
             writer.add("backup", ["kind": .string(kind.rawValue), "at": .number(JSONNumber(time))])
         }
-        for pair: SecureBytes in others { writer.add(pair: pair) }
+        for other: (name: String, pair: SecureBytes) in others { writer.add(pair: other.pair) }
         let text: SecureBytes = writer.text
         let spaces: Int = Padding.multiple(of: Self.step).size(of: text.count) - text.count
         return .joined([text, SecureBytes(copying: Array(repeating: 0x20, count: spaces))])
@@ -156,6 +157,69 @@ public struct AccountBundle: Sendable {
             return .missing
         }
         return .confirmed(BackupKind(rawValue: kind) ?? .words, at: time)
+    }
+}
+
+// Two bundles of one account (decision 0062).
+extension AccountBundle {
+    /// This bundle with what another one of the same account has besides; nothing that either has is dropped. Where both have
+    /// something different, a bucket is sealed rather than open, and has the larger epoch; a backup counts that was
+    /// confirmed, or confirmed later. Of what later versions have put there, this one's stays, or the other's if that prevails.
+    ///
+    /// - Throws: `unusable` when both together are more than a bundle holds.
+    func joined(with other: AccountBundle, prevails: Bool) throws(AccountError) -> AccountBundle {
+        var joined: AccountBundle = self
+        for (name, mode): (String, BucketMode) in other.buckets {
+            joined.buckets[name] = buckets[name]?.joined(with: mode) ?? mode
+            let raw: JSONObject? = Self.joined(read.buckets[name], other.read.buckets[name], prevails: prevails)
+            if let raw { joined.read.buckets[name] = .object(raw) }
+        }
+        (joined.backup, joined.read.backup) = joinedBackup(other, prevails: prevails)
+        for member: (name: String, pair: SecureBytes) in other.others {
+            let place: Int? = others.firstIndex { $0.name.utf8.elementsEqual(member.name.utf8) }
+            if let place, prevails { joined.others[place] = member }
+            if place == nil { joined.others.append(member) }
+        }
+        // What no device could read is not to be written.
+        do throws(AccountError) { _ = try AccountBundle(text: joined.text()) } catch {
+            throw .unusable("the keys here and those at the server together are more than a bundle holds")
+        }
+        return joined
+    }
+
+    private typealias ReadBackup = (state: BackupState, value: JSONValue)
+
+    private func joinedBackup(_ other: AccountBundle, prevails: Bool) -> (BackupState, ReadBackup?) {
+        guard backup == other.backup else {
+            let isTheirs: Bool = (other.backup.time ?? .min) > (backup.time ?? .min)
+            return isTheirs ? (other.backup, other.read.backup) : (backup, read.backup)
+        }
+        let raw: JSONObject? = Self.joined(read.backup?.value, other.read.backup?.value, prevails: prevails)
+        return (backup, raw.map { (backup, .object($0)) } ?? read.backup ?? other.read.backup)
+    }
+
+    /// - Returns: nil where neither was read.
+    private static func joined(_ own: JSONValue?, _ other: JSONValue?, prevails: Bool) -> JSONObject? {
+        guard let own: JSONObject = own?.objectValue else { return other?.objectValue }
+        guard let other: JSONObject = other?.objectValue else { return own }
+        return own.setting(JSONObject(other.pairs.filter { prevails || own[$0.key] == nil }))
+    }
+}
+
+extension AccountBundle.BucketMode {
+    private static let openName: String = "open"
+
+    /// No server is to make a bucket open that either says is not.
+    fileprivate func joined(with other: Self) -> Self {
+        Self(mode: mode == Self.openName ? other.mode : mode, epoch: max(epoch, other.epoch))
+    }
+}
+
+extension AccountBundle.BackupState {
+    /// Seconds since 1970; nil where none was confirmed.
+    fileprivate var time: Int64? {
+        guard case .confirmed(_, let time) = self else { return nil }
+        return time
     }
 }
 

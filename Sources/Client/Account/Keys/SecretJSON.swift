@@ -79,9 +79,9 @@ package struct SecretObject {
     }
 
     /// The members of other names, to be written again as they are.
-    package func others(than known: [String]) -> [SecureBytes] {
+    package func others(than known: [String]) -> [(name: String, pair: SecureBytes)] {
         members.filter { member in !known.contains { $0.utf8.elementsEqual(member.name.utf8) } }
-            .map { text.part($0.pair) }
+            .map { (name: $0.name, pair: text.part($0.pair)) }
     }
 
     // MARK: Reading

@@ -117,9 +117,10 @@ extension Failure {
         case .downgrade:
             ". Ask who runs the server; do not type the password elsewhere to make it work."
         case .rolledBack:
-            ". Ask who runs the server whether a backup was restored there. If it was, 'thicket login' or 'thicket recover' "
-                + "('thicket keys' for a partner's user) takes what is there on a machine without the keys; a machine that has "
-                + "them still opens its content."
+            ". Ask who runs the server whether a backup was restored there. If it was, 'thicket keys --restored' puts the "
+                + "newer keys back from a machine that has them, and nothing is lost; else 'thicket login' or 'thicket recover' "
+                + "('thicket keys' for a partner's user) takes what is there on a machine without the keys. If it was not, the "
+                + "server hides something: do neither. A machine that has the keys still opens its content."
         case .doesNotOpen, .otherAccount, .bundleMissing:
             ". Ask who runs the server whether something was restored or changed there; a machine that has the keys still "
                 + "opens what is there."

@@ -214,9 +214,11 @@ enum PasswdCommand {
     }
 }
 
-/// `thicket keys`: the keys of a user for whom a partner vouches, on this machine.
+/// `thicket keys`: the keys of a user for whom a partner vouches, on this machine. With `--restored`, of every user who has keys, see
+/// `RestoredKeys`.
 enum KeysCommand {
     static func run(_ call: Call) async throws(Failure) {
+        if call.flag("restored") { return try await RestoredKeys.putBack(call) }
         let what: String = "the keys were not opened"
         let account: Account = try Account(call)
         try account.expectProfile(what)

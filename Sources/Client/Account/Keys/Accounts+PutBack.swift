@@ -1,0 +1,36 @@
+public import ThicketCrypto
+
+// After a restore of the server from a backup (decision 0062).
+extension Accounts {
+    /// Puts the bundle that this device has back at a server that shows an older one: for the user who has heard from whoever
+    /// runs the server that a backup was restored there. Never to be done because a server looks like it.
+    ///
+    /// What the server shows must open with this device's access key and hold the same secrets. What it has besides is kept:
+    /// buckets and members of both are there afterwards. It is written until the version is greater than the one that this
+    /// device has seen, so that this device and those that have seen no more go on. May be done again after any error.
+    ///
+    /// - Parameter account: as this device has kept it, not as it was read from that server.
+    /// - Throws: `doesNotOpen`, `otherAccount`, `keyChanged`, `bundleMissing`, `newerFormat`, `damaged`: nothing was written, and this
+    ///   device is as before; `unusable` when the server is `PutBackFlow.versionsMax` (1,000) versions behind or more, or both together
+    ///   are more than a bundle holds; `busy` when others wrote each time; `rolledBack` when it went back meanwhile;
+    ///   `server`, `unknown`: some of the versions may be written.
+    public func putBack(_ account: OpenAccount, accessToken: String) async throws(AccountError) -> KeysPutBack {
+        try await door.run(PutBackFlow(account, asker(account, accessToken)))
+    }
+
+    /// A login for `putBack`, where the restored server does not know the device's token: as `signIn` with what the device has
+    /// kept, but an older bundle is no reason to refuse. What it gives has to be put back before it is kept: the device's own
+    /// `DeviceKeys` stay until then.
+    ///
+    /// - Returns: the token of the login.
+    /// - Throws: as `signIn`, without `rolledBack`; `locked`.
+    public func signInAfterRestore(password: SecureBytes, known: DeviceKeys) async throws(AccountError) -> String {
+        let kept: KnownAccount = known.known
+        let older: KnownAccount = .init(
+            user: kept.user, accessKey: kept.accessKey, version: 0, pin: kept.pin, bundle: kept.bundle)
+        let result: SignInResult = try await door.run(
+            try SignInFlow(app: app, name: known.name, password: password, device: device, known: older, rules: rules))
+        guard case .open(let login) = result else { throw .locked }
+        return login.accessToken
+    }
+}

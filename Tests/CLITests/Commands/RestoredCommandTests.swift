@@ -1,0 +1,111 @@
+import Testing
+import ThicketProcesses
+
+/// What machines with newer keys do after an honest restore of the server.
+@Suite("thicket keys --restored")
+struct RestoredCommandTests {
+    private let bench: CommandBench
+    private let place: [String]
+    private static let password: [String: String] = [
+        "THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley",
+    ]
+
+    init() throws {
+        bench = try CommandBench()
+        let output: String = try Daemon.command(
+            bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
+        ).output
+        let key: Substring? = try #require(output.split(separator: "\n").first).split(separator: " ").last
+        place = ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? "")]
+    }
+
+    private func login(_ home: String) throws {
+        try bench.good(["login"] + place + ["--user", "ann"], home: home, variables: Self.password)
+    }
+
+    /// Machines `home` and `old`, whose logins are in the backup, and `late`, whose login is not; all have seen version 4, and the
+    /// server has version 2.
+    private func restored() throws {
+        try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)
+        let words: [Substring] = try bench.good(["words"]).split { $0 == " " || $0 == "\n" }.filter {
+            !$0.hasSuffix(".")
+        }
+        try bench.write("words", words.joined(separator: " "))
+        try bench.good(["put", "--sealed", "notes", "k", "{}"])
+        try login("old")
+        try Daemon.command(bench.path("data"), ["backup", bench.path("copy.db")], succeeding: true)
+        try bench.good(["verify", "--words-file", bench.path("words")])
+        try bench.good(["put", "--sealed", "diary", "k", #"{"a":1}"#])
+        try login("late")
+        try bench.good(["verify", "--words-file", bench.path("words")], home: "late")
+        try bench.good(["verify", "--words-file", bench.path("words")], home: "old")
+        try bench.stopServer()
+        try Daemon.command(bench.path("data"), ["restore", bench.path("copy.db")], succeeding: true)
+        try bench.startServer()
+    }
+
+    @Test(
+        "after a restore machines are stuck and name the command; on one of them it frees all, and loses nothing",
+        arguments: ["home", "late"])
+    func frees(machine: String) throws {
+        try restored()
+        for home: String in ["home", "old"] {
+            for words: [String] in [
+                ["words"], ["login"] + place + ["--user", "ann"], ["verify", "--words-file", bench.path("words")],
+            ] {
+                let told: ChildProcess.Outcome = try bench.run(words, home: home, variables: Self.password)
+                #expect(told.code == 1, "\(home) \(words): \(told)")
+                #expect(told.errors.contains("the server shows version 2"), "\(told)")
+                #expect(told.errors.contains("'thicket keys --restored'"), "\(told)")
+            }
+        }
+        // A machine that has seen nothing notes a bucket meanwhile.
+        try login("fresh")
+        try bench.good(["put", "--sealed", "recipes", "k", "{}"], home: "fresh")
+
+        let back: ChildProcess.Outcome = try bench.run(
+            ["keys", "--restored"], home: machine, variables: machine == "late" ? Self.password : [:])
+        #expect(back.code == 0, "\(back)")
+        #expect(back.output.hasPrefix("the keys are put back, as version "), "\(back)")
+        #expect(back.errors.hasPrefix("This writes the account's keys, as this machine has seen them last"), "\(back)")
+        #expect(back.errors.contains("the login of this machine") == (machine == "late"), "\(back)")
+        #expect(!back.errors.contains("reminder"), "that the words were confirmed is known again")
+        for home: String in ["home", "old", "fresh"] {
+            let words: ChildProcess.Outcome = try bench.run(["words"], home: home)
+            #expect(words.code == 0 && !words.errors.contains("warning"), "\(home): \(words)")
+        }
+        let again: String = try bench.good(["keys", "--restored"], home: "old")
+        #expect(again == "the server has these keys, or newer ones; nothing was written\n")
+        try bench.good(["passwd"], home: "old", variables: Self.password)
+        // Which buckets are sealed is known from the account's keys alone.
+        let barley: [String: String] = ["THICKET_PASSWORD": "canary barley"]
+        try bench.good(["login"] + place + ["--user", "ann"], home: "new", variables: barley)
+        for bucket: String in ["notes", "diary", "recipes"] {
+            try bench.good(["put", bucket, "n", "{}"], home: "new")
+            let stored: String = try bench.good(["audit", bucket], home: "new")
+            #expect(stored.contains("sealed"), "\(bucket): \(stored)")
+        }
+    }
+
+    @Test("it wants the word alone, and does nothing beside a server that shows other keys or none")
+    func refused() throws {
+        try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)
+        for other: [String] in [["--make"], ["--no-passphrase"], ["--words-file", "w"]] {
+            let told: ChildProcess.Outcome = try bench.run(["keys", "--restored"] + other)
+            #expect(told.code == 2 && told.errors.contains("leave \(other[0]) out"), "\(told)")
+        }
+        let plain: ChildProcess.Outcome = try bench.run(["keys"])
+        #expect(plain.code == 2 && plain.errors.contains("users of partners"), "\(plain)")
+        try Daemon.command(bench.path("data"), ["backup", bench.path("copy.db")], succeeding: true)
+        try bench.good(["words", "--renew"], variables: Self.password)
+        try bench.stopServer()
+        let offline: ChildProcess.Outcome = try bench.run(["keys", "--restored"])
+        #expect(offline.code == 5 && offline.errors.contains("or not all the way; do it again"), "\(offline)")
+        try Daemon.command(bench.path("data"), ["restore", bench.path("copy.db")], succeeding: true)
+        try bench.startServer()
+        let told: ChildProcess.Outcome = try bench.run(["keys", "--restored"])
+        #expect(told.code == 1 && told.errors.contains("does not open with the keys of this account"), "\(told)")
+        #expect(told.errors.contains("'thicket recover' with the older words"), "\(told)")
+        #expect(!told.output.contains("put back"), "\(told)")
+    }
+}
