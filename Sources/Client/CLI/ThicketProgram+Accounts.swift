@@ -268,8 +268,9 @@ extension ThicketProgram {
             --restored is for everybody with keys, also of an account of the server, and for one case: who runs the server has
             told you that a backup was restored there, and commands say that it shows an older version of the account's
             keys. The keys that this machine has are then written there again. What the server has must open with them and
-            is joined with them; else nothing is written. Where the login is gone, too, the password is asked for. Begin with the
-            machine that changed the keys last; machines that still say so do it, too.
+            is joined with them; else nothing is written. Where the login is gone, too, the password is asked for: the one from the time
+            of the backup. Begin with the machine that changed the keys last; machines that still say so do it, too, and each
+            that changed them after the backup does it before anything else.
             """,
         options: [
             .flag("make", "make the keys, on the first machine"),

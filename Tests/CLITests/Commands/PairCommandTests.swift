@@ -43,5 +43,14 @@ struct PairCommandTests {
         for home: String in ["x", "home"] {
             #expect(try bench.good(["get", "notes", "k", "--json"], home: home) == "{}\n", "\(home)")
         }
+        // The older keys do not come over the newer ones, and nobody is told that all is well.
+        let stuck: ChildProcess = try bench.start(["pair", "--yes"] + place)
+        let again: Substring = try #require(try stuck.firstLine().split(separator: " ").last)
+        try bench.good(["pair", String(again)], home: "x")
+        let kept: ChildProcess.Outcome = try stuck.finish()
+        #expect(kept.code != 0 && kept.errors.contains("has newer keys of the account"), "\(kept)")
+        #expect(kept.errors.contains("--profile OTHER") && !kept.output.contains("logged in"), "\(kept)")
+        let back: String = try bench.good(["keys", "--restored"])
+        #expect(back.hasPrefix("the keys are put back, as version 4;"), "\(back)")
     }
 }

@@ -92,6 +92,22 @@ struct RestoredCommandTests {
         }
     }
 
+    @Test("recover says that the password is set, and a wrong password names the one that counts")
+    func recovers() throws {
+        try restored()
+        let told: ChildProcess.Outcome = try bench.run(
+            ["recover", "--words-file", bench.path("words")] + place + ["--user", "ann"], variables: Self.password)
+        #expect(told.code == 1 && told.errors.contains("the new password is set"), "\(told)")
+        #expect(told.errors.contains("older than version 4") && told.errors.contains("'thicket keys --restored'"))
+        #expect(!told.errors.contains("nothing was recovered"), "\(told)")
+        let wrong: ChildProcess.Outcome = try bench.run(["keys", "--restored"], variables: Self.password)
+        #expect(wrong.code == 6 && wrong.errors.contains("from the time of the backup"), "\(wrong)")
+        #expect(wrong.errors.contains("the password is wrong") && !wrong.errors.contains("Use the new one"), "\(wrong)")
+        let barley: [String: String] = ["THICKET_PASSWORD": "canary barley"]
+        let back: String = try bench.good(["keys", "--restored"], variables: barley)
+        #expect(back.hasPrefix("the keys are put back, as version 5;"))
+    }
+
     @Test("it wants the word alone, and does nothing beside a server that shows other keys or none")
     func refused() throws {
         try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)

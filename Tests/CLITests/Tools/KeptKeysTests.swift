@@ -15,14 +15,19 @@ struct KeptKeysTests {
     private func keys(
         _ key: AccessKey, version: UInt64, next: AccessKey? = nil, user: String = "u"
     ) throws -> DeviceKeys {
+        let text: String = try Self.text(key, version, bundle, user: user)
+        let kept: DeviceKeys = try DeviceKeys(text: SecureBytes(copying: Array(text.utf8)))
+        return try DeviceKeys(kept.open(), next: next)
+    }
+
+    private static func text(
+        _ key: AccessKey, _ version: UInt64, _ bundle: SecureBytes, user: String = "u"
+    ) throws -> String {
         let place: AccountPlace = .init(app: "notes", user: user, version: version)
         let sealed: String = Base64.encodeURL(try place.seal(bundle: bundle, with: key))
         let secret: String = Base64.encodeURL(key.secret.withUnsafeBytes { Array($0) })
-        let text: String =
-            #"{"format":1,"app":"notes","user":"\#(user)","name":"ann","access_key":"\#(secret)","#
+        return #"{"format":1,"app":"notes","user":"\#(user)","name":"ann","access_key":"\#(secret)","#
             + #""bundle":"\#(sealed)","version":\#(version)}"#
-        let kept: DeviceKeys = try DeviceKeys(text: SecureBytes(copying: Array(text.utf8)))
-        return try DeviceKeys(kept.open(), next: next)
     }
 
     private let one: AccessKey = .random()
@@ -37,6 +42,53 @@ struct KeptKeysTests {
         let later: OpenAccount = try keys(two, version: 4).open()
         let written: DeviceKeys = try #require(try KeptKeys.merged(later, .stays, over: keys(one, version: 3)))
         #expect(written.accessKey == two && written.version == 4)
+    }
+
+    @Test("what is kept under the same number is not overwritten with something else; what is damaged is written anew")
+    func sameNumber() throws {
+        let kept: OpenAccount = try keys(one, version: 4).open()
+        var other: OpenAccount = try keys(two, version: 4).open()
+        #expect(try KeptKeys.merged(other, .stays, over: DeviceKeys(kept)) == nil, "another access key")
+        other = try DeviceKeys(
+            text: SecureBytes(copying: Array(Self.text(one, 4, AccountBundle.make().text()).utf8))
+        ).open()
+        #expect(try KeptKeys.merged(other, .stays, over: DeviceKeys(kept)) == nil, "another content")
+        #expect(try KeptKeys.merged(kept, .stays, over: DeviceKeys(kept))?.version == 4)
+        let damaged: DeviceKeys = try DeviceKeys(
+            text: SecureBytes(
+                copying: Array(Self.text(one, 4, bundle).replacing(#""version":4"#, with: #""version":3"#).utf8)))
+        #expect(throws: AccountError.doesNotOpen) { try damaged.open() }
+        let same: OpenAccount = try keys(one, version: 3).open()
+        #expect(try KeptKeys.merged(same, .stays, over: damaged)?.open() == same)
+    }
+
+    @Test("a profile with newer keys of the account keeps them, and who brings others is told")
+    func told() throws {
+        let folder: TemporaryFolder = .init("kept")
+        let home: ProfileHome = try ProfileHome(["THICKET_HOME": folder.path])
+        try home.makeFolder("p")
+        let newest: OpenAccount = try keys(one, version: 6).open()
+        try KeyCall.keep(newest, home, "p", known: nil)
+        let renewed: OpenAccount = try keys(two, version: 4).open()
+        let older: OpenAccount = try keys(one, version: 4).open()
+        for (brought, known): (OpenAccount, DeviceKeys?) in [
+            (renewed, nil), (renewed, try DeviceKeys(older)), (older, nil),
+        ] {
+            for isLate: Bool in [false, true] {
+                let failure: Failure? = #expect(throws: Failure.self) {
+                    if isLate {
+                        try KeyCall.keep(brought, home, "p", known: known)
+                    } else {
+                        try KeyCall.expectPlace(for: brought, home, "p", known: known)
+                    }
+                }
+                #expect(failure?.text.contains("--profile OTHER") == true && failure?.code == .refused)
+            }
+        }
+        // Written by a command beside this one, which has looked at the server against what it knew.
+        try KeyCall.expectPlace(for: older, home, "p", known: try DeviceKeys(older))
+        try KeyCall.keep(older, home, "p", known: try DeviceKeys(older))
+        #expect(try home.readKeys("p")?.version == 6)
     }
 
     @Test("a key that is to follow stays through what others write, and goes when it has followed or was refused")

@@ -163,14 +163,14 @@ public struct AccountBundle: Sendable {
 // Two bundles of one account (decision 0062).
 extension AccountBundle {
     /// This bundle with what another one of the same account has besides; nothing that either has is dropped. Where both have
-    /// something different, a bucket is sealed rather than open, and has the larger epoch; a backup counts that was
+    /// something different, a bucket is sealed rather than anything else, and anything rather than open, and has the larger epoch; a backup counts that was
     /// confirmed, or confirmed later. Of what later versions have put there, this one's stays, or the other's if that prevails.
     ///
     /// - Throws: `unusable` when both together are more than a bundle holds.
     func joined(with other: AccountBundle, prevails: Bool) throws(AccountError) -> AccountBundle {
         var joined: AccountBundle = self
         for (name, mode): (String, BucketMode) in other.buckets {
-            joined.buckets[name] = buckets[name]?.joined(with: mode) ?? mode
+            joined.buckets[name] = buckets[name]?.joined(with: mode, prevails: prevails) ?? mode
             let raw: JSONObject? = Self.joined(read.buckets[name], other.read.buckets[name], prevails: prevails)
             if let raw { joined.read.buckets[name] = .object(raw) }
         }
@@ -209,9 +209,14 @@ extension AccountBundle {
 extension AccountBundle.BucketMode {
     private static let openName: String = "open"
 
-    /// No server is to make a bucket open that either says is not.
-    fileprivate func joined(with other: Self) -> Self {
-        Self(mode: mode == Self.openName ? other.mode : mode, epoch: max(epoch, other.epoch))
+    /// No server is to make a bucket open that either says is not. Of two modes that only later versions know, that of the side
+    /// that prevails.
+    fileprivate func joined(with other: Self, prevails: Bool) -> Self {
+        let modes: [String] = prevails ? [other.mode, mode] : [mode, other.mode]
+        let closed: String? = modes.first { $0 != Self.openName }
+        return Self(
+            mode: isSealed || other.isSealed ? Self.sealedName : closed ?? Self.openName, epoch: max(epoch, other.epoch)
+        )
     }
 }
 

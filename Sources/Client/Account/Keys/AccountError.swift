@@ -24,7 +24,8 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     case keyChanged
     /// The server keeps no bundle of the account, though there was one.
     case bundleMissing
-    /// The server shows an older bundle than this device has seen, or the one that has given it the keys.
+    /// The server shows an older bundle than this device has seen, or the one that has given it the keys; or, where both numbers
+    /// are the same, another content than this device has seen under it.
     case rolledBack(seen: UInt64, shown: UInt64)
     /// The bundle was written by a newer version of this program; this one leaves it alone.
     case newerFormat
@@ -72,6 +73,8 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
                 + "were left as they are, and what is here goes on"
         case .bundleMissing:
             "the server has lost the account's sealed keys; this device puts nothing else in their place"
+        case .rolledBack(let seen, let shown) where seen == shown:
+            "the server shows another content for version \(shown) of the account's keys than was seen before"
         case .rolledBack(let seen, let shown):
             "the server shows version \(shown) of the account's keys, which is older than version \(seen), seen before"
         case .newerFormat: "the account's keys were written by a newer version of this program"

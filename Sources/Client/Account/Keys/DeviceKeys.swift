@@ -38,7 +38,7 @@ public struct DeviceKeys: Sendable, Equatable {
         OpenAccount(
             app: app, user: user, name: name, accessKey: accessKey,
             bundle: try OpenAccount.open(
-                sealed, app: app, user: user, version: version, seen: version, with: accessKey),
+                sealed, app: app, user: user, version: version, seen: .none, with: accessKey),
             version: version, pin: pin)
     }
 

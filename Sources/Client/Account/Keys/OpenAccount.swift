@@ -35,28 +35,35 @@ public struct OpenAccount: Sendable, Equatable {
 
     var place: AccountPlace { AccountPlace(app: app, user: user, version: version) }
 
+    var seen: SeenBundle { SeenBundle(version: version, bundle: bundle) }
+
     /// Opens a bundle that the server shows.
-    /// - Parameter seen: version of the newest that this device has seen.
-    /// - Throws: `rolledBack`, `doesNotOpen`, `newerFormat`, `damaged`.
+    /// - Parameter seen: the newest that this device has seen.
+    /// - Throws: `rolledBack`, also for other content under the same number; `doesNotOpen`, `newerFormat`, `damaged`.
     static func open(
-        _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: UInt64, with key: AccessKey
+        _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: SeenBundle, with key: AccessKey
     ) throws(AccountError) -> AccountBundle {
-        guard version >= seen else { throw .rolledBack(seen: seen, shown: version) }
+        guard version >= seen.version else { throw .rolledBack(seen: seen.version, shown: version) }
         let place: AccountPlace = .init(app: app, user: user, version: version)
         let text: SecureBytes
         do throws(CryptoError) { text = try place.openBundle(sealed, with: key) } catch { throw .doesNotOpen }
-        return try AccountBundle(text: text)
+        let bundle: AccountBundle = try AccountBundle(text: text)
+        // A write names the version that it replaces: one number never has two contents but after a restore, or by a lie.
+        if version == seen.version, let kept: AccountBundle = seen.bundle, kept != bundle {
+            throw .rolledBack(seen: seen.version, shown: version)
+        }
+        return bundle
     }
 
     /// The same with the access key that this device has had all along.
     /// - Throws: `keyChanged` for a newer bundle that does not open; else as `open`.
     static func openOwn(
-        _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: UInt64, with key: AccessKey
+        _ sealed: [UInt8], app: String, user: String, version: UInt64, seen: SeenBundle, with key: AccessKey
     ) throws(AccountError) -> AccountBundle {
         do throws(AccountError) {
             return try open(sealed, app: app, user: user, version: version, seen: seen, with: key)
         } catch {
-            throw error == .doesNotOpen && version > seen ? .keyChanged : error
+            throw error == .doesNotOpen && version > seen.version ? .keyChanged : error
         }
     }
 
@@ -76,6 +83,21 @@ extension OpenAccount: CustomStringConvertible, CustomReflectable {
     public var description: String { "(an account with its keys, version \(version))" }
     /// Shows nothing of what it holds.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}
+
+/// The newest bundle that a device has seen of an account.
+struct SeenBundle: Sendable {
+    let version: UInt64
+    /// What it holds; nil where only the number is known.
+    let bundle: AccountBundle?
+
+    static let none: SeenBundle = .init(version: 0, bundle: nil)
+
+    /// - Returns: the newer of both; of two with one number, the one whose content is known.
+    static func newest(_ one: SeenBundle, _ other: SeenBundle) -> SeenBundle {
+        if one.version == other.version { return one.bundle == nil ? other : one }
+        return one.version > other.version ? one : other
+    }
 }
 
 /// How an account's password is stretched, as a device that has opened the account remembers it. A server that later says

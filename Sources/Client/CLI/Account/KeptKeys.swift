@@ -22,15 +22,26 @@ struct KeptKeys {
     let home: ProfileHome
     let profile: String
 
-    func keep(_ account: OpenAccount, next: NextKey = .stays) throws(Failure) {
+    /// - Returns: whether the profile has these keys now; false when those that are there are newer.
+    @discardableResult
+    func keep(_ account: OpenAccount, next: NextKey = .stays) throws(Failure) -> Bool {
         try home.makeFolder(profile)
         let lock: FolderLock = try .init(home.folder(profile), "keys.lock", waits: true)
         defer { lock.end() }
         let kept: DeviceKeys? = try home.readKeys(profile)
         do throws(AccountError) {
-            guard let keys: DeviceKeys = try Self.merged(account, next, over: kept) else { return }
+            guard let keys: DeviceKeys = try Self.merged(account, next, over: kept) else { return false }
             try write(keys)
+            return true
         } catch {
+            throw Failure("the keys cannot be kept", keys: error)
+        }
+    }
+
+    /// Whether what the profile has is newer than an account's keys, or another content under the same number.
+    func isNewer(than account: OpenAccount) throws(Failure) -> Bool {
+        let kept: DeviceKeys? = try home.readKeys(profile)
+        do throws(AccountError) { return try Self.merged(account, .stays, over: kept) == nil } catch {
             throw Failure("the keys cannot be kept", keys: error)
         }
     }
@@ -39,7 +50,7 @@ struct KeptKeys {
         do throws(Failure) { try home.writeKeys(keys, profile) } catch { throw .unusable(error.text) }
     }
 
-    /// What is to be written; nil when what is there is newer.
+    /// What is to be written; nil when what is there is newer, or is something else of the same number.
     /// - Throws: `keyChanged` when a key is to follow one that is not the account's any more.
     static func merged(
         _ account: OpenAccount, _ next: NextKey, over kept: DeviceKeys?
@@ -53,7 +64,9 @@ struct KeptKeys {
         let newest: OpenAccount = kept.version > account.version ? try kept.open() : account
         switch next {
         case .stays:
-            guard kept.version <= account.version else { return nil }
+            guard kept.version < account.version || kept.version == account.version && isSame(kept, account) else {
+                return nil
+            }
             return try DeviceKeys(account, next: isSameKey ? kept.next : nil)
         case .follows(let key):
             guard isSameKey else { throw .keyChanged }
@@ -61,6 +74,14 @@ struct KeptKeys {
         case .goes:
             return kept.version > account.version && !isSameKey ? nil : try DeviceKeys(newest)
         }
+    }
+
+    /// One number has two contents only after a restore of the server, and either may have what the other lacks. What is damaged here
+    /// is no content: it is written anew.
+    private static func isSame(_ kept: DeviceKeys, _ account: OpenAccount) -> Bool {
+        let opened: OpenAccount
+        do throws(AccountError) { opened = try kept.open() } catch { return error != .newerFormat }
+        return kept.accessKey == account.accessKey && opened.bundle == account.bundle
     }
 }
 

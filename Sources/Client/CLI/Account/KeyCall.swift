@@ -70,8 +70,33 @@ struct KeyCall {
         try KeptKeys(home: home, profile: self.account.profileName).keep(account, next: next)
     }
 
-    static func keep(_ account: OpenAccount, _ home: ProfileHome, _ name: String) throws(Failure) {
-        try KeptKeys(home: home, profile: name).keep(account)
+    /// Keeps keys that a command has got for a profile.
+    ///
+    /// - Parameter known: what the server was held against. Newer keys under the same access key are then those of a command
+    ///   that ran beside this one.
+    /// - Throws: `refused` when the profile has others that are newer; they stay as they are.
+    static func keep(
+        _ account: OpenAccount, _ home: ProfileHome, _ name: String, known: DeviceKeys?
+    ) throws(Failure) {
+        guard try KeptKeys(home: home, profile: name).keep(account) || known?.accessKey == account.accessKey else {
+            throw newer(name)
+        }
+    }
+
+    /// To be asked before a login is written beside the keys.
+    /// - Throws: as `keep`.
+    static func expectPlace(
+        for account: OpenAccount, _ home: ProfileHome, _ name: String, known: DeviceKeys?
+    ) throws(Failure) {
+        guard known?.accessKey != account.accessKey else { return }
+        if try KeptKeys(home: home, profile: name).isNewer(than: account) { throw newer(name) }
+    }
+
+    private static func newer(_ name: String) -> Failure {
+        Failure(
+            "the profile '\(name)' has newer keys of the account than the server, or others under the same number: they stay as "
+                + "they are, and nothing was kept. --profile OTHER takes what the server has; 'thicket keys --restored' puts "
+                + "those of this profile back, if a backup was restored there.", .refused)
     }
 
     /// Reminds the user as long as nothing but machines and a password lead to the keys.

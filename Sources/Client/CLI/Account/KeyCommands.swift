@@ -252,7 +252,7 @@ enum KeysCommand {
                 "\(what): there are none at the server, or what was given does not belong to them. On the first machine say "
                     + "--make; else --words-file, --code-file or --pieces-file.", .notFound)
         }
-        try KeyCall.keep(opened, home, account.profileName)
+        try KeyCall.keep(opened, home, account.profileName, known: known)
         Terminal.write(isNew ? "made the account's keys; they are sealed at the server\n" : "the keys are open here\n")
         KeyCall.remind(opened)
     }

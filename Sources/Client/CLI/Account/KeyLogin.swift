@@ -100,8 +100,9 @@ struct KeyLogin {
         profile.token = signedIn.accessToken
         profile.user = signedIn.account.name
         profile.login?.userId = signedIn.account.user
+        try KeyCall.expectPlace(for: signedIn.account, place.home, place.name, known: known)
         try await place.keep(profile)
-        try KeyCall.keep(signedIn.account, place.home, place.name)
+        try KeyCall.keep(signedIn.account, place.home, place.name, known: known)
         KeyCall.remind(signedIn.account)
     }
 }
@@ -116,13 +117,27 @@ enum RecoverCommand {
         let key: AccessKey = try await BackupInput.read(call)
         let password: SecureBytes = try await Secrets.secret(
             call, "new-password", label: "New password: ", isNew: true)
-        let back: SignedIn = try await keyed("nothing was recovered", lost: Failure.lostPassword) {
-            () throws(AccountError) in
-            try await login.accounts.recover(
+        let back: SignedIn
+        do throws(AccountError) {
+            back = try await login.accounts.recover(
                 name: login.user, accessKey: key, newPassword: password, known: login.known)
+        } catch {
+            let what: String =
+                isSet(error)
+                ? "the new password is set, and nothing else: the keys here stay as they are, and all logins have ended"
+                : "nothing was recovered"
+            throw Failure(what, keys: error, lost: Failure.lostPassword)
         }
         Terminal.write("the new password is set; other machines have to log in with it\n")
         try await login.keep(back)
+    }
+
+    /// Whether the server has taken the words and set the password: what it shows of the keys comes with that answer.
+    private static func isSet(_ error: AccountError) -> Bool {
+        switch error {
+        case .rolledBack, .doesNotOpen, .bundleMissing, .otherAccount, .newerFormat, .damaged: true
+        default: false
+        }
     }
 }
 

@@ -112,8 +112,9 @@ enum PairCommand {
         var profile: Profile = profile
         (profile.token, profile.user) = (signedIn.accessToken, signedIn.account.name)
         profile.login?.userId = signedIn.account.user
+        try KeyCall.expectPlace(for: signedIn.account, place.home, place.name, known: nil)
         try await place.keep(profile)
-        try KeyCall.keep(signedIn.account, place.home, place.name)
+        try KeyCall.keep(signedIn.account, place.home, place.name, known: nil)
         KeyCall.remind(signedIn.account)
     }
 
@@ -129,7 +130,7 @@ enum PairCommand {
         guard case .open(let account, _) = result else {
             throw Failure("nothing was kept", keys: AccountError.bundleMissing)
         }
-        try KeyCall.keep(account, place.home, place.name)
+        try KeyCall.keep(account, place.home, place.name, known: nil)
         Terminal.write("the keys are open here\n")
     }
 }

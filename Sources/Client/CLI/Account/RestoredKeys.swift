@@ -12,13 +12,12 @@ enum RestoredKeys {
     )
 
     static func putBack(_ call: Call) async throws(Failure) {
-        let what: String = "the keys were not put back"
         let stray: String? =
             others.flags.first { call.flag($0) } ?? others.values.first { call.value($0) != nil }
         if let stray {
-            throw Failure("\(what): --restored puts back what this machine has; leave --\(stray) out", .usage)
+            throw Failure("\(nothing): --restored puts back what this machine has; leave --\(stray) out", .usage)
         }
-        let keys: KeyCall = try .init(call, what)
+        let keys: KeyCall = try .init(call, nothing)
         // Not what was begun and not ended here: that is settled by the next command, at the server as it is then.
         let kept: OpenAccount = try keys.open()
         Terminal.writeError(
@@ -28,10 +27,10 @@ enum RestoredKeys {
         do throws(AccountError) {
             result = try await keys.accounts.putBack(kept, accessToken: keys.account.profile.token)
         } catch {
-            guard case .server(let reason) = error, reason.code == .unauthorized,
-                keys.account.profile.kind == .keys
-            else { throw failure(what, error) }
-            result = try await withPassword(call, keys, kept, what)
+            // 403 is no word about the login.
+            guard case .server(let reason) = error, reason.number == 401, keys.account.profile.kind == .keys
+            else { throw failure(error) }
+            result = try await withPassword(call, keys, kept)
         }
         try keys.keep(result.account)
         Terminal.write(
@@ -43,46 +42,61 @@ enum RestoredKeys {
 
     /// Logins from after the backup are gone with it.
     private static func withPassword(
-        _ call: Call, _ keys: KeyCall, _ kept: OpenAccount, _ what: String
+        _ call: Call, _ keys: KeyCall, _ kept: OpenAccount
     ) async throws(Failure) -> KeysPutBack {
         Terminal.writeError(
-            "the server does not know the login of this machine any more; the password that counts is that of the backup\n"
-        )
+            "the server does not know the login of this machine any more; the password that counts is the one from the time "
+                + "of the backup, or one that was set since the restore\n")
         let password: SecureBytes = try await Secrets.secret(
             call, label: "Password of \(Screen.safe(kept.name)): ", isNew: false)
+        let token: String
         do throws(AccountError) {
-            let token: String = try await keys.accounts.signInAfterRestore(password: password, known: keys.keys)
-            var profile: Profile = keys.account.profile
-            profile.token = token
-            try keep(profile, keys)
-            return try await keys.accounts.putBack(kept, accessToken: token)
+            token = try await keys.accounts.signInAfterRestore(password: password, known: keys.keys)
         } catch {
-            throw failure(what, error)
+            throw loginFailure(error)
+        }
+        var profile: Profile = keys.account.profile
+        profile.token = token
+        try keys.home.write(profile, keys.account.profileName)
+        do throws(AccountError) { return try await keys.accounts.putBack(kept, accessToken: token) } catch {
+            throw failure(error)
         }
     }
 
-    private static func keep(_ profile: Profile, _ keys: KeyCall) throws(AccountError) {
-        do throws(Failure) { try keys.home.write(profile, keys.account.profileName) } catch {
-            throw .unusable(error.text)
+    /// Nothing is written before there is a login.
+    private static func loginFailure(_ error: AccountError) -> Failure {
+        if case .wrongPassword = error {
+            return Failure(
+                "\(nothing): the password is wrong. The one that counts is the one from the time of the backup, even if it was changed "
+                    + "afterwards, unless it was set anew since the restore; 'thicket recover' with the recovery words sets "
+                    + "another one.", Failure.code(error))
         }
+        if let advice: String = advice(error) { return Failure("\(nothing): \(error)\(advice)", Failure.code(error)) }
+        return Failure(nothing, keys: error)
     }
 
-    private static func failure(_ what: String, _ error: AccountError) -> Failure {
-        let text: String
+    private static let nothing: String = "the keys were not put back"
+    /// Others may write while this runs, so any error may come after a version was written.
+    private static let perhaps: String = nothing + ", or not all the way"
+
+    private static func failure(_ error: AccountError) -> Failure {
+        if let advice: String = advice(error) { return Failure("\(perhaps): \(error)\(advice)", Failure.code(error)) }
+        return Failure("\(perhaps); do it again", keys: error)
+    }
+
+    /// What to do after an error that means something else here than elsewhere.
+    private static func advice(_ error: AccountError) -> String? {
         switch error {
         case .doesNotOpen:
-            text =
-                "\(error). If the access key was changed after that backup ('thicket words --renew'), 'thicket recover' with the "
-                + "older words takes what is there, in another profile; if it was not, this is not the account's."
+            ". If the access key was changed after that backup ('thicket words --renew'), 'thicket recover' with the older words "
+                + "takes what is there, in another profile; if it was changed since the restore, on another machine, the newer "
+                + "words or 'thicket pair' do, in another profile, too. If it was not changed, this is not the account's."
         case .keyChanged:
-            text =
-                "\(error). If you changed it after the restore, on another machine ('thicket words --renew'), 'thicket login' "
-                + "gets the new one, or 'thicket keys' for a partner's user; 'thicket words' shows its words."
-        case .unknown: return Failure(what, keys: error)
-        case .server(let reason) where reason.code == .network:
-            return Failure("\(what), or not all the way; do it again", keys: error)
-        default: return Failure(what, keys: error)
+            ". If you changed it after the restore, on another machine ('thicket words --renew'), 'thicket login' gets the new "
+                + "one, or 'thicket keys' for a partner's user; 'thicket words' shows its words."
+        case .rolledBack:
+            ". It went back again while this ran, which no single restore explains: ask who runs the server before you go on."
+        default: nil
         }
-        return Failure("\(what): \(text)", Failure.code(error))
     }
 }

@@ -45,7 +45,7 @@ struct SealedOpening: Sendable {
         let next: String =
             switch account.profile.kind {
             case .keys: "'thicket login', 'thicket recover' or 'thicket pair' gets them."
-            case .partner: "'thicket keys open' gets them, or makes them on the first machine."
+            case .partner: "'thicket keys' gets them, or makes them on the first machine."
             case .account, .token:
                 "This login never has any: 'thicket signup' makes an account whose password and keys stay with you."
             }
@@ -70,7 +70,9 @@ struct SealedOpening: Sendable {
 
     /// Tells the account's other machines, by its bundle, that the bucket is sealed: once, when the server holds it so.
     func tellOthers(_ session: Session) async throws(Failure) {
-        guard let keys, let home: ProfileHome = account.home, keys.bundle.buckets[name] == nil,
+        // A token by itself may be one that writes nothing, and has no keys of its own (`KeyCall`).
+        guard account.profile.kind == .keys || account.profile.kind == .partner, let keys,
+            let home: ProfileHome = account.home, keys.bundle.buckets[name] == nil,
             await session.isServedSealed(name)
         else { return }
         let accounts: Accounts = try KeyCall.accounts(account)
@@ -83,6 +85,7 @@ struct SealedOpening: Sendable {
                     + "once\n")
             return
         }
-        try KeyCall.keep(noted, home, account.profileName)
+        // Another command may have kept something newer meanwhile, which has it, too.
+        try KeptKeys(home: home, profile: account.profileName).keep(noted)
     }
 }

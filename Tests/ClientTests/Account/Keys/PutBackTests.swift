@@ -261,6 +261,50 @@ struct PutBackTests {
         #expect(error == .rolledBack(seen: 3, shown: 2))
     }
 
+    /// A server that shows an archived bundle in the middle of a run, under a number that it chooses.
+    private func archived(as shown: Int) async throws -> (text: String, error: AccountError?) {
+        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
+        let clear: String = ann.account.bundle.text().withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        func sealed(_ version: UInt64, _ member: String) throws -> [UInt8] {
+            let text: String = clear.replacing(#""buckets":{}"#, with: #""buckets":{},"x":"\#(member)""#)
+            let place: AccountPlace = .init(app: "notes", user: ann.account.user, version: version)
+            return try place.seal(bundle: KeyBench.secret(text), with: ann.account.accessKey)
+        }
+        try bench.restore(
+            .init(user: ann.account.user, version: 7, content: try sealed(7, "newest"), isPartners: false))
+        let kept: OpenAccount = try await accounts().refresh(ann.account, accessToken: ann.accessToken)
+        let (first, old): ([UInt8], [UInt8]) = (try sealed(4, "old"), try sealed(UInt64(shown), "old"))
+        let bundle: @Sendable (Int, [UInt8]) -> JSONObject = { version, content in
+            ["version": .number(JSONNumber(Int64(version))), "bundle": .string(Base64.encodeURL(content))]
+        }
+        let line: BadLine = BadLine(nil) { number, _ in
+            switch number {
+            case 1: .saysInstead { bundle(4, first) }
+            case 2: .saysInstead { bundle(5, []) }
+            case 3: .refuses(ClientError(.refused, "written meanwhile", number: 409))
+            case 4: .saysInstead { bundle(shown, old) }
+            default: .saysInstead { bundle(shown + number - 4, []) }
+            }
+        }
+        var back: KeysPutBack?
+        let error: AccountError? = await KeyBench.failure {
+            back = try await self.accounts(line: line).putBack(kept, accessToken: ann.accessToken)
+        }
+        let text: String? = back?.account.bundle.text().withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        return (text ?? "", error)
+    }
+
+    @Test("a server that shows an archived bundle while this runs rolls back no member of a later version")
+    func archivedMembers() async throws {
+        let (text, error): (String, AccountError?) = try await archived(as: 6)
+        #expect(error == nil && text.contains(#""x":"newest""#) && !text.contains(#""x":"old""#))
+    }
+
+    @Test("other content under the number that this run has written last is told")
+    func archivedNumber() async throws {
+        #expect(try await archived(as: 5).error == .rolledBack(seen: 5, shown: 5))
+    }
+
     @Test("a server that is 999 versions behind is written up to; one that is 1,000 behind is not written at all")
     func bound() async throws {
         let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
@@ -310,12 +354,16 @@ struct PutBackTests {
         let sealed: (Int) -> String = { #"{"mode":"sealed","epoch":\#($0)}"# }
         try bench.restore(
             try stored(
-                7, #""a":{"mode":"open","epoch":2,"mine":1},"b":\#(sealed(5)),"c":\#(sealed(1))"#,
+                7,
+                #""a":{"mode":"open","epoch":2,"mine":1},"b":\#(sealed(5)),"c":\#(sealed(1)),"#
+                    + #""e":{"mode":"shut","epoch":0},"f":{"mode":"open","epoch":0},"g":{"mode":"shut","epoch":0}"#,
                 #""backup":{"kind":"words","at":50},"x":[1],"y":"mine""#))
         let kept: OpenAccount = try await accounts().refresh(ann.account, accessToken: ann.accessToken)
         try bench.restore(
             try stored(
-                4, #""a":{"mode":"sealed","epoch":1,"theirs":2},"b":{"mode":"open","epoch":9},"d":\#(sealed(3))"#,
+                4,
+                #""a":{"mode":"sealed","epoch":1,"theirs":2},"b":{"mode":"open","epoch":9},"d":\#(sealed(3)),"#
+                    + #""e":{"mode":"hidden","epoch":0},"f":{"mode":"hidden","epoch":0},"g":\#(sealed(0))"#,
                 #""backup":{"kind":"stone","at":60,"by":"z"},"y":"theirs","z":{"deep":[null]}"#))
         let back: KeysPutBack = try await accounts().putBack(kept, accessToken: ann.accessToken)
         #expect(back.account.version == 8 && back.versions == 4)
@@ -324,6 +372,9 @@ struct PutBackTests {
         let expected: JSONObject = [
             "a": ["mode": "sealed", "epoch": 2, "mine": 1, "theirs": 2], "b": ["mode": "sealed", "epoch": 9],
             "c": ["mode": "sealed", "epoch": 1], "d": ["mode": "sealed", "epoch": 3],
+            // Of two modes that nobody here knows, that of the newer version; sealed before all.
+            "e": ["mode": "shut", "epoch": 0], "f": ["mode": "hidden", "epoch": 0],
+            "g": ["mode": "sealed", "epoch": 0],
         ]
         #expect(joined["buckets"] == .object(expected))
         #expect(joined["backup"] == ["kind": "stone", "at": 60, "by": "z"])
@@ -411,6 +462,18 @@ struct PutBackTests {
                 ofPartnerUser: user.entity, accessToken: token, opener, known: try DeviceKeys(newest), makes: false)
             guard case .open(let open, isNew: false) = there else { throw ClientError(.unauthorized, "closed") }
             #expect(open.bundle == back.account.bundle)
+        }
+        // Another content under the number that a device has seen.
+        try bench.restore(backup)
+        let lacking: KeysPutBack = try await accounts(app: "app").putBack(newest, accessToken: token)
+        #expect(lacking.account.version == 4 && buckets(lacking.account) == ["diary", "letters"])
+        for opener: KeyOpener in [.none, .passphrase(KeyBench.secret("content"))] {
+            let told: AccountError? = await KeyBench.failure {
+                _ = try await self.accounts(app: "app").openKeys(
+                    ofPartnerUser: user.entity, accessToken: token, opener, known: try DeviceKeys(back.account),
+                    makes: false)
+            }
+            #expect(told == .rolledBack(seen: 4, shown: 4))
         }
     }
 }

@@ -185,7 +185,7 @@ enum AccessKeyState {
         }
         var now: OpenAccount = account
         now.bundle = try OpenAccount.openOwn(
-            sealed, app: account.app, user: account.user, version: version, seen: account.version,
+            sealed, app: account.app, user: account.user, version: version, seen: account.seen,
             with: account.accessKey)
         now.version = version
         self = .asBefore(now)
@@ -197,7 +197,7 @@ enum AccessKeyState {
     ) throws(AccountError) -> AccountBundle? {
         do throws(AccountError) {
             return try OpenAccount.open(
-                sealed, app: account.app, user: account.user, version: version, seen: account.version, with: key)
+                sealed, app: account.app, user: account.user, version: version, seen: account.seen, with: key)
         } catch {
             guard error == .doesNotOpen else { throw error }
             return nil

@@ -90,7 +90,7 @@ package struct BundleFlow: AccountFlow {
         let version: UInt64 = try reply.version()
         let key: AccessKey = account.accessKey
         account.bundle = try OpenAccount.openOwn(
-            try reply.octets("bundle"), app: account.app, user: account.user, version: version, seen: account.version,
+            try reply.octets("bundle"), app: account.app, user: account.user, version: version, seen: account.seen,
             with: key)
         account.version = version
         var next: OpenAccount = account

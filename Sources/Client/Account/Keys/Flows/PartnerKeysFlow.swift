@@ -133,7 +133,8 @@ package struct PartnerKeysFlow: AccountFlow {
     }
 
     private func open(_ found: Found, _ key: AccessKey, _ pin: PasswordPin?) throws(AccountError) -> OpenAccount {
-        let seen: UInt64 = max(known?.version ?? 0, handed?.version ?? 0)
+        let seen: SeenBundle = .newest(
+            known?.seen ?? .none, SeenBundle(version: handed?.version ?? 0, bundle: nil))
         let bundle: AccountBundle =
             known != nil && known?.accessKey == key
             ? try OpenAccount.openOwn(

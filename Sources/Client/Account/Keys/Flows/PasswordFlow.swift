@@ -153,7 +153,7 @@ package struct RecoverFlow: AccountFlow {
         guard !reply.isNull("bundle") else { throw .bundleMissing }
         let version: UInt64 = try reply.version()
         let bundle: AccountBundle = try OpenAccount.open(
-            try reply.octets("bundle"), app: app, user: user, version: version, seen: known?.version ?? 0,
+            try reply.octets("bundle"), app: app, user: user, version: version, seen: known?.seen ?? .none,
             with: accessKey)
         if let known, !known.accepts(accessKey, bundle, version: version) { throw .otherAccount }
         let account: OpenAccount = .init(

@@ -30,8 +30,8 @@ package struct PutBackFlow: AccountFlow {
 
     private let kept: OpenAccount
     private let asker: AccountRequest.Asker
-    /// The newest that this run has written; 0 before.
-    private var newest: UInt64 = 0
+    /// The newest that this run has written.
+    private var newest: SeenBundle = .none
     private var versions: UInt64 = 0
     private var state: State = .begun
 
@@ -72,16 +72,19 @@ package struct PutBackFlow: AccountFlow {
     ) throws(AccountError) -> AccountStep<KeysPutBack> {
         guard !reply.isNull("bundle") else { throw .bundleMissing }
         let version: UInt64 = try reply.version()
-        guard version >= newest else { throw .rolledBack(seen: newest, shown: version) }
-        let bundle: AccountBundle = try OpenAccount.openOwn(
-            try reply.octets("bundle"), app: kept.app, user: kept.user, version: version,
-            // The older one is what the user has agreed to.
-            seen: min(version, kept.version), with: kept.accessKey)
+        let bundle: AccountBundle
+        do throws(AccountError) {
+            // Older than what this device keeps is what the user has agreed to; older than what this run has written is not.
+            bundle = try OpenAccount.open(
+                try reply.octets("bundle"), app: kept.app, user: kept.user, version: version, seen: newest,
+                with: kept.accessKey)
+        } catch {
+            throw error == .doesNotOpen && version > kept.version ? .keyChanged : error
+        }
         guard bundle.hasSecrets(of: kept.bundle) else { throw .otherAccount }
         var next: OpenAccount = kept
-        // What this run has written is in what was made of it since.
-        let prevails: Bool = versions == 0 && version <= kept.version
-        next.bundle = try bundle.joined(with: kept.bundle, prevails: prevails)
+        // Not only before this run has written: a server could show something old in the middle of it.
+        next.bundle = try bundle.joined(with: kept.bundle, prevails: version <= kept.version)
         next.version = version
         let isThere: Bool
         switch version {
@@ -112,7 +115,7 @@ package struct PutBackFlow: AccountFlow {
     }
 
     private mutating func written(_ next: OpenAccount) throws(AccountError) -> AccountStep<KeysPutBack> {
-        (newest, versions) = (next.version, versions + 1)
+        (newest, versions) = (next.seen, versions + 1)
         return next.version > kept.version ? .done(outcome(next)) : try write(next, conflicts: 0)
     }
 

@@ -22,6 +22,8 @@ package struct KnownAccount: Sendable {
         self.bundle = bundle
     }
 
+    var seen: SeenBundle { SeenBundle(version: version, bundle: bundle) }
+
     /// Whether an access key is the account's: the one that this device has, or one that leads to the same secrets in a newer
     /// version (decision 0055). Anything else would be another account in its clothes.
     func accepts(_ key: AccessKey, _ opened: AccountBundle, version: UInt64) -> Bool {
@@ -103,7 +105,7 @@ package struct SignInFlow: AccountFlow {
                     app: app, user: user, name: name, accessToken: try reply.token(), keys: keys, pin: pin,
                     before: try before.map { (before) throws(AccountError) in
                         .init(pin: try before.pin(isBare: true), wrap: try before.octets("access"))
-                    }, sealed: sealed, version: version, seen: known?.version ?? 0, device: device,
+                    }, sealed: sealed, version: version, seen: known?.seen ?? .none, device: device,
                     known: known?.accessKey))
         }
         let wrap: [UInt8] = try reply.octets("access")
@@ -111,7 +113,7 @@ package struct SignInFlow: AccountFlow {
             throw .doesNotOpen
         }
         let bundle: AccountBundle = try OpenAccount.open(
-            sealed, app: app, user: user, version: version, seen: known?.version ?? 0, with: key)
+            sealed, app: app, user: user, version: version, seen: known?.seen ?? .none, with: key)
         if let known, !known.accepts(key, bundle, version: version) { throw .otherAccount }
         let account: OpenAccount = .init(
             app: app, user: user, name: name.text, accessKey: key, bundle: bundle, version: version, pin: pin)
@@ -136,7 +138,7 @@ public struct LockedAccount: Sendable {
     let before: Before?
     let sealed: [UInt8]
     let version: UInt64
-    let seen: UInt64
+    let seen: SeenBundle
     let device: String
     /// The access key, where this device has it.
     let known: AccessKey?
@@ -184,7 +186,8 @@ package struct UnlockFlow: AccountFlow {
         switch opener {
         case .accessKey(let key):
             guard let key: AccessKey = key ?? locked.known else { throw .locked }
-            return try wrap(key, or: key == locked.known && locked.version > locked.seen ? .keyChanged : .wrongWords)
+            return try wrap(
+                key, or: key == locked.known && locked.version > locked.seen.version ? .keyChanged : .wrongWords)
         case .oldPassword(let password):
             guard let before: LockedAccount.Before = locked.before else { throw .locked }
             state = .stretching

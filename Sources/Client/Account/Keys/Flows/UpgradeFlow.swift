@@ -160,7 +160,7 @@ package struct UpgradeFlow: AccountFlow {
         else { throw .doesNotOpen }
         // Before another password is set: whoever cannot open it changes nothing.
         _ = try OpenAccount.open(
-            found.sealed, app: app, user: old.user, version: found.version, seen: 0, with: key)
+            found.sealed, app: app, user: old.user, version: found.version, seen: .none, with: key)
         var flow: RecoverFlow = try .init(
             app: app, name: found.name, accessKey: key, newPassword: password, device: device,
             known: KnownAccount(user: old.user, accessKey: key, version: found.version, pin: nil), random: random)

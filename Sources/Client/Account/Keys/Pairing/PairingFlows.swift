@@ -95,7 +95,7 @@ package struct GiveFlow: AccountFlow {
         do throws(AccountError) {
             _ = try OpenAccount.openOwn(
                 try reply.octets("bundle"), app: account.app, user: account.user, version: try reply.version(),
-                seen: account.version, with: account.accessKey)
+                seen: account.seen, with: account.accessKey)
             return false
         } catch {
             // Whatever else is wrong there is not what was asked about.
@@ -187,7 +187,7 @@ private struct OpenFlow: AccountFlow {
             let version: UInt64 = try reply.version()
             let bundle: AccountBundle = try OpenAccount.open(
                 try reply.octets("bundle"), app: app, user: received.user, version: version,
-                seen: received.version ?? 0, with: received.accessKey)
+                seen: SeenBundle(version: received.version ?? 0, bundle: nil), with: received.accessKey)
             return .done(
                 OpenAccount(
                     app: app, user: received.user, name: received.name, accessKey: received.accessKey, bundle: bundle,
