@@ -1,5 +1,8 @@
 import Testing
+import ThicketClient
 import ThicketProcesses
+
+@testable import ThicketCLI
 
 /// What machines with newer keys do after an honest restore of the server.
 @Suite("thicket keys --restored")
@@ -106,6 +109,28 @@ struct RestoredCommandTests {
         let barley: [String: String] = ["THICKET_PASSWORD": "canary barley"]
         let back: String = try bench.good(["keys", "--restored"], variables: barley)
         #expect(back.hasPrefix("the keys are put back, as version 5;"))
+    }
+
+    @Test("every error that may come after a write says so, and what went back meanwhile is no reason to do it again")
+    func errors() {
+        let again: [AccountError] = [
+            .busy, .unusable("too many"), .bundleMissing, .otherAccount, .server(ClientError(.network, "away")),
+            .server(ClientError(.unauthorized, "locked", number: 403)),
+        ]
+        for error: AccountError in again {
+            let text: String = RestoredKeys.failure(error).text
+            #expect(text.hasPrefix("the keys were not put back, or not all the way; do it again"), "\(text)")
+        }
+        for error: AccountError in [.rolledBack(seen: 5, shown: 4), .rolledBack(seen: 5, shown: 5)] {
+            let text: String = RestoredKeys.failure(error).text
+            #expect(text.hasPrefix("the keys were not put back, or not all the way: "), "\(text)")
+            #expect(
+                text.contains("ask who runs the server before you go on") && !text.contains("--restored"), "\(text)")
+        }
+        let closed: String = RestoredKeys.failure(.doesNotOpen).text
+        #expect(closed.contains("after that backup") && closed.contains("since the restore"), "\(closed)")
+        let wrong: String = RestoredKeys.loginFailure(.wrongPassword(isChanged: true)).text
+        #expect(wrong.contains("from the time of the backup") && !wrong.contains("Use the new one"), "\(wrong)")
     }
 
     @Test("it wants the word alone, and does nothing beside a server that shows other keys or none")

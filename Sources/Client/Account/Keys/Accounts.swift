@@ -70,7 +70,8 @@ public struct Accounts: Sendable {
     }
 
     /// Sets another password by the access key: from the words, a code, pieces, or a device that has it.
-    /// - Throws: `wrongWords`, `doesNotOpen`, `rolledBack`, `unknown`.
+    /// - Throws: `wrongWords`, `unknown`; `rolledBack`, `doesNotOpen` and other errors about what the server shows: the password is
+    ///   set all the same, and all logins have ended.
     public func recover(
         name: String, accessKey: AccessKey, newPassword: SecureBytes, known: DeviceKeys? = nil
     ) async throws(AccountError) -> SignedIn {

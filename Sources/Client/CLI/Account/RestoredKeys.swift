@@ -64,7 +64,7 @@ enum RestoredKeys {
     }
 
     /// Nothing is written before there is a login.
-    private static func loginFailure(_ error: AccountError) -> Failure {
+    static func loginFailure(_ error: AccountError) -> Failure {
         if case .wrongPassword = error {
             return Failure(
                 "\(nothing): the password is wrong. The one that counts is the one from the time of the backup, even if it was changed "
@@ -79,7 +79,7 @@ enum RestoredKeys {
     /// Others may write while this runs, so any error may come after a version was written.
     private static let perhaps: String = nothing + ", or not all the way"
 
-    private static func failure(_ error: AccountError) -> Failure {
+    static func failure(_ error: AccountError) -> Failure {
         if let advice: String = advice(error) { return Failure("\(perhaps): \(error)\(advice)", Failure.code(error)) }
         return Failure("\(perhaps); do it again", keys: error)
     }
