@@ -111,6 +111,26 @@ struct RestoredCommandTests {
         #expect(back.hasPrefix("the keys are put back, as version 5;"))
     }
 
+    @Test("a login that may not write leaves the account's keys alone, and warns of nothing")
+    func readOnly() throws {
+        try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)
+        try login("old")
+        try bench.good(["put", "--sealed", "diary", "k", "{}"], home: "old")
+        let audit: [Substring] = try bench.good(["audit"], home: "old").split { $0 == " " || $0 == "\n" }
+        let place: Int = try #require(audit.firstIndex(of: "id"))
+        let token: String = try Daemon.command(
+            bench.path("data"),
+            ["token", "create", "--app", "notes", "--user", String(audit[place + 1]), "--read-only"],
+            succeeding: true
+        ).output
+        try bench.write("token", token)
+        try bench.good(["login", "--token-file", bench.path("token")])
+        for _ in 0..<2 {
+            let read: ChildProcess.Outcome = try bench.run(["get", "--sealed", "diary", "k", "--json"])
+            #expect(read.code == 0 && read.output == "{}\n" && read.errors.isEmpty, "\(read)")
+        }
+    }
+
     @Test("every error that may come after a write says so, and what went back meanwhile is no reason to do it again")
     func errors() {
         let again: [AccountError] = [
