@@ -27,6 +27,7 @@ final class MutantLocalStore: LocalStore {
         try inner.liveNames(bucket, after: after, limit: limit)
     }
     func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] { try inner.edited(bucket) }
+    func keysHeld(_ bucket: BucketName) throws(ClientError) -> [EntityKey] { try inner.keysHeld(bucket) }
     func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
         try inner.keysUnseen(bucket, walk: walk)
     }

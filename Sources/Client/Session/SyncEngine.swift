@@ -41,10 +41,18 @@ package actor SyncEngine {
     private var fetchWaiters: [FetchID: [FetchWaiter]] = [:]
     private var waiterCount: UInt64 = 0
 
-    /// What no reader has taken, read from the store once there is somebody to give it to; nil: not yet, or more has come since.
+    /// What no reader has taken, read from the store once there is somebody to give it to; nil: not yet.
     /// At most `StreamLimits.unheardMax` and one, and `StreamLimits.unheardBytesMax`.
     private struct Owed {
         var events: [BucketEvent]?
+        /// More has come since they were read: it is behind them, in the store.
+        var hasMore: Bool = false
+
+        mutating func more() {
+            hasMore = true
+            // How many there was no room for is another number now, and what has come may stand in front of it.
+            if case .overrun? = events?.last { events?.removeLast() }
+        }
     }
 
     /// Messages taken from the transport in one turn, and so in one transaction.
@@ -263,20 +271,24 @@ package actor SyncEngine {
         }
         // That a reader has gone shows only here. What no reader has taken yet goes in front.
         if owed[bucket] == nil, bucketHubs[bucket]?.yield(event) ?? false { return true }
-        owed[bucket] = Owed()
+        owed[bucket, default: Owed()].more()
         return false
     }
 
     /// Gives readers the conflicts and alarms for which none had room when they came. They are forgotten as far as they are
     /// taken; the rest follows when there is room.
     private func giveOwed(_ bucket: BucketName) {
-        guard let known: Owed = owed[bucket], bucketHubs[bucket]?.canOffer ?? false else { return }
-        // What the store does not give now is asked for again.
-        guard let events: [BucketEvent] = known.events ?? (try? core?.machine.untold(bucket)) else { return }
-        var count: Int = 0
-        while count < events.count, bucketHubs[bucket]?.offer(events[count]) ?? false { count += 1 }
-        owed[bucket] = count == events.count ? nil : Owed(events: Array(events[count...]))
-        if count > 0 { feed { machine, now in machine.gave(bucket, count: count, now: now) } }
+        while let known: Owed = owed[bucket], bucketHubs[bucket]?.canOffer ?? false {
+            // What the store does not give now is asked for again.
+            guard let events: [BucketEvent] = known.events ?? (try? core?.machine.untold(bucket)) else { return }
+            let hasMore: Bool = known.events != nil && known.hasMore
+            var count: Int = 0
+            while count < events.count, bucketHubs[bucket]?.offer(events[count]) ?? false { count += 1 }
+            let left: [BucketEvent] = Array(events[count...])
+            owed[bucket] = left.isEmpty ? (hasMore ? Owed() : nil) : Owed(events: left, hasMore: hasMore)
+            if count > 0 { feed { machine, now in machine.gave(bucket, count: count, now: now) } }
+            if !left.isEmpty { return }
+        }
     }
 
     /// Tells slow readers what they missed, and gives what waits for them.

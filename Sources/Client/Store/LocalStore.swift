@@ -131,6 +131,8 @@ package protocol LocalStore: AnyObject {
     func liveNames(_ bucket: BucketName, after: String?, limit: Int) throws(ClientError) -> [String]
     /// Objects whose `edits` are not empty, in byte order of their keys.
     func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey]
+    /// Keys of objects whose `edits` hold something (`held`), in byte order: a few, where `edited` may be many.
+    func keysHeld(_ bucket: BucketName) throws(ClientError) -> [EntityKey]
     /// Keys of objects the server had, which the walk has not met.
     func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey]
     /// Keys and versions of objects the server has, in byte order, at most `limit`.

@@ -15,6 +15,9 @@ package final class MemoryLocalStore: LocalStore {
     package private(set) var commits: Int = 0
     package private(set) var commitsOnDisk: Int = 0
 
+    /// How often all conflicts and alarms of a bucket were read.
+    package private(set) var untoldReads: Int = 0
+
     /// What the newest transaction was told about objects.
     package private(set) var newest: [EntityWrite] = []
     /// Keep what follows from the steps of a batch where it has any, as a store in a file does, and see that they lead
@@ -53,6 +56,7 @@ package final class MemoryLocalStore: LocalStore {
             entities[bucket]?[key].map { EditedKey(key, $0.edits) }
         }
     }
+    package func keysHeld(_ bucket: BucketName) -> [EntityKey] { keys(bucket) { $0.edits.held != nil } }
     package func keysUnseen(_ bucket: BucketName, walk: Int64) -> [EntityKey] {
         keys(bucket) { $0.ghost.object != nil && $0.walk != walk }
     }
@@ -60,7 +64,8 @@ package final class MemoryLocalStore: LocalStore {
         keys(bucket) { $0.ghost.object != nil }.prefix(limit).map { ($0, entities[bucket]?[$0]?.ghost.version ?? 0) }
     }
     package func untold(_ bucket: BucketName) -> [BucketEvent] {
-        (untold[bucket] ?? [:]).sorted { $0.key < $1.key }.map(\.value)
+        untoldReads += 1
+        return (untold[bucket] ?? [:]).sorted { $0.key < $1.key }.map(\.value)
     }
 
     package func commit(_ batch: LocalBatch) throws(ClientError) {

@@ -292,6 +292,14 @@ package final class SQLiteLocalStore: LocalStore {
         }
     }
 
+    package func keysHeld(_ bucket: BucketName) throws(ClientError) -> [EntityKey] {
+        guard let row: Int64 = bucketRows[bucket] else { return [] }
+        let query: String = """
+            SELECT key FROM edit JOIN entity ON entity.id = edit.id WHERE bucket = ?1 AND held_version IS NOT NULL ORDER BY key
+            """
+        return try keys(query) { $0.bind(1, row) }
+    }
+
     package func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
         guard let row: Int64 = bucketRows[bucket] else { return [] }
         let query: String = "SELECT key FROM entity WHERE bucket = ?1 AND is_there = 1 AND walk <> ?2 ORDER BY key"

@@ -95,10 +95,12 @@ struct Channel {
     /// Objects with edits that are not yet a change.
     var ready: KeyQueue = KeyQueue()
     /// Objects with anything unconfirmed, and of these the ones the server refused.
-    var edited: Set<EntityKey> = []
-    var refused: Set<EntityKey> = []
+    private(set) var edited: Set<EntityKey> = []
+    private(set) var refused: Set<EntityKey> = []
+    /// How many are both: what is read-only need not have edits.
+    private(set) var refusedEdits: Int = 0
     /// Objects whose ghost is known to be old (`wanted`).
-    var stale: Set<EntityKey> = []
+    private(set) var stale: Set<EntityKey> = []
     /// Conflicts and alarms that nobody was told of.
     var untold: UntoldEvents = UntoldEvents()
     /// Nothing is asked before this moment (a bucket refused, an index asked for too often).
@@ -129,10 +131,15 @@ struct Channel {
 
     /// Keeps the sets of keys in step with an object's edits.
     mutating func note(_ object: EditedKey) {
+        if edited.contains(object.key), refused.contains(object.key) { refusedEdits -= 1 }
+        if object.hasEdits, object.isRefused { refusedEdits += 1 }
         if object.hasEdits { edited.insert(object.key) } else { edited.remove(object.key) }
         if object.isRefused { refused.insert(object.key) } else { refused.remove(object.key) }
         if object.isStale { stale.insert(object.key) } else { stale.remove(object.key) }
     }
+
+    /// The store is read anew.
+    mutating func forgetNotes() { (edited, refused, stale, refusedEdits) = ([], [], [], 0) }
 
     mutating func disconnected() {
         phase = .closed

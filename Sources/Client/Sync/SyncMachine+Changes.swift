@@ -208,6 +208,12 @@ extension SyncMachine {
             if wanted > next.version, next.object != nil { return }
             entity.record.edits.wanted = nil
             put(number, key, entity, .edits)
+            // In a sealed bucket, what was sent before has waited for that.
+            if channels[number].sealing != nil, entity.record.edits.pending != nil,
+                channels[number].inFlight[key] == nil
+            {
+                channels[number].resend.append(key)
+            }
         }
         if channels[number].sealing != nil { return try jumpSealed(number, key, to: next) }
         guard let pending: PendingChange = entity.record.edits.pending else {
@@ -278,6 +284,8 @@ extension SyncMachine {
         guard let wanted: Version = try entity(number, key).record.edits.wanted else { return }
         guard version >= wanted else { return channels[number].reloadQueue.append(key) }
         guard let value else {
+            // Not what was asked for: the app looks into the history.
+            guard version == wanted else { return channels[number].reloadQueue.append(key) }
             // Not kept any more, or removed since: only the index knows.
             channels[number].needsWalk = true
             try wantNoMore(number, key)

@@ -118,7 +118,7 @@ extension SyncMachine {
     package func isSynced(_ bucket: BucketName) -> Bool {
         guard let number: Int = channelNumbers[bucket] else { return false }
         let channel: Channel = channels[number]
-        return channel.phase == .live && channel.edited.isSubset(of: channel.refused) && channel.stale.isEmpty
+        return channel.phase == .live && channel.edited.count == channel.refusedEdits && channel.stale.isEmpty
             && !channel.needsWalk
     }
 

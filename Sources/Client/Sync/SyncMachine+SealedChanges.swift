@@ -65,7 +65,10 @@ extension SyncMachine {
             return try vanish(number, key, at: later.version)
         }
         guard let pending: PendingChange = entity.record.edits.pending else { return try meet(number, key, next) }
-        if pending.isConfirmed { return try show(number, key, next, operation: nil) }
+        // One that stopped has its answer: only what is known to be ours stops with a creation in flight.
+        if pending.isConfirmed || entity.sealed?.stop == .shape {
+            return try show(number, key, next, operation: nil)
+        }
         // Ours, or somebody else's of the same name: the answer to ours decides.
         entity.record.edits.held = next
         putSealed(number, key, entity)
@@ -335,12 +338,19 @@ extension SyncMachine {
     /// What could not be read, under keys where this device has nothing else, and what no index lists any more, is gone.
     mutating func missUnread(_ number: Int, _ walk: IndexWalk) throws(ClientError) {
         guard channels[number].sealing != nil else { return }
-        for edited: EditedKey in try store.edited(channels[number].record.name) {
-            let record: EntityRecord = try entity(number, edited.key).record
-            guard record.ghost.object == nil, record.edits.pending == nil, record.walk != walk.id,
-                let held: Ghost = record.edits.held, held.object != nil
+        let name: BucketName = channels[number].record.name
+        var keys: Set<EntityKey> = Set(try store.keysHeld(name))
+        // The store knows nothing of this turn yet.
+        for (address, entity): (EntityAddress, Entity) in cache where address.bucket == name {
+            if entity.record.edits.held != nil { keys.insert(address.key) }
+        }
+        for key: EntityKey in keys.sorted() {
+            let record: EntityRecord = try entity(number, key).record
+            // A creation in flight has its own answer, unless it stopped behind that.
+            guard record.ghost.object == nil, record.edits.pending == nil || record.edits.sealed.isNewer,
+                record.walk != walk.id, let held: Ghost = record.edits.held, held.object != nil
             else { continue }
-            try jump(number, edited.key, to: Ghost(version: held.version, object: nil))
+            try jump(number, key, to: Ghost(version: held.version, object: nil))
         }
     }
 

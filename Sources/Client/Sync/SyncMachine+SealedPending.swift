@@ -80,6 +80,8 @@ extension SyncMachine {
     mutating func resendSealed(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         guard let sealed: SealedObject = entity.sealed, sealed.problem == nil, !sealed.isStopped else { return }
+        // It may be in the state that was asked for, or behind what is not understood.
+        guard entity.record.edits.wanted == nil || pending.edit == .remove else { return }
         guard let operation: [UInt8] = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
             entity.record.ghost.object != nil
         else { return launch(number, key, pending.bytes) }
@@ -103,6 +105,9 @@ extension SyncMachine {
         }
         let isRemoval: Bool = pending.edit == .remove
         let isCreation: Bool = !isRemoval && entity.record.ghost.object == nil
+        // Behind what cannot be read it waits as it is; it goes out once more when that is read on.
+        let isTaken: Bool = code == ErrorCode.duplicateChange.rawValue || code == ErrorCode.emptyChange.rawValue
+        guard !sealed.isStopped || isRemoval || isTaken else { return }
         switch ErrorCode(rawValue: code) {
         case .duplicateChange, .emptyChange:
             if isRemoval, code == ErrorCode.emptyChange.rawValue { return try isGone(number, key) }

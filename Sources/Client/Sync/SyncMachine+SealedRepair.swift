@@ -15,7 +15,7 @@ extension SyncMachine {
         let number: Int = try number(bucket)
         guard channels[number].sealing != nil else { return [] }
         var found: [EntityKey] = []
-        for edited: EditedKey in try store.edited(bucket) {
+        for edited: EditedKey in try store.edited(bucket) where edited.isRefused {
             let entity: Entity = try entity(number, edited.key)
             // What was never here cannot be chosen.
             guard let sealed: SealedObject = entity.sealed, sealed.problem != nil,

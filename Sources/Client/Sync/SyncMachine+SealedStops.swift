@@ -37,17 +37,17 @@ extension SyncMachine {
     mutating func readOn(_ number: Int) throws(ClientError) {
         guard channels[number].sealing?.hasReadOn == false else { return }
         channels[number].sealing?.hasReadOn = true
-        for edited: EditedKey in try store.edited(channels[number].record.name) {
-            let entity: Entity = try entity(number, edited.key)
+        for key: EntityKey in try store.keysHeld(channels[number].record.name) {
+            let entity: Entity = try entity(number, key)
             guard let held: Ghost = entity.record.edits.held, let sealed: SealedObject = entity.sealed,
                 sealed.problem == nil
             else { continue }
             if sealed.stop == .rules {
-                try tryNewerRules(number, edited.key, held)
+                try tryNewerRules(number, key, held)
             } else if held.object != nil, entity.record.edits.wanted == nil,
                 entity.record.ghost.object != nil || sealed.stop == .shape
             {
-                try jumpSealed(number, edited.key, to: held)
+                try jumpSealed(number, key, to: held)
             }
         }
     }
@@ -59,7 +59,7 @@ extension SyncMachine {
         entity.sealed?.tryNewerRules()
         putSealed(number, key, entity)
         // What was asked for comes, and is read as far as that goes.
-        guard entity.record.edits.wanted == nil else { return }
+        guard entity.record.edits.wanted ?? 0 <= held.version else { return }
         try jumpSealed(number, key, to: held)
         guard let sealed: SealedObject = cache[address(number, key)]?.sealed, sealed.problem == nil, !sealed.isStopped
         else { return }
@@ -72,8 +72,11 @@ extension SyncMachine {
         var entity: Entity = try entity(number, key)
         // An index does not tell when it went: not before what is known of it.
         let known: Version? = entity.record.edits.held.map { $0.object == nil ? $0.version : $0.version + 1 }
-        entity.record.edits.held = Ghost(version: max(version, known ?? version), object: nil)
-        entity.record.edits.wanted = nil
+        let last: Version = max(version, known ?? version)
+        // Who has asked already for what it held last goes on waiting for that.
+        let isAsked: Bool = entity.record.edits.held?.object == nil && entity.record.edits.wanted == last - 1
+        entity.record.edits.held = Ghost(version: last, object: nil)
+        if !isAsked { entity.record.edits.wanted = nil }
         putSealed(number, key, entity)
     }
 }

@@ -71,8 +71,7 @@ extension SyncMachine {
                 total = walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
             case .closed, .opening, .catchingUp, .refused, .lapsed, .renewing: isOpening = true
             case .live:
-                // What is read-only need not have edits.
-                pending += channel.edited.count - channel.refused.count { channel.edited.contains($0) }
+                pending += channel.edited.count - channel.refusedEdits
             }
         }
         if isIndexing { return .indexing(done: done, of: total) }

@@ -72,6 +72,8 @@ package struct SyncMachine {
     /// Conflicts and alarms of this turn, and buckets of whose earlier ones somebody has been told.
     var untoldWrites: [UntoldWrite] = []
     var toldBuckets: Set<BucketName> = []
+    /// What this turn forgets, as it was, by channel: it is so again if the store does not take the turn.
+    var forgotten: [Int: UntoldEvents] = [:]
     /// The connection as it was when the turn began.
     private var linkBefore: Link = .parked(.requested)
     /// The turn sends a change for the first time.
@@ -172,7 +174,7 @@ package struct SyncMachine {
         touched.removeAll(keepingCapacity: true)
         touchedChannels.removeAll(keepingCapacity: true)
         arrivals.removeAll()
-        (toldBuckets, untoldWrites) = ([], [])
+        (toldBuckets, untoldWrites, forgotten) = ([], [], [:])
         if cache.count > SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
     }
 
@@ -189,7 +191,10 @@ package struct SyncMachine {
         touched.removeAll()
         touchedChannels.removeAll()
         arrivals.removeAll()
-        (toldBuckets, untoldWrites) = ([], [])
+        for (number, known): (Int, UntoldEvents) in forgotten where channels.indices.contains(number) {
+            channels[number].untold = known
+        }
+        (toldBuckets, untoldWrites, forgotten) = ([], [], [:])
         cache.removeAll()
         var undone: [SyncAction] = []
         if linkBefore == .open || link == .open || isConnecting { undone.append(.disconnect) }
@@ -237,7 +242,7 @@ package struct SyncMachine {
     }
 
     private func readEdited(_ channel: inout Channel) throws(ClientError) {
-        (channel.edited, channel.refused, channel.stale) = ([], [], [])
+        channel.forgetNotes()
         for object: EditedKey in try store.edited(channel.record.name) { channel.note(object) }
     }
 

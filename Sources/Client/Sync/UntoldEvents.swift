@@ -7,6 +7,8 @@ struct UntoldEvents: Equatable {
     private(set) var count: Int = 0
     /// Of these the first ones that somebody has been told of, in this life of the program: the others must not be forgotten yet.
     private(set) var told: Int = 0
+    /// Of those that came when there was no room, the ones that somebody has been told of.
+    private var toldMissed: Int = 0
     /// Bytes of JSON in them: a conflict may hold a whole object.
     private var bytes: Int = 0
     /// Of those that came when there was no room.
@@ -14,11 +16,14 @@ struct UntoldEvents: Equatable {
 
     init() {}
 
-    /// - Parameter kept: as the store has them.
-    init(_ kept: [BucketEvent]) {
+    /// - Parameters:
+    ///   - kept: as the store has them.
+    ///   - known: what was known of these before: whom the store has failed meanwhile goes on behind what was told.
+    init(_ kept: [BucketEvent], after known: UntoldEvents = UntoldEvents()) {
         for event: BucketEvent in kept {
             if case .overrun(let more) = event { missed += more } else { hold(Self.size(of: event)) }
         }
+        (told, toldMissed) = (min(known.told, count), min(known.toldMissed, missed))
     }
 
     /// All that came, those included for which there was no room.
@@ -26,13 +31,19 @@ struct UntoldEvents: Equatable {
     var isEmpty: Bool { total == 0 }
 
     /// What somebody has still to be told of, of all that is kept.
-    func left(of kept: [BucketEvent]) -> [BucketEvent] { Array(kept.dropFirst(told)) }
+    func left(of kept: [BucketEvent]) -> [BucketEvent] {
+        var left: [BucketEvent] = Array(kept.dropFirst(told))
+        guard toldMissed > 0, case .overrun(let all)? = left.last else { return left }
+        left.removeLast()
+        if all > toldMissed { left.append(.overrun(missed: all - toldMissed)) }
+        return left
+    }
 
     /// Somebody has been told of so many, the next ones in the order in which they came, as they came.
     ///
     /// - Returns: whether that is all there is.
     mutating func tell(_ more: Int) -> Bool {
-        if told + more == total { return true }
+        if told + toldMissed + more == total { return isAllTold() }
         // Where there was no room for some, it is not known which these are.
         if missed == 0, told + more < count { told += more }
         return false
@@ -40,9 +51,15 @@ struct UntoldEvents: Equatable {
 
     /// The same of so many of `left(of:)`, where those there was no room for are one.
     mutating func give(_ more: Int) -> Bool {
-        if told + more == count + (missed > 0 ? 1 : 0) { return true }
+        if told + more == count + (missed > toldMissed ? 1 : 0) { return isAllTold() }
         if told + more <= count { told += more }
         return false
+    }
+
+    /// Remembered until it is forgotten, for which the store is needed.
+    private mutating func isAllTold() -> Bool {
+        (told, toldMissed) = (count, missed)
+        return true
     }
 
     /// - Returns: what is to be kept for it, in the place of what stands there. Behind the last place stands how many there was
@@ -122,6 +139,7 @@ extension SyncMachine {
 
     mutating func forgetUntold(_ number: Int) {
         let bucket: BucketName = channels[number].record.name
+        forgotten[number] = forgotten[number] ?? channels[number].untold
         channels[number].untold = UntoldEvents()
         untoldWrites.removeAll { $0.bucket == bucket }
         toldBuckets.insert(bucket)
@@ -130,6 +148,6 @@ extension SyncMachine {
     /// What is kept of the bucket in the store.
     func readUntold(_ channel: inout Channel) throws(ClientError) {
         guard channel.record.isSealed else { return channel.untold = UntoldEvents() }
-        channel.untold = UntoldEvents(try store.untold(channel.record.name))
+        channel.untold = UntoldEvents(try store.untold(channel.record.name), after: channel.untold)
     }
 }

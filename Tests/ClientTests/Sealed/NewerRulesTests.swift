@@ -206,6 +206,41 @@ struct NewerRulesTests {
         #expect(try world.sealedEntity(Self.doc).tail == known.tail && world.alarms.count == 1)
     }
 
+    @Test("what was asked for comes first: a change in flight is not sent behind what may not be understood")
+    func askedFor() throws {
+        var (world, known): (Simulation, SealedEntity) = try device(seed: 12)
+        try world.insertSomething(0, Self.doc)
+        disconnect(&world)
+        let new: [String] = try world.newerOperations(Self.doc, isNewer: false)
+        try world.show(try world.newerOperations(Self.doc, isNewer: true), behind: known, of: Self.doc)
+        world.rest()
+        known.tail = new.reversed() + known.tail
+        for _ in 0..<2 {
+            // The program ends while it asks for the newest state.
+            try moveOn(&world)
+            try restart(&world)
+            #expect(try world.sealedEntity(Self.doc).tail.count == known.tail.count, "nothing was sent")
+            let edits: EditState = try world.record(0, Self.doc).edits
+            #expect(edits.pending != nil && edits.wanted == nil)
+        }
+        try moveOn(&world)
+        try world.update(0, Self.doc, reading: known)
+        #expect(try world.sealedEntity(Self.doc).tail.count == known.tail.count + 1, "it was sent, once")
+        #expect(try object(&world)?["second"] == "newer" && world.truth()[Self.doc]?.object == object(&world))
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
+    }
+
+    /// The server has one version more, and what the device keeps says that it has asked for that.
+    private func moveOn(_ world: inout Simulation) throws {
+        let key: EntityKey = try EntityKey(try world.serverKey(Self.doc))
+        world.server.buckets["notes"]?.entities[key.text]?.version += 1
+        var record: EntityRecord = try world.record(0, Self.doc)
+        record.edits.wanted = try #require(world.server.buckets["notes"]?.entities[key.text]).version
+        var batch: LocalBatch = LocalBatch()
+        batch.entities = [EntityWrite(EntityAddress(bucket: world.bucket, key: key), record, .edits)]
+        try world.clients[0].store.commit(batch)
+    }
+
     // MARK: - Removed on the server
 
     /// Another device's program removes the object: here it is heard as any other removal, or only missing from the index.
@@ -280,6 +315,75 @@ struct NewerRulesTests {
         world.rest()
         #expect(isKept)
         #expect(try world.truth()[Self.doc]?.object == mine)
+    }
+
+    /// The program has been started again, and has just asked what the server held of the objects that went.
+    private func asking(_ world: inout Simulation) throws {
+        try world.crash(0)
+        world.goOnline(0)
+        for _ in 0..<1_000 {
+            if world.clients[0].up.contains(where: { $0.starts(with: "0:e:".utf8) }) { return }
+            _ = world.settle(rounds: 1)
+        }
+        Issue.record("nothing was asked for")
+    }
+
+    private func hear(_ text: String, _ world: inout Simulation) {
+        world.perform(0, world.clients[0].machine.received(ServerBatch([Array(text.utf8)]), now: world.now))
+    }
+
+    @Test(
+        "an old version that the app asks for, and that the server does not have, is no answer to what the device asks")
+    func otherAnswer() throws {
+        var (world, _, _): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 13, isDeletion: true)
+        try remove(&world, isHeard: true)
+        try asking(&world)
+        hear("0:e:\(try world.serverKey(Self.doc)).4000\n?", &world)
+        world.rest()
+        #expect(world.alarms.map(\.kind) == [.unknownRules], "its deletion may be among what is not read")
+        try expectRefused(&world)
+    }
+
+    @Test("an index that is read meanwhile takes back no question of many")
+    func manyQuestions() throws {
+        let names: [String] = (0..<SyncLimits.reloadsInFlightMax + 6).map { "many\($0)" }
+        var world: Simulation = try .sealed(1, seed: 14)
+        for name: String in names { try world.insertSomething(0, name) }
+        world.rest()
+        let connection: Int = try #require(world.clients[0].connection)
+        disconnect(&world)
+        var last: [String: SealedEntity] = [:]
+        for name: String in names {
+            let known: SealedEntity = try world.sealedEntity(name)
+            let new: [String] = try world.newerOperations(name, isNewer: false, isDeletion: true)
+            try world.show(
+                try world.newerOperations(name, isNewer: true, isDeletion: true), behind: known, of: name)
+            var readable: SealedEntity = known
+            readable.tail = new.reversed() + known.tail
+            last[name] = readable
+        }
+        world.rest()
+        #expect(world.alarms.count == names.count)
+        disconnect(&world)
+        for name: String in names {
+            let key: String = try world.serverKey(name)
+            world.serve(connection, Array(#"0:c:{"id":"\#(key)","ccid":"r-\#(name)","o":"-"}"#.utf8))
+        }
+        world.rest()
+        // The newer program can read what the server held.
+        for name: String in names {
+            let key: String = try world.serverKey(name)
+            let step: ModelServer.Step = try #require(world.server.buckets["notes"]?.entities[key]?.steps.last)
+            world.server.buckets["notes"]?.entities[key]?.steps = [
+                ModelServer.Step(version: step.version, before: try #require(last[name]).object, diff: nil)
+            ]
+        }
+        try asking(&world)
+        // What cannot be parsed has the index read.
+        hear("0:c:?", &world)
+        world.rest()
+        for name: String in names { #expect(try world.object(0, try EntityKey(name)) == nil, "\(name) was deleted") }
+        #expect(world.alarms.count == names.count)
     }
 
     @Test("deleted here before it was removed: nobody misses it, and it is gone at once", arguments: [true, false])

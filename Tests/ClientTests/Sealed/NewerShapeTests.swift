@@ -254,6 +254,104 @@ struct NewerShapeTests {
         }
     }
 
+    // MARK: - Changes in flight
+
+    /// A creation that the server has taken: it answers with the object in a newer shape.
+    ///
+    /// - Returns: the device, and what the server was sent.
+    private func createdNewer(isConfirmed: Bool) throws -> (world: Simulation, sent: JSONObject) {
+        var world: Simulation = try .sealed(1, seed: 15)
+        try world.set(0, try EntityKey(Self.doc), to: ["t": "mine"])
+        let (connection, bytes): (Int, [UInt8]) = (
+            try #require(world.clients[0].connection), try #require(world.clients[0].up.first)
+        )
+        world.clients[0].up = []
+        world.serve(connection, bytes)
+        world.clients[0].down = []
+        let sent: JSONObject = try #require(try held(world))
+        let key: String = try world.serverKey(Self.doc)
+        world.server.buckets["notes"]?.entities[key]?.object = ["z": 2]
+        let pending: PendingChange = try #require(try world.record(0, Self.doc).edits.pending)
+        let members: String =
+            #""clientid":"me","cv":"9-9","ccids":["\#(pending.changeID.text)"],"id":"\#(key)","o":"M""#
+        hear(#"0:c:[{\#(members),"ev":1,"v":{"z":{"o":"+","v":2}}}]"#, &world)
+        if isConfirmed { try answer(409, &world) }
+        #expect(world.alarms.map(\.kind) == [.unknownRules])
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
+        return (world, sent)
+    }
+
+    private func hear(_ text: String, _ world: inout Simulation) {
+        world.perform(0, world.clients[0].machine.received(ServerBatch([Array(text.utf8)]), now: world.now))
+    }
+
+    /// The server refuses the change in flight.
+    private func answer(_ code: Int, _ world: inout Simulation) throws {
+        let pending: PendingChange = try #require(try world.record(0, Self.doc).edits.pending)
+        let refused: RefusedChange = RefusedChange(
+            clientID: "x", key: try world.serverKey(Self.doc), error: code, ccids: [pending.changeID.text])
+        hear(String(decoding: ServerMessage.channel(0, .changes([.refused(refused)])).encoded(), as: UTF8.self), &world)
+    }
+
+    @Test(
+        "a creation that the server shows in a newer shape goes on once it shows the known one",
+        arguments: [true, false])
+    func creation(isConfirmed: Bool) throws {
+        var (world, sent): (Simulation, JSONObject) = try createdNewer(isConfirmed: isConfirmed)
+        try show(["z": 2, "s": [:]], &world)
+        try expectRefused(&world)
+        try show(sent, &world)
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0, "it has arrived")
+        #expect(try held(world) == sent, "and was not sent again")
+        try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
+        world.rest()
+        #expect(try world.truth()[Self.doc]?.object == ["t": "after"])
+        #expect(world.alarms.count == 1 && world.conflicts.isEmpty)
+    }
+
+    @Test("such a creation that is gone is a draft once more, and is made", arguments: [true, false])
+    func creationGone(isConfirmed: Bool) throws {
+        var (world, _): (Simulation, JSONObject) = try createdNewer(isConfirmed: isConfirmed)
+        // Removed, and what tells that is lost: no index lists it.
+        let key: String = try world.serverKey(Self.doc)
+        world.server.buckets["notes"]?.entities[key]?.object = nil
+        world.server.buckets["notes"]?.entities[key]?.version += 1
+        world.forgetPositions()
+        world.cut(0)
+        world.rest()
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
+        #expect(try world.truth()[Self.doc]?.object == ["t": "mine"])
+        try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
+        world.rest()
+        #expect(try world.truth()[Self.doc]?.object == ["t": "after"] && world.alarms.count == 1)
+    }
+
+    @Test(
+        "a change in flight waits as it is, whatever the server answers about it",
+        arguments: [400, 404, 405, 409, 412, 413, 440])
+    func answers(code: Int) throws {
+        let (begun, known): (Simulation, JSONObject) = try device()
+        var world: Simulation = begun
+        try world.set(0, try EntityKey(Self.doc), to: ["t": "known", "n": "mine"])
+        world.clients[0].up = []
+        world.cut(0)
+        try show(["z": 2], &world)
+        let before: EditState = try world.record(0, Self.doc).edits
+        try answer(code, &world)
+        world.rest()
+        let after: EditState = try world.record(0, Self.doc).edits
+        #expect(after.pending != nil && after.pending?.changeID == before.pending?.changeID)
+        #expect(after.refusal == nil && after.attempts == 0 && after.sealed.later == nil)
+        #expect(try held(world) == ["z": 2])
+        // What the server said it has goes out no more.
+        guard code != 409, code != 412 else { return }
+        try show(known, &world)
+        try expectShown(["t": "known", "n": "mine"], &world)
+        let now: JSONObject = try #require(try held(world))
+        #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1, "it went out, once")
+        #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
+    }
+
     @Test("a bucket with one is a sealed one, whatever the server says")
     func modes() throws {
         for (shape, isOpened): (JSONObject, Bool) in [(["t": "clear"], true), (["z": 2, "t": "clear"], false)] {

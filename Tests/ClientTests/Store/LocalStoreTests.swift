@@ -210,6 +210,27 @@ struct LocalStoreTests {
         #expect(try test.store.entity(test.address("a")) == record)
     }
 
+    @Test("objects that hold something are listed apart from all others with edits", arguments: StoreKind.allCases)
+    func held(kind: StoreKind) throws {
+        let test: StoreUnderTest = try StoreUnderTest(kind)
+        var there: EntityRecord = EntityRecord()
+        there.edits.held = Ghost(version: 2, object: ["z": 2])
+        var gone: EntityRecord = EntityRecord(ghost: Ghost(version: 3, object: ["z": 1]))
+        gone.edits.held = Ghost(version: 4)
+        var edited: EntityRecord = EntityRecord()
+        edited.edits.sealed.pastIncarnations = [Array(repeating: 9, count: 16)]
+        let all: EntityParts = [.ghost, .edits, .marks]
+        try test.commit(
+            [("b", there, all), ("a", edited, all), ("B", gone, all), ("c", EntityRecord(), all)],
+            bucket: BucketRecord(name: test.bucket))
+        try test.reopen()
+        #expect(try test.store.keysHeld(test.bucket).map(\.text) == ["B", "b"])
+        #expect(try test.store.keysHeld(BucketName("other")).isEmpty)
+        gone.edits.held = nil
+        try test.commit([("B", gone, [.edits])])
+        #expect(try test.store.keysHeld(test.bucket).map(\.text) == ["b"])
+    }
+
     @Test("keys are listed by what they are, in byte order", arguments: StoreKind.allCases)
     func lists(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)

@@ -37,6 +37,10 @@ private final class FlakyStore: LocalStore {
         try check()
         return kept.edited(bucket)
     }
+    func keysHeld(_ bucket: BucketName) throws(ClientError) -> [EntityKey] {
+        try check()
+        return kept.keysHeld(bucket)
+    }
     func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
         kept.keysUnseen(bucket, walk: walk)
     }

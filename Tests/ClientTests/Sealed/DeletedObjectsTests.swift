@@ -1,0 +1,32 @@
+import Testing
+import ThicketClient
+import ThicketNonces
+import ThicketProtocol
+import ThicketSealed
+
+/// What objects cost that were deleted long ago.
+@Suite("Sealed objects that were deleted", .nonceWatch)
+struct DeletedObjectsTests {
+    @Test("a walk through the index, and the start of a program, read none of them")
+    func walk() throws {
+        var world: Simulation = try .sealed(1, seed: 21)
+        let names: [EntityKey] = try (0..<40).map { try EntityKey("gone\($0)") }
+        for name: EntityKey in names { try world.set(0, name, to: ["t": "x"]) }
+        try world.set(0, try EntityKey("stays"), to: ["t": "here"])
+        world.rest()
+        for name: EntityKey in names { try world.remove(0, name) }
+        world.rest()
+        #expect(world.clients[0].store.edited(world.bucket).count >= names.count, "they are remembered")
+        world.forgetPositions()
+        try world.crash(0)
+        world.goOnline(0)
+        world.rest()
+        #expect(world.clients[0].machine.status == .upToDate)
+        #expect(world.clients[0].machine.cachedObjects < 10)
+        #expect(try world.object(0, try EntityKey("stays")) == ["t": "here"])
+        // One is made again: what is remembered of it still counts.
+        try world.set(0, names[0], to: ["t": "again"])
+        world.rest()
+        #expect(try world.truth()["gone0"]?.object == ["t": "again"] && world.alarms.isEmpty)
+    }
+}
