@@ -5,7 +5,7 @@ import ThicketProcesses
 import ThicketProtocol
 
 /// The auth servers of `Examples/auth-server`, as they stand there, with a real thicketd and a session of the library.
-@Suite("Examples: auth servers", .serialized, .timeLimit(.minutes(5)))
+@Suite("Examples: auth servers", .serialized, .timeLimit(.minutes(15)))
 struct AuthServerTests {
     private static let folder: String =
         #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")

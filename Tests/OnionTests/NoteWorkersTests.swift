@@ -5,7 +5,7 @@ import Testing
 @testable import ThicketOnions
 
 /// Where keys of notes are stretched.
-@Suite("Threads that stretch keys", .timeLimit(.minutes(2)))
+@Suite("Threads that stretch keys", .timeLimit(.minutes(15)))
 struct NoteWorkersTests {
     /// Lets threads go on when so many of them have come.
     ///

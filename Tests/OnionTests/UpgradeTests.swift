@@ -9,7 +9,7 @@ import ThicketTestServer
 
 @testable import ThicketOnions
 
-@Suite("An account of the old notes app gets keys", .serialized, .timeLimit(.minutes(5)))
+@Suite("An account of the old notes app gets keys", .serialized, .timeLimit(.minutes(15)))
 struct UpgradeTests {
     private struct Stopped: Error {}
     private static let texts: [NoteText] = [note("first", "of the first format"), note("second"), note("third", "é日😀")]

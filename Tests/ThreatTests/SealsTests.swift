@@ -5,7 +5,7 @@ import ThicketProcesses
 import ThicketThreats
 
 /// T19 over more than one process, and at the end of a whole run.
-@Suite("Nonces of whole runs", .timeLimit(.minutes(5)))
+@Suite("Nonces of whole runs", .timeLimit(.minutes(15)))
 struct SealsTests {
     private static let recordBytes: Int = SealRecorder.recordBytes
 

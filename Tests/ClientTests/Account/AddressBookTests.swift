@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketProtocol
 import ThicketTestServer
 
-@Suite("The address book of a session", .serialized, .timeLimit(.minutes(5)))
+@Suite("The address book of a session", .serialized, .timeLimit(.minutes(15)))
 struct AddressBookTests {
     private let bench: AccountServer
     private let user: AccountServer.Registered

@@ -5,7 +5,7 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketTestServer
 
-@Suite("Sessions of built-in accounts", .serialized, .timeLimit(.minutes(5)))
+@Suite("Sessions of built-in accounts", .serialized, .timeLimit(.minutes(15)))
 struct BuiltInAccountTests {
     private let bench: AccountServer
     private static let patience: Duration = .seconds(120)

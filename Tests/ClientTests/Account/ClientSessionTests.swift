@@ -5,7 +5,7 @@ import ThicketProtocol
 import ThicketTestServer
 
 /// Sessions against a real server whose clock the test steps.
-@Suite("Sessions of a partner's users", .serialized, .timeLimit(.minutes(5)))
+@Suite("Sessions of a partner's users", .serialized, .timeLimit(.minutes(15)))
 struct ClientSessionTests {
     private let bench: AccountServer
     private let user: AccountServer.Registered

@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Sealed buckets of an account, at a real server", .serialized, .timeLimit(.minutes(5)))
+@Suite("Sealed buckets of an account, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct SealedAccountTests {
     private let bench: AccountServer
     private static let patience: Duration = .seconds(120)

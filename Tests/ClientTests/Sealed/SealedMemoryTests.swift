@@ -6,7 +6,7 @@ import ThicketProcesses
 import ThicketProtocol
 
 /// What is left of a session with a sealed bucket in the memory of its program.
-@Suite("Memory of a session with sealed buckets", .serialized, .timeLimit(.minutes(5)))
+@Suite("Memory of a session with sealed buckets", .serialized, .timeLimit(.minutes(15)))
 struct SealedMemoryTests {
     private static let key: String = "today"
     private static let names: [String] = ["vault secret", "seal key of the object", "name key's secret"]

@@ -9,7 +9,7 @@ import ThicketTestSupport
 
 /// Whom a client believes, and what it says when it does not: against the server's own TLS.
 @Suite(
-    "Servers that are believed, and others", .timeLimit(.minutes(5)),
+    "Servers that are believed, and others", .timeLimit(.minutes(15)),
     .enabled(if: TransportBench.hasOpenSSL, "the command openssl is missing: apt install openssl"))
 struct TrustTests {
     private static func secure(_ files: TLSFiles) throws -> TestServer {

@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Another access key, at a real server", .serialized, .timeLimit(.minutes(5)))
+@Suite("Another access key, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct AccessKeyTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Accounts with keys, at a server that means harm", .serialized, .timeLimit(.minutes(5)))
+@Suite("Accounts with keys, at a server that means harm", .serialized, .timeLimit(.minutes(15)))
 struct HostileServerTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Accounts with keys, on a line that goes dead at each step", .serialized, .timeLimit(.minutes(5)))
+@Suite("Accounts with keys, on a line that goes dead at each step", .serialized, .timeLimit(.minutes(15)))
 struct InterruptedTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

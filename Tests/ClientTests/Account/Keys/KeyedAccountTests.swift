@@ -5,7 +5,7 @@ import ThicketProtocol
 import ThicketTestServer
 import ThicketTestSupport
 
-@Suite("Accounts whose keys stay on the device, at a real server", .serialized, .timeLimit(.minutes(5)))
+@Suite("Accounts whose keys stay on the device, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct KeyedAccountTests {
     private let bench: AccountServer
     private static let patience: Duration = .seconds(120)

@@ -2,7 +2,7 @@ import Testing
 import ThicketClient
 import ThicketCrypto
 
-@Suite("Accounts whose password was reset by mail, at a real server", .serialized, .timeLimit(.minutes(5)))
+@Suite("Accounts whose password was reset by mail, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct LockedAccountTests {
     private let bench: AccountServer
     private static let name: String = "ann@example.com"

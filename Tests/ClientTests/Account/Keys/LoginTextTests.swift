@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Logins show nothing in text", .serialized, .timeLimit(.minutes(5)))
+@Suite("Logins show nothing in text", .serialized, .timeLimit(.minutes(15)))
 struct LoginTextTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("What a paired device holds against a server that asks for the password", .serialized, .timeLimit(.minutes(5)))
+@Suite("What a paired device holds against a server that asks for the password", .serialized, .timeLimit(.minutes(15)))
 struct PairedPinTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("A paired device knows which of the account's keys are the newest", .serialized, .timeLimit(.minutes(5)))
+@Suite("A paired device knows which of the account's keys are the newest", .serialized, .timeLimit(.minutes(15)))
 struct PairedVersionTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

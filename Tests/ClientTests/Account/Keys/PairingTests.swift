@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("A new device gets the keys from an old one, at a real server", .serialized, .timeLimit(.minutes(5)))
+@Suite("A new device gets the keys from an old one, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct PairingTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

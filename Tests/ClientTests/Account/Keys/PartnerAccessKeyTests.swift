@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Another access key of a partner's user, at a real server", .serialized, .timeLimit(.minutes(5)))
+@Suite("Another access key of a partner's user, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct PartnerAccessKeyTests {
     private let bench: AccountServer
     private let user: AccountServer.Registered

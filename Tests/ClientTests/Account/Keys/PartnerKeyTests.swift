@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("Keys of partners' users, at a real server", .serialized, .timeLimit(.minutes(5)))
+@Suite("Keys of partners' users, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct PartnerKeyTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

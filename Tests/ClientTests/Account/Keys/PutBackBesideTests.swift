@@ -3,7 +3,7 @@ import ThicketClient
 import ThicketCrypto
 
 @Suite(
-    "An account's keys after a restore: what other devices have seen, and locks", .serialized, .timeLimit(.minutes(5)))
+    "An account's keys after a restore: what other devices have seen, and locks", .serialized, .timeLimit(.minutes(15)))
 struct PutBackBesideTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

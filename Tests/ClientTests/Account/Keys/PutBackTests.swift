@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("An account's keys after a restore of the server", .serialized, .timeLimit(.minutes(5)))
+@Suite("An account's keys after a restore of the server", .serialized, .timeLimit(.minutes(15)))
 struct PutBackTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }

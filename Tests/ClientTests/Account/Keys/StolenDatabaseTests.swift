@@ -5,7 +5,7 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 
-@Suite("T4: whoever has the server's database", .serialized, .timeLimit(.minutes(5)))
+@Suite("T4: whoever has the server's database", .serialized, .timeLimit(.minutes(15)))
 struct StolenDatabaseTests {
     private let bench: AccountServer
     init() throws { bench = try AccountServer() }
