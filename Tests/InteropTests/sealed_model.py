@@ -340,6 +340,14 @@ class Edit:
             return any(edit.holds_text() for edit in self.value.values())
         return self.kind == "list" and any(s[0] == "edit" and s[1].holds_text() for s in self.value)
 
+    def hollow(self):
+        """Whether nothing would happen, whatever the value."""
+        if self.kind == "obj":
+            return all(edit.hollow() for edit in self.value.values())
+        if self.kind == "list":
+            return all(s[0] == "keep" or s[0] == "edit" and s[1].hollow() for s in self.value)
+        return self.kind == "text" and self.value.idle()
+
 
 def read_edit(json_value):
     """A jsondiff operation."""
@@ -555,8 +563,8 @@ def carry(mine, theirs, first):
         delta = carry_text(mine.value, theirs.value, first)
         return None if delta.idle() else Edit("text", delta)
     if mine.kind == "list":
-        steps = carry_list(mine.value, theirs.value, first)
-        return Edit("list", steps) if steps else None
+        moved = Edit("list", carry_list(mine.value, theirs.value, first))
+        return None if moved.hollow() else moved
     out = {}
     for key, entry in mine.value.items():
         moved = carry(entry, theirs.value[key], first) if key in theirs.value else entry
