@@ -58,7 +58,7 @@ public enum Campaign {
     ///   - isSealed: whether all must have sealed buckets; false: each seed decides.
     ///   - runsMax: seeds to play at most.
     ///   - mutant: a bug to build in; the first failure is then enough.
-    ///   - tell: called with each failure as it comes.
+    ///   - tell: called with each seed's result as it comes.
     public static func run(
         firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, isSealed: Bool = false, runsMax: Int = .max,
         mutant: Mutant? = nil, tell: @escaping @Sendable (SimulationResult) -> Void
@@ -76,7 +76,7 @@ public enum Campaign {
                     let result: SimulationResult = Simulation.run(
                         seed: seed, kind: kind, isSealed: isSealed, mutant: mutant)
                     progress.add(result)
-                    if !result.problems.isEmpty { tell(result) }
+                    tell(result)
                 }
                 ends.yield()
             }

@@ -11,6 +11,8 @@ protocol ClientStorage: AnyObject {
     func endTurn()
     /// The program is killed, or its machine, and begins anew with what is left.
     func restart(_ random: inout SimulationRandom) throws
+    /// What was done to its disk since this was asked last; nil: nothing, or there is none.
+    func takeShape() -> UInt64?
 }
 
 /// A store in memory: a transaction is lost whole, or kept.
@@ -24,6 +26,7 @@ final class MemoryClientStorage: ClientStorage {
 
     func endTurn() { kept.failsNextCommit = false }
     func restart(_ random: inout SimulationRandom) {}
+    func takeShape() -> UInt64? { nil }
 }
 
 /// The real store over a disk that fails or crashes in the middle of any call.
@@ -58,6 +61,7 @@ final class DiskClientStorage: ClientStorage {
     }
 
     func endTurn() { if !disk.isCrashed { disk.heal() } }
+    func takeShape() -> UInt64? { disk.takeShape() }
 
     func restart(_ random: inout SimulationRandom) throws {
         disk.crash()

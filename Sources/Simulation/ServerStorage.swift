@@ -20,6 +20,8 @@ protocol ServerStorage: AnyObject {
     /// Something is about to be written: what goes wrong from here on until `endWrite` goes wrong in it.
     func beginWrite()
     func endWrite()
+    /// What was done to its disk since this was asked last; nil: nothing, or there is none.
+    func takeShape() -> UInt64?
     /// From now on nothing goes wrong.
     func heal()
     /// What an audit finds, one line each.
@@ -61,6 +63,7 @@ final class MemoryServerStorage: ServerStorage {
     func restart() { store.restart() }
     func beginWrite() {}
     func endWrite() {}
+    func takeShape() -> UInt64? { nil }
     func heal() { faults.end() }
     func findings() -> [String] { [] }
     func backUp() -> [UInt8]? { nil }
@@ -160,6 +163,7 @@ final class DiskServerStorage: ServerStorage {
     }
 
     func endWrite() { if !disk.isCrashed { disk.heal() } }
+    func takeShape() -> UInt64? { disk.takeShape() }
 
     func heal() {
         (refused, crashes) = (0, 0)

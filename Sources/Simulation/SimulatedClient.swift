@@ -77,7 +77,10 @@ final class SimulatedClient: Peer {
         let dies: Bool = isOpen && world.befalls(.clientKill)
         let before: [UInt8]? = dies ? place.flatMap(bytes) : nil
         storage.beginTurn(dies: dies, fails: isOpen && world.befalls(.clientStore), &world.random)
-        defer { storage.endTurn() }
+        defer {
+            storage.endTurn()
+            world.note("client writes", number, shape: storage.takeShape())
+        }
         do {
             let actions: [SyncAction] = try body(&machine)
             if dies { die() } else { perform(actions) }

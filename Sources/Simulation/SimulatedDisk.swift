@@ -35,6 +35,7 @@ final class SimulatedDisk {
         try Self.make(root)
         try Self.make(folder)
         history.lie(oneIn: lies)
+        _ = history.takeShape()
     }
 
     deinit {
@@ -53,6 +54,9 @@ final class SimulatedDisk {
     var isCrashed: Bool { device.isCrashed }
 
     func path(_ file: String) -> String { "\(folder)/\(file)" }
+
+    /// What was done to it since this was asked last (`DiskHistory.takeShape`).
+    func takeShape() -> UInt64? { history.takeShape() }
 
     // MARK: - What befalls it
 

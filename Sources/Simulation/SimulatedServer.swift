@@ -86,7 +86,7 @@ final class SimulatedServer {
             storage.beginWrite()
             try storage.restart()
             let life: Life = try makeLife()
-            storage.endWrite()
+            endWrite()
             self.life = life
             if life.keeper != nil { scheduleKeeper(life) }
             scheduleBackup(life)
@@ -433,11 +433,16 @@ final class SimulatedServer {
         }
     }
 
+    private func endWrite() {
+        storage.endWrite()
+        world.note("server writes", 0, shape: storage.takeShape())
+    }
+
     /// - Returns: false when the process died of it.
     private func commit(_ life: Life, _ requests: Int) -> Bool {
         storage.beginWrite()
         let outcome: CommitOutcome = life.core.commit()
-        storage.endWrite()
+        endWrite()
         world.ledger.observe(self)
         if outcome.failure != nil, !storage.isDown { world.tally.faults[.commitRefused] += 1 }
         guard !storage.isDown else {
@@ -463,7 +468,7 @@ final class SimulatedServer {
             guard self.life === life, let keeper: any StoreKeeper = life.keeper else { return }
             storage.beginWrite()
             keep(life, keeper)
-            storage.endWrite()
+            endWrite()
             if storage.isDown {
                 world.tally.faults[.commitCrash] += 1
                 crash()

@@ -115,6 +115,11 @@ final class World {
 
     func note(_ what: StaticString, _ who: Int, _ bytes: [UInt8] = []) { trace.note(now, what, who, bytes) }
 
+    /// What was done to somebody's disk (`DiskHistory.takeShape`).
+    func note(_ what: StaticString, _ who: Int, shape: UInt64?) {
+        if let shape { note(what, who, Array(String(shape, radix: 16).utf8)) }
+    }
+
     /// True with the rate of a fault, and never once the world is calm.
     func befalls(_ fault: Fault) -> Bool {
         guard befalls(scenario.faults[fault]) else { return false }

@@ -21,6 +21,7 @@ private let program: Program = .init(
                 .value("seed", "S", "play this one seed (with --minutes: begin with it)"),
                 .value("with", "NAME=VALUE,…", "one seed with other values than it makes"),
                 .flag("verbose", "print every event of the one seed"),
+                .flag("traces", "print the trace of each of several seeds: equal seeds have equal ones, in every run"),
                 .flag("shrink", "make the failing seed smaller until nothing can be left out, and tell its story"),
                 .flag("storms", "only storms: everybody types all the time"),
                 .flag("days", "only days of people who work now and then"),
@@ -45,6 +46,7 @@ private struct Wishes {
     var seed: UInt64?
     var changes: [String: Int] = [:]
     var isVerbose: Bool
+    var tellsTraces: Bool
     var shrinks: Bool
     var kind: Kind?
     var mutant: Mutant?
@@ -57,6 +59,7 @@ private struct Wishes {
         if call.value("seed") != nil { seed = try call.number("seed", else: 0, in: 0...UInt64.max) }
         isSealed = call.flag("sealed")
         if call.value("runs") != nil { runs = try call.number("runs", else: 1, in: 1...1_000_000_000) }
+        tellsTraces = call.flag("traces")
         (isVerbose, shrinks, playsMutants) = (call.flag("verbose"), call.flag("shrink"), call.flag("mutants"))
         let kinds: [Kind] = Kind.allCases.filter { call.flag($0.rawValue) }
         guard kinds.count < 2 else {
@@ -96,6 +99,7 @@ private struct Wishes {
             throw BadValue("--runs says how long: leave --minutes, --shrink and --mutants out")
         }
         if isVerbose, !isOne || shrinks { throw BadValue("--verbose goes with one seed: --seed S") }
+        if tellsTraces, isOne || shrinks || playsMutants { throw BadValue("--traces goes with --runs or --minutes") }
         if !changes.isEmpty, !isOne || shrinks { throw BadValue("--with goes with one seed: --seed S") }
         if shrinks, minutes != nil { throw BadValue("--shrink takes as long as it takes: leave --minutes out") }
         if shrinks, seed == nil, mutant == nil { throw BadValue("--shrink wants the failing seed: --seed S") }
@@ -105,13 +109,19 @@ private struct Wishes {
     }
 }
 
+extension SimulationResult {
+    /// What was played, in one line.
+    fileprivate var traceText: String {
+        "seed \(seed), \(kind.rawValue): \(events) events, \(virtualSeconds) s, trace \(String(traceHash, radix: 16))"
+    }
+}
+
 private func replay(_ seed: UInt64, _ wishes: Wishes) -> Int32 {
     let tell: @Sendable (String) -> Void = { say($0) }
     let result: SimulationResult = Simulation.run(
         seed: seed, with: wishes.changes, kind: wishes.kind, isSealed: wishes.isSealed, mutant: wishes.mutant,
         sink: wishes.isVerbose ? tell : nil)
-    let hash: String = String(result.traceHash, radix: 16)
-    say("seed \(seed), \(result.kind.rawValue): \(result.events) events, \(result.virtualSeconds) s, trace \(hash)")
+    say(result.traceText)
     for problem: String in result.problems { say("    \(problem)") }
     say(result.problems.isEmpty ? "simulation: passed" : "simulation: FAILED")
     return result.problems.isEmpty ? 0 : 1
@@ -168,7 +178,10 @@ private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
     let report: Campaign.Report = await Campaign.run(
         firstSeed: first, seconds: minutes * 60, tasks: cores, kind: wishes.kind, isSealed: wishes.isSealed,
         runsMax: wishes.runs ?? .max, mutant: wishes.mutant
-    ) { say($0.failureText) }
+    ) { result in
+        if wishes.tellsTraces { say(result.traceText) }
+        if !result.problems.isEmpty { say(result.failureText) }
+    }
     say(report.summary)
     return report.failures.isEmpty ? 0 : 1
 }

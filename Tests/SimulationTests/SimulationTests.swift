@@ -29,18 +29,24 @@ struct SimulationTests {
         print("simulation: first seed \(first), \(Self.seconds) s")
         let report: Campaign.Report = await Campaign.run(
             firstSeed: first, seconds: Self.seconds, tasks: cores, kind: .storm
-        ) {
-            print($0.failureText)
+        ) { result in
+            if !result.problems.isEmpty { print(result.failureText) }
         }
         print(report.summary)
         #expect(report.runs > 0)
         for failure: SimulationResult in report.failures { Issue.record("\(failure.failureText)") }
     }
 
-    @Test("over real stores the same seed gives the same run, too", arguments: [UInt64(1), 2])
-    func disksAreDeterministic(seed: UInt64) {
-        let first: SimulationResult = Simulation.run(seed: seed, kind: .disks)
-        let second: SimulationResult = Simulation.run(seed: seed, kind: .disks)
+    /// The trace of these has every write of every disk, too: a turn that wrote its rows in the order of a dictionary
+    /// made other pages in each run of seeds 4 and 8, and months later another crash.
+    @Test(
+        "over real stores the same seed gives the same run, too, write for write",
+        arguments: [
+            (UInt64(1), false), (4, false), (8, false), (4, true),
+        ])
+    func disksAreDeterministic(seed: UInt64, isSealed: Bool) {
+        let first: SimulationResult = Simulation.run(seed: seed, kind: .disks, isSealed: isSealed)
+        let second: SimulationResult = Simulation.run(seed: seed, kind: .disks, isSealed: isSealed)
         #expect(first.events > 200, "seed \(seed) plays hardly anything")
         #expect(first.traceHash == second.traceHash, "seed \(seed)")
         #expect(first.problems == [], "seed \(seed)")

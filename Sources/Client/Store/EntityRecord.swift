@@ -134,11 +134,15 @@ package struct BucketRecord: Sendable, Equatable {
 }
 
 /// An object of one account.
-package struct EntityAddress: Sendable, Hashable {
+package struct EntityAddress: Sendable, Hashable, Comparable {
     package let bucket: BucketName
     package let key: EntityKey
     package init(bucket: BucketName, key: EntityKey) {
         self.bucket = bucket
         self.key = key
+    }
+
+    package static func < (left: Self, right: Self) -> Bool {
+        left.bucket == right.bucket ? left.key < right.key : left.bucket < right.bucket
     }
 }

@@ -99,7 +99,7 @@ extension SQLiteLocalStore {
     static func write(
         told: Set<BucketName>, untold: [UntoldWrite], _ rows: [BucketName: Int64], to database: Database
     ) throws(SQLiteError) {
-        for name: BucketName in told {
+        for name: BucketName in told.sorted() {
             guard let bucket: Int64 = rows[name] else { continue }
             try database.statement("DELETE FROM untold WHERE bucket = ?1").bind(1, bucket).run()
         }

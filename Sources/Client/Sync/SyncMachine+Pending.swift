@@ -210,7 +210,8 @@ extension SyncMachine {
     mutating func refuseLargestFlight() throws(ClientError) {
         var largest: (number: Int, key: EntityKey, bytes: Int)?
         for number: Int in channels.indices {
-            for (key, flight): (EntityKey, Channel.Flight) in channels[number].inFlight
+            // In order: of two that are as large, it is always the same.
+            for (key, flight): (EntityKey, Channel.Flight) in channels[number].inFlight.sorted(by: { $0.key < $1.key })
             where flight.bytes > largest?.bytes ?? 0 { largest = (number, key, flight.bytes) }
         }
         guard let largest, largest.bytes >= SyncLimits.suspectBytesMin else { return }

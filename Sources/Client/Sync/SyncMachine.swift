@@ -162,11 +162,12 @@ package struct SyncMachine {
         guard hasDecided else { return }
         var batch: LocalBatch = LocalBatch()
         batch.arrivals = arrivals.objects
-        for (address, touch): (EntityAddress, Touch) in touched {
+        // In order: a turn writes the same pages each time it is taken.
+        for (address, touch): (EntityAddress, Touch) in touched.sorted(by: { $0.key < $1.key }) {
             guard let entity: Entity = cache[address] else { continue }
             batch.entities.append(touch.write(address, entity.record))
         }
-        for number: Int in touchedChannels { batch.buckets.append(channels[number].record) }
+        for number: Int in touchedChannels.sorted() { batch.buckets.append(channels[number].record) }
         (batch.told, batch.untold) = (toldBuckets, untoldWrites)
         batch.isOnDisk = sendsNewChange
         try store.commit(batch)

@@ -17,6 +17,25 @@ public final class DiskHistory: Sendable {
         public let action: Action
         /// Its path.
         public let file: String
+
+        /// FNV-1a of what it does where; folders, and the number of a process in a name, are others in each run.
+        fileprivate func mixed(into shape: UInt64?) -> UInt64 {
+            let numbers: [Int] =
+                switch action {
+                case .open: [0]
+                case .write(let offset, let bytes): [1, offset, bytes.count]
+                case .truncate(let size): [2, size]
+                case .sync: [3]
+                case .delete: [4]
+                }
+            var hash: UInt64 = shape ?? 0xCBF2_9CE4_8422_2325
+            for byte: UInt8 in file.utf8.reversed().prefix(while: { $0 != UInt8(ascii: "/") })
+            where !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { hash = mix(hash, UInt64(byte)) }
+            for number: Int in numbers { hash = mix(hash, UInt64(number)) }
+            return hash
+        }
+
+        private func mix(_ hash: UInt64, _ number: UInt64) -> UInt64 { (hash ^ number) &* 0x100_0000_01B3 }
     }
 
     private enum Kept {
@@ -27,6 +46,7 @@ public final class DiskHistory: Sendable {
     private let state: Mutex<Kept>
     /// Syncs of a disk that lies: every one of so many changes nothing and is answered like the others.
     private let lies: Mutex<(oneIn: Int?, count: Int)> = .init((nil, 0))
+    private let shape: Mutex<UInt64?> = .init(nil)
 
     /// Keeps every step.
     public init() { state = .init(.steps([])) }
@@ -65,6 +85,15 @@ public final class DiskHistory: Sendable {
         }
     }
 
+    /// A digest of the calls since it was taken last: what was done to which file, where, and with how many bytes. Not
+    /// the bytes: keys and nonces come from no seed. nil: nothing was done.
+    public func takeShape() -> UInt64? {
+        shape.withLock { shape in
+            defer { shape = nil }
+            return shape
+        }
+    }
+
     /// From now on every one of so many syncs is a lie; nil: none.
     public func lie(oneIn count: Int?) { lies.withLock { $0 = (count, 0) } }
 
@@ -82,6 +111,7 @@ public final class DiskHistory: Sendable {
                 kept = .steps([])
                 model.take(step)
                 kept = .model(model)
+                shape.withLock { $0 = step.mixed(into: $0) }
             }
         }
     }

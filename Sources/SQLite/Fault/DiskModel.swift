@@ -3,6 +3,9 @@
 /// What was synced is there. Of what was not, each write is there, is missing or is torn, whatever became of those before
 /// and after it; bytes outside a write are not harmed (SQLite's "powersafe overwrite"). Names that were made or deleted
 /// are sure once the folder was synced, which SQLite does at the first sync of a log or journal that it made.
+///
+/// A torn write is never whole by chance: where what it leaves out stands there already, a byte of that is garbage. What
+/// is random in a file (salts, nonces) then has no part in what a crash leaves, and a seed is the same story in each run.
 public struct DiskModel: Sendable {
     /// What a crash does to writes that were not synced.
     public enum Loss: Sendable, Hashable, CaseIterable {
@@ -67,40 +70,59 @@ public struct DiskModel: Sendable {
             if !isSure, loss == .everything || Bool.random(using: &random) { continue }
             var bytes: [UInt8] = file.synced
             for action: DiskHistory.Step.Action in file.unsynced {
-                Self.apply(Self.part(of: action, loss, &random), to: &bytes)
+                for part: DiskHistory.Step.Action in Self.parts(of: action, over: bytes, loss, &random) {
+                    Self.apply(part, to: &bytes)
+                }
             }
             left[name] = bytes
         }
         return left
     }
 
-    /// What of an unsynced step reached the disk; nil: nothing.
-    private static func part<Random: RandomNumberGenerator>(
-        of action: DiskHistory.Step.Action, _ loss: Loss, _ random: inout Random
-    ) -> DiskHistory.Step.Action? {
-        if loss == .nothing { return action }
-        guard loss != .everything else { return nil }
+    /// What of an unsynced step reached the disk.
+    private static func parts<Random: RandomNumberGenerator>(
+        of action: DiskHistory.Step.Action, over file: [UInt8], _ loss: Loss, _ random: inout Random
+    ) -> [DiskHistory.Step.Action] {
+        if loss == .nothing { return [action] }
+        guard loss != .everything else { return [] }
         let fate: Int = .random(in: 0..<4, using: &random)
-        guard fate < 2, case .write(let offset, let bytes) = action else { return fate == 3 ? action : nil }
+        guard fate < 2, case .write(let offset, let bytes) = action else { return fate == 3 ? [action] : [] }
         var end: Int = .random(in: 0...bytes.count, using: &random)
         if loss == .sectors { end = min(max((offset + end) / 512 * 512 - offset, 0), bytes.count) }
         // A torn write may as well have reached the disk from its other end.
         return fate == 0
-            ? .write(offset: offset, bytes: Array(bytes[..<end]))
-            : .write(offset: offset + end, bytes: Array(bytes[end...]))
+            ? torn(keeping: (offset, bytes[..<end]), without: (offset + end, bytes[end...]), over: file)
+            : torn(keeping: (offset + end, bytes[end...]), without: (offset, bytes[..<end]), over: file)
     }
 
-    private static func apply(_ action: DiskHistory.Step.Action?, to bytes: inout [UInt8]) {
+    private typealias Piece = (offset: Int, bytes: ArraySlice<UInt8>)
+
+    private static func torn(
+        keeping kept: Piece, without left: Piece, over file: [UInt8]
+    ) -> [DiskHistory.Step.Action] {
+        guard !kept.bytes.isEmpty else { return [] }
+        let write: DiskHistory.Step.Action = .write(offset: kept.offset, bytes: Array(kept.bytes))
+        guard let last: UInt8 = left.bytes.last, holds(left, file) else { return [write] }
+        return [write, .write(offset: left.offset + left.bytes.count - 1, bytes: [~last])]
+    }
+
+    /// What is behind a file's end counts as zeros: so it reads once something is written behind it.
+    private static func holds(_ piece: Piece, _ file: [UInt8]) -> Bool {
+        let there: ArraySlice<UInt8> = file[min(piece.offset, file.count)...].prefix(piece.bytes.count)
+        return piece.bytes.starts(with: there) && piece.bytes.dropFirst(there.count).allSatisfy { $0 == 0 }
+    }
+
+    private static func apply(_ action: DiskHistory.Step.Action, to bytes: inout [UInt8]) {
         switch action {
-        case .write(let offset, let new)?:
+        case .write(let offset, let new):
             guard !new.isEmpty else { return }
             if bytes.count < offset + new.count {
                 bytes.append(contentsOf: repeatElement(0, count: offset + new.count - bytes.count))
             }
             bytes.replaceSubrange(offset..<offset + new.count, with: new)
-        case .truncate(let size)?:
+        case .truncate(let size):
             if bytes.count > size { bytes.removeLast(bytes.count - size) }
-        case .open?, .sync?, .delete?, nil: return
+        case .open, .sync, .delete: return
         }
     }
 }

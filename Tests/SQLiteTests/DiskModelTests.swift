@@ -1,0 +1,63 @@
+import Testing
+
+@testable import ThicketSQLite
+
+/// What a crash leaves of a file is chosen by a seed alone. Bytes that are another in each run (salts, nonces, what is
+/// sealed with them) must have no part in it, or a failing seed is not the same story when it is played again.
+@Suite("What a crash leaves on the disk") struct DiskModelTests {
+    private static let old: [UInt8] = (0..<1_200).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ 1) }
+    /// SplitMix64, so that the cases are the same in each run.
+    private struct Seeded: RandomNumberGenerator {
+        var state: UInt64
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var mixed: UInt64 = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+            return mixed ^ (mixed >> 31)
+        }
+    }
+
+    private func left(
+        writing bytes: [UInt8], at offset: Int, over file: [UInt8], _ loss: DiskModel.Loss, _ seed: UInt64
+    ) -> [UInt8]? {
+        var disk: DiskModel = DiskModel(["f": file])
+        disk.take(DiskHistory.Step(action: .write(offset: offset, bytes: bytes), file: "f"))
+        var random: Seeded = Seeded(state: seed)
+        return disk.crashed(loss, &random)["f"]
+    }
+
+    @Test("a torn write is never whole by chance", arguments: [DiskModel.Loss.bytes, .sectors])
+    func tornIsTorn(loss: DiskModel.Loss) {
+        let (offset, count): (Int, Int) = (500, 40)
+        let place: Range<Int> = offset..<(offset + count)
+        let others: [UInt8] = Self.old[place].map { ~$0 }
+        var torn: Int = 0
+        for seed: UInt64 in 0..<2_000 {
+            // No byte is as it was, so what is left tells what became of the write.
+            let shown: [UInt8] = left(writing: others, at: offset, over: Self.old, loss, seed) ?? []
+            let isTorn: Bool = shown[place].elementsEqual(others) == false && shown != Self.old
+            torn += isTorn ? 1 : 0
+            // All bytes are as they were: only if it is torn may the file be another.
+            let same: [UInt8] = left(writing: Array(Self.old[place]), at: offset, over: Self.old, loss, seed) ?? []
+            #expect((same != Self.old) == isTorn, "seed \(seed)")
+            #expect(same.count == Self.old.count && same[..<offset] == Self.old[..<offset], "seed \(seed)")
+            #expect(same[place.upperBound...] == Self.old[place.upperBound...], "seed \(seed)")
+        }
+        #expect(torn > 200, "hardly any write was torn")
+    }
+
+    @Test("zeros behind the end of a file are not there by themselves")
+    func tornZeros() {
+        var torn: Int = 0
+        for seed: UInt64 in 0..<500 {
+            let others: [UInt8] = .init(repeating: 7, count: 24)
+            let shown: [UInt8] = left(writing: others, at: 1_200, over: Self.old, .bytes, seed) ?? []
+            guard shown != Self.old, shown != Self.old + others else { continue }
+            torn += 1
+            let zeros: [UInt8] =
+                left(writing: .init(repeating: 0, count: 24), at: 1_200, over: Self.old, .bytes, seed) ?? []
+            #expect(zeros[1_200...].contains { $0 != 0 }, "seed \(seed)")
+        }
+        #expect(torn > 50, "hardly any write was torn")
+    }
+}
