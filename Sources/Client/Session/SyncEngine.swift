@@ -279,7 +279,8 @@ package actor SyncEngine {
     /// taken; the rest follows when there is room.
     private func giveOwed(_ bucket: BucketName) {
         while let known: Owed = owed[bucket], bucketHubs[bucket]?.canOffer ?? false {
-            // What the store does not give now is asked for again.
+            // What the store does not give now is asked for again, after `overrunPause` at the latest. People learn of it by
+            // the turns that cannot read (`storeFailed`); here nothing is lost by waiting.
             guard let events: [BucketEvent] = known.events ?? (try? core?.machine.untold(bucket)) else { return }
             let hasMore: Bool = known.events != nil && known.hasMore
             var count: Int = 0
@@ -296,7 +297,8 @@ package actor SyncEngine {
     /// - Returns: whether somebody still has no room.
     private func attendReaders() -> Bool {
         var isSomebodySlow: Bool = false
-        for name: BucketName in Array(bucketHubs.keys) {
+        // Mostly nobody is: this runs after every turn.
+        for name: BucketName in bucketHubs.keys where owed[name] != nil || bucketHubs[name]?.hasOverrun ?? false {
             bucketHubs[name]?.settle()
             giveOwed(name)
             guard let hub: EventHub<BucketEvent> = bucketHubs[name] else { continue }
