@@ -142,6 +142,12 @@ struct BenchError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
+/// What a scenario needs and this machine has not: nothing is wrong, and nothing is measured.
+struct BenchMissing: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
 /// Nanoseconds of the monotonic clock.
 func nanoseconds() -> UInt64 {
     var time: timespec = timespec()

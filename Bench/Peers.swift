@@ -19,7 +19,7 @@ struct Peers {
         rounds = getenv("THICKET_PEERS_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 3
         for file: String in ["run_peers.sh", "servers.sh", "loadgen.c", "floor.c"] {
             guard access("\(folder)/\(file)", R_OK) == 0 else {
-                throw BenchError(
+                throw BenchMissing(
                     "there is no \(folder)/\(file): the load generator is kept apart; name its folder in THICKET_PEERS")
             }
         }
@@ -28,7 +28,7 @@ struct Peers {
         ]
         let missing: [String] = needed.filter { !Self.isInstalled($0.program) }.map(\.package)
         guard missing.isEmpty else {
-            throw BenchError(
+            throw BenchMissing(
                 "these packages are missing: apt-get install \(missing.joined(separator: " ")) (none need autostart)")
         }
     }
@@ -45,7 +45,9 @@ struct Peers {
         let start: String = try startScript(server)
         var results: PeerResults = .init()
         try drive(start, "\(rounds) 'floor-sync thicket \(Self.others.joined(separator: " "))'", into: &results)
-        if getenv("BIG") == nil { try drive(start, "1 thicket", big: true, into: &results) }
+        if getenv("BIG").map({ String(cString: $0) }) != "0" {
+            try drive(start, "1 thicket", big: true, into: &results)
+        }
         results.printTable()
         return results.goals()
     }
@@ -79,7 +81,7 @@ struct Peers {
 
     private func drive(_ start: String, _ words: String, big: Bool = false, into results: inout PeerResults) throws {
         let command: String =
-            (big ? "BIG=1 " : "") + "THICKET_PORT=\(Self.port) THICKET_CMD='\(start)' "
+            "BIG=\(big ? "1" : "") THICKET_PORT=\(Self.port) THICKET_CMD='\(start)' "
             + "THICKET_ARGS='-a \(BenchServer.app) -t tok-%05d' bash '\(folder)/run_peers.sh' \(words)"
         guard let pipe: UnsafeMutablePointer<FILE> = popen(command, "r") else { throw BenchError("cannot run bash") }
         var line: [CChar] = .init(repeating: 0, count: 1 << 16)

@@ -31,23 +31,36 @@ func restart(objects count: Int) throws -> [Figure] {
     }
     figures.append(Figure(name: "SIGKILL: write-ahead log, largest", value: Double(logBytes) / 1_048_576, unit: "MiB"))
     figures += summary("SIGKILL", killed)
-    return figures + (try longLog(server))
+    return figures + (try longLogs(server))
 }
 
-private func longLog(_ server: BenchServer) throws -> [Figure] {
+private func longLogs(_ server: BenchServer) throws -> [Figure] {
+    var starts: [(ready: Double, acknowledged: Double)] = []
+    var bytes: Int = 0
+    for round: Int in 0..<5 {
+        bytes = max(bytes, try killWithLongLog(server, "long\(round)-"))
+        starts.append(try timedStart(server, change: "long-\(round)"))
+        server.process.terminate()
+    }
+    return [Figure(name: "held read, SIGKILL: write-ahead log, largest", value: Double(bytes) / 1_048_576, unit: "MiB")]
+        + summary("held read, SIGKILL", starts)
+}
+
+/// A read that stays open keeps the log from beginning anew, as a backup of a large store does. It ends with the server: while
+/// anybody has the store open the log's index stays, and the next server reads nothing of the log.
+/// - Returns: bytes of the log.
+private func killWithLongLog(_ server: BenchServer, _ prefix: String) throws -> Int {
     try server.process.start()
-    // A read that stays open keeps the log: as a backup of a large store does.
-    let held: Database = try Database(path: server.process.folder + "/thicket.db", mode: .readOnly)
-    try held.begin(.deferred)
-    _ = try held.integer("SELECT count(*) FROM bucket")
-    try load(server, changes: 60_000, prefix: "long-")
-    server.process.kill()
-    held.rollback()
-    let bytes: Int = fileBytes(server.process.folder + "/thicket.db-wal")
-    let start: (ready: Double, acknowledged: Double) = try timedStart(server, change: "long")
-    server.process.terminate()
-    return [Figure(name: "held read, SIGKILL: write-ahead log", value: Double(bytes) / 1_048_576, unit: "MiB")]
-        + summary("held read, SIGKILL", [start])
+    do {
+        let held: Database = try Database(path: server.process.folder + "/thicket.db", mode: .readOnly)
+        try held.begin(.deferred)
+        _ = try held.integer("SELECT count(*) FROM bucket")
+        try load(server, changes: 60_000, prefix: prefix)
+        server.process.kill()
+        // Until here it is open, and from here on it is not.
+        withExtendedLifetime(held) { held.rollback() }
+    }
+    return fileBytes(server.process.folder + "/thicket.db-wal")
 }
 
 /// Longest that a start may take, ms.

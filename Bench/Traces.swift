@@ -10,7 +10,7 @@ func traces() async throws -> [Figure] {
     for name: String in ["friendsforever", "sveltecomponent", "automerge-paper"] {
         let path: String = "\(root)/editing-traces/\(name).json.gz"
         guard access(path, R_OK) == 0 else {
-            throw BenchError("there is no \(path): name the folder of test data in THICKET_VECTORS")
+            throw BenchMissing("there is no \(path): name the folder of test data in THICKET_VECTORS")
         }
         let trace: Trace = try Trace(path: path)
         let server: BenchServer = try BenchServer(users: 1)

@@ -49,7 +49,25 @@ func typing() async throws -> [Figure] {
         Figure(name: "edits a second, all of it", value: Double(count) / all.reduce(0) { $0 + $1.seconds }, unit: "1/s")
     )
     figures += try await onDisk(textBefore, edits.list[last...].prefix(400))
-    return figures
+    return figures + growth(windows)
+}
+
+/// What an edit may cost with all the history behind it, times what it costs in the same text without; and what it may
+/// write with a text of 100 KiB, times what it writes in one of 7.
+private let growthMax: Double = 1.5
+
+private func growth(_ windows: [(name: String, cost: EditCost)]) -> [Figure] {
+    func cost(_ name: String, _ what: (EditCost) -> Double) -> Double {
+        windows.first { $0.name == name }.map { what($0.cost) / Double($0.cost.edits) } ?? .nan
+    }
+    func ratio(_ name: String, _ one: String, _ other: String, _ what: (EditCost) -> Double) -> Figure {
+        Figure(name: name, value: cost(one, what) / cost(other, what), unit: "", goal: .atMost(growthMax))
+    }
+    return [
+        ratio("client CPU an edit, end beside end without history", "end", "end, no history", \.clientCPU),
+        ratio("server CPU an edit, the same", "end", "end, no history", \.serverCPU),
+        ratio("written by the client an edit, end beside beginning", "end", "beginning") { Double($0.written) },
+    ]
 }
 
 /// The same from a disk: what a person at the keyboard waits for.
@@ -84,7 +102,7 @@ struct TypedEdits {
         let root: String = getenv("THICKET_VECTORS").map { String(cString: $0) } ?? "../shared/vectors"
         let path: String = "\(root)/editing-traces/\(name).json.gz"
         guard access(path, R_OK) == 0 else {
-            throw BenchError("there is no \(path): name the folder of test data in THICKET_VECTORS")
+            throw BenchMissing("there is no \(path): name the folder of test data in THICKET_VECTORS")
         }
         let trace: Trace = try Trace(path: path)
         let patches: [Trace.Patch] = trace.transactions.flatMap(\.patches)

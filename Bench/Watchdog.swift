@@ -10,12 +10,16 @@ enum Watchdog {
     /// How a scenario ended.
     enum End {
         case done
+        /// Something that it needs is not on this machine.
+        case notMeasured
         case failed
         case givenUp
     }
 
     /// Set for the process of a scenario: it runs what it is told and watches nothing.
     private static let variable: String = "THICKET_BENCH_SCENARIO"
+    /// Status of a scenario's process that lacks something.
+    static let notMeasuredStatus: Int32 = 4
     /// Microseconds between two looks at the process.
     private static let pause: UInt32 = 20_000
 
@@ -42,7 +46,7 @@ enum Watchdog {
             usleep(pause)
         }
         if status & 0x7F != 0 { Bench.fputsError("bench: \(scenario) was ended by signal \(status & 0x7F)") }
-        return status == 0 ? .done : .failed
+        return status == 0 ? .done : status == notMeasuredStatus << 8 ? .notMeasured : .failed
     }
 
     /// Ends the process of a scenario, and all that it started, when the one that started it has gone.

@@ -28,6 +28,9 @@ public enum Campaign {
             if !result.problems.isEmpty { failures.append(result) }
         }
 
+        /// Client-days a minute that days of people are to reach on 2 cores.
+        public static let clientDaysMin: Int = 1_000
+
         /// Days that clients lived through, in one minute of wall time.
         public var clientDaysPerMinute: Int { seconds > 0 ? Int(Double(clientSeconds) / 1_440 / seconds) : 0 }
 

@@ -183,6 +183,10 @@ private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
         if !result.problems.isEmpty { say(result.failureText) }
     }
     say(report.summary)
+    if wishes.kind == .days, !wishes.isSealed, wishes.mutant == nil {
+        let isMet: Bool = report.clientDaysPerMinute >= Campaign.Report.clientDaysMin
+        say("client-days a minute: goal ≥ \(Campaign.Report.clientDaysMin) on two cores: \(isMet ? "met" : "NOT MET")")
+    }
     return report.failures.isEmpty ? 0 : 1
 }
 

@@ -30,10 +30,6 @@ public struct Endurance: Sendable {
         var awaySeconds: Double { min(30, max(0.2, seconds / 30)) }
     }
 
-    /// Bytes by which memory may be above 1.2 times what it was at a quarter of the run: the allocator's own play.
-    static let memorySlack: Int = 24 << 20
-    /// Bytes by which a file may be above 1.5 times what it was at half of the run.
-    static let fileSlack: Int = 24 << 20
     /// Bytes of the write-ahead log at most: the writer makes it begin anew at 192 MiB.
     static let walMax: Int = 256 << 20
     static let app: String = "endure"

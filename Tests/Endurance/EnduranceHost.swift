@@ -161,11 +161,11 @@ actor EnduranceHost {
     private func judge(_ tally: EnduranceTally) {
         // On a busy machine a few seconds are too few to see anything grow, or for all of it to happen.
         guard settings.seconds >= 60 else { return }
-        bounded("memory of the server", tally, \.server, from: 0.15...0.35, factor: 1.2, slack: Endurance.memorySlack)
-        bounded("memory of the clients", tally, \.clients, from: 0.15...0.35, factor: 1.2, slack: Endurance.memorySlack)
-        bounded("database", tally, \.database, from: 0.4...0.6, factor: 1.5, slack: Endurance.fileSlack)
-        bounded("client stores", tally, \.stores, from: 0.4...0.6, factor: 1.5, slack: Endurance.fileSlack)
-        bounded("descriptors", tally, \.descriptors, from: 0.15...0.35, factor: 1.2, slack: 16)
+        bounded("memory of the server", tally, \.server, from: 0.15...0.35, by: .memory)
+        bounded("memory of the clients", tally, \.clients, from: 0.15...0.35, by: .memory)
+        bounded("database", tally, \.database, from: 0.4...0.6, by: .database)
+        bounded("client stores", tally, \.stores, from: 0.4...0.6, by: .stores)
+        bounded("descriptors", tally, \.descriptors, from: 0.15...0.35, by: .descriptors)
         let log: Int = peak(\.log, in: 0...1)
         if log > Endurance.walMax { tally.fault("the write-ahead log grew to \(Self.mib(log))") }
         if cutBefore + cutNow == 0 { tally.fault("retention cut nothing: the run proves little") }
@@ -181,10 +181,10 @@ actor EnduranceHost {
 
     private func bounded(
         _ name: String, _ tally: EnduranceTally, _ what: KeyPath<Sample, Int>, from part: ClosedRange<Double>,
-        factor: Double, slack: Int
+        by bound: EnduranceBound
     ) {
         let (before, after): (Int, Int) = (peak(what, in: part), peak(what, in: 0.8...1))
-        guard Double(after) > Double(before) * factor + Double(slack) else { return }
+        guard !bound.admits(after, after: before, seconds: settings.seconds) else { return }
         tally.fault("\(name) grew from \(before) to \(after), which is not bounded")
     }
 

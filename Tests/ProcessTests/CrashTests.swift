@@ -16,6 +16,19 @@ struct CrashTests {
         #expect(result.backupsBegun == 3)
     }
 
+    @Test("many rounds in which something has never happened prove nothing of it")
+    func unproven() {
+        var result: CrashTest.Result = .init()
+        (result.rounds, result.acknowledged) = (100, 1_000)
+        #expect(CrashTest.unproven(result).count == 4)
+        (result.backups, result.cut, result.segments, result.foundBefore) = (1, 1, 1, 1)
+        #expect(CrashTest.unproven(result).isEmpty)
+        result.segments = 0
+        #expect(CrashTest.unproven(result) == ["there is no segment in the store: that it goes well is not proven"])
+        result.rounds = 3
+        #expect(CrashTest.unproven(result).isEmpty, "a few rounds may miss something")
+    }
+
     @Test("a disk that forgets what was synced is found out")
     func forgetfulDisk() {
         var settings: CrashTest.Settings = .init()

@@ -12,4 +12,16 @@ struct EnduranceTests {
         let faults: [String] = await Endurance(settings).run()
         #expect(faults.isEmpty, "seed \(settings.seed): \(faults.prefix(10))")
     }
+
+    @Test("what grows in a long run is told; what fills up in a short one is not")
+    func bounds() {
+        let mib: Int = 1 << 20
+        // As it was measured: two hours, and a database that once grew without end.
+        #expect(EnduranceBound.memory.admits(44 * mib, after: 41 * mib, seconds: 7_200))
+        #expect(!EnduranceBound.memory.admits(56 * mib, after: 41 * mib, seconds: 7_200))
+        #expect(EnduranceBound.database.admits(5 * mib, after: 4 * mib, seconds: 7_200))
+        #expect(!EnduranceBound.database.admits(Int(6.6 * 1_048_576), after: Int(3.4 * 1_048_576), seconds: 1_800))
+        #expect(EnduranceBound.database.admits(Int(6.6 * 1_048_576), after: Int(3.4 * 1_048_576), seconds: 600))
+        #expect(!EnduranceBound.descriptors.admits(60, after: 41, seconds: 7_200))
+    }
 }
