@@ -28,10 +28,11 @@ extension AccountService {
         guard addresses.wait(asked.address, now: asked.now) == nil else { return AccountAnswer.done }
         addresses.add(asked.address, now: asked.now)
         let found: Account? = try find(name, asked)
+        let nobody: String = nobody(name, asked)
         if let found: Account, found.kind == kind {
             notes.forgetful = Forgetful(user: found.user, address: MailAddress(found.name), app: asked.app)
         } else {
-            notes.forgetful = Forgetful(user: nobody(name, asked), address: nil, app: asked.app)
+            notes.forgetful = Forgetful(user: nobody, address: nil, app: asked.app)
         }
         return AccountAnswer.done
     }
@@ -122,8 +123,8 @@ extension AccountService {
         _ code: String, of name: String, _ kind: Kind, _ place: String, _ asked: Asked
     ) throws(AccountRefusal) -> Account {
         let found: Account? = try find(name, asked)
-        let user: String
-        if let found: Account, found.kind == kind { user = found.user } else { user = nobody(name, asked) }
+        var user: String = nobody(name, asked)
+        if let found: Account, found.kind == kind { user = found.user }
         let hash: [UInt8] = hash(of: code, user)
         let now: Int64 = asked.milliseconds
         let isRight: Bool = try directory { (d) throws(DirectoryError) in

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import ThicketCrypto
 import ThicketProtocol
@@ -77,6 +78,49 @@ struct AccountSealedTests {
             #expect(try bench.store.account(named: name, in: "notes")?.name == found, "\(name)")
         }
         #expect(try bench.store.account(named: "bea", in: "elsewhere") == nil)
+    }
+
+    @Test(
+        "T16: what is reckoned from a name is reckoned as often for a name that somebody has as for one that nobody has"
+    )
+    func sameWork() throws {
+        let count: Mutex<[String: Int]> = .init([:])
+        let counted: AccountSecrets = AccountSecrets(
+            verifier: { [secrets = bench.service.secrets] bytes in
+                count.withLock { $0["verifier", default: 0] += 1 }
+                return secrets.verifier(bytes)
+            },
+            pretence: { [secrets = bench.service.secrets] bytes in
+                count.withLock { $0["pretence", default: 0] += 1 }
+                return secrets.pretence(bytes)
+            })
+        bench.service = AccountService(directory: bench.store, secrets: counted, random: RandomBytes.make)
+        bench.service.cost = Scrypt.Cost(n: 16, r: 1, p: 1)
+        #expect(try bench.post("auth/signup", SealedBodies.signup("bea@example.com")).status == 200)
+        #expect(try bench.create("ann@example.com").status == 200)
+        let wrong: String = SealedBodies.key(9)
+        let asked: [(path: String, known: String, body: (String) -> String)] = [
+            ("auth/prelogin", "bea", { #"{"u":"\#($0)"}"# }),
+            ("auth/login", "bea", { #"{"u":"\#($0)","a":"\#(wrong)","device":"d"}"# }),
+            ("auth/recover", "bea", { #"{"u":"\#($0)","r":"\#(wrong)","a":"\#(wrong)","device":"d"}"# }),
+            ("auth/forgot", "bea", { #"{"u":"\#($0)"}"# }),
+            (
+                "auth/verify", "bea",
+                { #"{"u":"\#($0)","code":"1234","kdf":1,"salt":"\#(SealedBodies.salt)","a":"\#(wrong)"}"# }
+            ),
+            ("forgot/", "ann", { #"{"username":"\#($0)"}"# }),
+            ("verify/", "ann", { #"{"username":"\#($0)","code":"1234","new_password":"open sesame"}"# }),
+        ]
+        for (path, known, body) in asked {
+            let work: [[String: Int]] = try [known, "nobody"].map { name in
+                bench.seconds(120)
+                count.withLock { $0 = [:] }
+                _ = try bench.post(path, body(name + "@example.com"))
+                return count.withLock { $0 }
+            }
+            #expect(work[0] == work[1], "\(path)")
+            #expect(work[0]["pretence"] == 1, "\(path)")
+        }
     }
 
     @Test("T16: prelogin is answered 30 times a minute to one address")
