@@ -57,9 +57,8 @@ private func figures(_ what: String, _ small: [Double], _ large: [Double]) -> [F
 private final class GrowthLoad {
     private static let inFlight: Int = 64
     private static let changesPerRound: Int = 2_048
-    /// The room that a log has after it has begun anew once. Until then a longer log costs the larger store more: it comes
-    /// earlier to where the file has no room yet.
-    private static let logReserved: String = "256MiB"
+    /// More than a log of 64 MiB holds (`StoreSettings.restartPages`), of whatever store.
+    private static let warmUpChanges: Int = 60_000
 
     private let server: BenchServer
     private let loop: LoadLoop = LoadLoop()
@@ -72,7 +71,7 @@ private final class GrowthLoad {
     init(users: Int, objects: Int, history: Int) throws {
         self.objects = objects
         versions = .init(repeating: history, count: users * objects)
-        server = try BenchServer(users: users, settings: ["--log-reserved-bytes", Self.logReserved], starts: false)
+        server = try BenchServer(users: users, starts: false)
         try Self.fill(server, users: users, objects: objects, history: history)
         try server.process.start()
         sockets = try (0..<users).map { number in
@@ -95,8 +94,9 @@ private final class GrowthLoad {
         try fill.finish()
     }
 
-    /// Touches every object once, so that all are in the server's memory.
-    func warmUp() throws { try run(max(versions.count, Self.changesPerRound)) }
+    /// Touches every object once, so that all are in the server's memory, and lets the log begin anew: until its file has been as
+    /// long as it may become, the kernel finds new room for it, and more of that for the larger store.
+    func warmUp() throws { try run(max(versions.count, Self.warmUpChanges)) }
 
     /// Server CPU of one change, µs.
     func round() throws -> Double {

@@ -23,7 +23,7 @@ func restart(objects count: Int) throws -> [Figure] {
     var logBytes: Int = 0
     for round: Int in 0..<5 {
         try server.process.start()
-        try load(server, changes: 20_000, prefix: "k\(round)-")
+        try load(server, changes: 60_000, prefix: "k\(round)-")
         server.process.kill()
         logBytes = max(logBytes, fileBytes(server.process.folder + "/thicket.db-wal"))
         killed.append(try timedStart(server, change: "killed-\(round)"))

@@ -30,8 +30,8 @@ public struct Endurance: Sendable {
         var awaySeconds: Double { min(30, max(0.2, seconds / 30)) }
     }
 
-    /// Bytes of the write-ahead log at most: the writer makes it begin anew at 192 MiB.
-    static let walMax: Int = 256 << 20
+    /// Bytes of the write-ahead log at most: the writer makes it begin anew at 64 MiB, and backups hold it.
+    static let walMax: Int = 192 << 20
     static let app: String = "endure"
     static let buckets: [String] = ["notes", "things"]
 
