@@ -1,24 +1,42 @@
+import Testing
 import ThicketClient
 import ThicketProtocol
 import ThicketTestSupport
 
-/// One machine with a memory store, driven by hand: texts in, texts out.
+/// One machine with a memory store, driven by hand: texts in, texts out. The texts are those of an open bucket; in a sealed one
+/// `script` stands between them and the machine.
 struct Transcript {
     var machine: SyncMachine
+    let kind: BucketKind
     let store: MemoryLocalStore
+    /// nil: the bucket is an open one.
+    let script: SealedScript?
     var now: Int64 = 1_000
     let notes: BucketName
+    /// What the machine says of a server that does not tell the truth is expected.
+    var mayAlarm: Bool = false
 
     /// A machine with the bucket `notes` on channel 0, not yet connected.
+    ///
+    /// - Parameters:
+    ///   - disk: what the machine has in the place of `store`, which is behind it.
+    ///   - script: of another machine with the same server.
     init(
-        store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true), seed: UInt64 = 1, renewsToken: Bool = false
+        _ kind: BucketKind = .open, store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true),
+        disk: (any LocalStore)? = nil, script: SealedScript? = nil, seed: UInt64 = 1, renewsToken: Bool = false
     ) throws {
         var options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
         if renewsToken { (options.renewsToken, options.tokenNumber) = (true, 1) }
         notes = try BucketName("notes")
-        self.store = store
-        machine = try SyncMachine(options: options, store: store, random: SeededRandom(seed: seed))
-        _ = try machine.open(notes, now: now)
+        (self.kind, self.store) = (kind, store)
+        self.script = kind == .open ? nil : try script ?? SealedScript(seed: seed)
+        machine = try SyncMachine(options: options, store: disk ?? store, random: SeededRandom(seed: seed))
+        _ = try machine.open(notes, keys: kind.keys, now: now)
+    }
+
+    /// The program has ended, and another one begins with what its store holds.
+    func restarted(seed: UInt64 = 2) throws -> Transcript {
+        try Transcript(kind, store: store, script: script, seed: seed)
     }
 
     /// Connects; returns what was sent.
@@ -38,8 +56,25 @@ struct Transcript {
 
     mutating func hear(_ texts: String...) -> [String] { sent(actions(texts)) }
     mutating func actions(_ texts: [String]) -> [SyncAction] {
-        let batch: ServerBatch = ServerBatch(texts.map { Array($0.utf8) })
-        return machine.ahead(of: batch, now: now) + machine.received(batch, now: now)
+        var newest: [SyncAction] = take(batch(texts))
+        var all: [SyncAction] = newest
+        while let script {
+            let answers: [[UInt8]] = script.answers(to: raw(newest))
+            guard !answers.isEmpty else { break }
+            newest = take(ServerBatch(answers))
+            all += newest
+        }
+        return all
+    }
+    private mutating func take(_ batch: ServerBatch) -> [SyncAction] {
+        let actions: [SyncAction] = machine.ahead(of: batch, now: now) + machine.received(batch, now: now)
+        guard !mayAlarm else { return actions }
+        for case .event(_, .integrity(let report)) in actions { Issue.record("a false alarm: \(report)") }
+        return actions
+    }
+    /// The messages as the machine gets them.
+    func batch(_ texts: [String]) -> ServerBatch {
+        ServerBatch(texts.map { text in script?.said(Array(text.utf8)) ?? Array(text.utf8) })
     }
     /// Events of the bucket that the texts lead to.
     mutating func events(_ texts: String...) -> [BucketEvent] {
@@ -69,11 +104,40 @@ struct Transcript {
     }
     mutating func ghost(_ key: String) throws -> (version: Int64, json: String?) {
         let ghost: Ghost = try machine.ghost(notes, try EntityKey(key))
-        return (ghost.version, ghost.object.map { JSONValue.object($0).serializedText })
+        let version: Int64 = script?.object(key).script(ghost.version) ?? ghost.version
+        return (version, ghost.object.map { JSONValue.object($0).serializedText })
+    }
+    /// Under which the store has the object.
+    func address(_ key: String) throws -> EntityAddress {
+        EntityAddress(bucket: notes, key: try machine.wireKey(notes, EntityKey(key)))
     }
 
+    // MARK: - What happens at the server, and nobody tells the machine
+
+    /// The server holds the object in this version. Where an open bucket's server says only what is different, that of a sealed one
+    /// needs the whole to say anything.
+    func serverHolds(_ key: String, _ version: Version, _ json: String) throws {
+        try script?.holds(key, version, try object(json))
+    }
+    /// The server has taken a change that was sent: in a sealed bucket what it shows from then on contains it.
+    func serverTakes(_ change: String) throws { try script?.takes(ccid(change)) }
+
+    // MARK: - What was sent
+
     func sent(_ actions: [SyncAction]) -> [String] {
-        actions.compactMap { if case .send(let bytes) = $0 { String(decoding: bytes, as: UTF8.self) } else { nil } }
+        raw(actions).compactMap { bytes in
+            guard let script else { return String(decoding: bytes, as: UTF8.self) }
+            return script.shown(bytes)
+        }
+    }
+    private func raw(_ actions: [SyncAction]) -> [[UInt8]] {
+        actions.compactMap { if case .send(let bytes) = $0 { bytes } else { nil } }
+    }
+    /// The change when it is sent once more: in an open bucket the same bytes; in a sealed one the same sealed bytes, on the version
+    /// that is known now.
+    func again(_ change: String, on version: Int) -> String {
+        guard kind == .sealed, let place: String.Index = change.range(of: "\"sv\":") else { return change }
+        return "\(change[..<place])\(version)\(change[place...].drop { $0.isNumber })"
     }
 }
 

@@ -1,0 +1,140 @@
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+import ThicketTestSupport
+
+/// One object at the server of a sealed bucket: what it held at each version of a script, and what that gives when it is opened.
+///
+/// A removal is one version of a script and two here, that of the tombstone and that of the `-` behind it: `wire`.
+struct ServedObject {
+    struct State {
+        /// What the server holds; nil: nothing any more.
+        var entity: SealedEntity?
+        /// What that gives; where there is nothing any more, what it gave last.
+        var log: SealedLog
+        /// As apps see it.
+        var object: JSONObject? { entity == nil ? nil : log.object }
+        /// Deleted, and not yet removed.
+        var isDeleted: Bool { entity != nil && log.object == nil }
+    }
+
+    /// The app's own key, and the one by which the server knows the object.
+    let name: String
+    let key: EntityKey
+    let sealer: ObjectSealer
+    private let place: SealedPlace
+    /// By version of the script.
+    private(set) var states: [Version: State] = [:]
+    private var removals: [Version] = []
+    /// Something happened that the script has not told: what the newest version holds is not known.
+    var isLost: Bool = false
+
+    init(_ name: String, _ keys: SealedBucketKeys) throws {
+        let serverKey: String = keys.serverKey(of: name)
+        (self.name, key) = (name, try EntityKey(serverKey))
+        (sealer, place) = (try keys.sealer(serverKey: serverKey), keys.place(serverKey: serverKey))
+    }
+
+    var newest: Version { states.keys.max() ?? 0 }
+    var current: State? { states[newest] }
+
+    // MARK: - Versions
+
+    /// What the server counts where the script counts `version`.
+    func wire(_ version: Version) -> Version { version + Version(removals.filter { $0 <= version }.count) }
+
+    /// The other way round: the last of the script that is not beyond `wire`.
+    func script(_ wire: Version) -> Version {
+        (0...max(0, wire)).last { self.wire($0) <= wire } ?? wire
+    }
+
+    mutating func noteRemoval(at version: Version) { removals.append(version) }
+
+    // MARK: - What others do
+
+    /// Somebody makes it, or it was there before anything that is known of it.
+    mutating func make(_ object: JSONObject, at version: Version, _ random: inout SeededRandom) {
+        let log: SealedLog = SealedLog(
+            place: place, appKey: name, incarnation: random.bytes(SealedLog.incarnationBytes), object: object)
+        let sealed: [UInt8] = sealer.seal(
+            SealedSnapshot.clearBytes(of: log), kind: .snapshot, id: random.bytes(16), position: 0,
+            nonce: random.bytes(12))
+        states[version] = State(entity: SealedEntity(snapshots: [0: Base64.encodeURL(sealed)]), log: log)
+        isLost = false
+    }
+
+    /// Somebody who has read it up to version `source` writes into it.
+    ///
+    /// - Parameters:
+    ///   - diff: of the object at `source`; nil: it is deleted.
+    ///   - id: 16 bytes, the change's ccid.
+    mutating func write(
+        _ diff: ObjectDiff?, by author: AuthorID, on source: Version, at version: Version, id: [UInt8],
+        _ random: inout SeededRandom
+    ) throws -> SealedLog.Verdict {
+        guard let state: State = states[source], let head: Head = state.log.chain[state.log.position] else {
+            throw NotAnObject()
+        }
+        var content: SealedOperation.Content = .tombstone
+        if let diff {
+            let edit: ThicketSealed.Edit = try .init(.object(diff))
+            // As devices do it: `+` and `r` are told apart by what they meet.
+            content = .edit(try edit.apply(to: state.object.map { .object($0) }).edit ?? edit)
+        }
+        let operation: SealedOperation = SealedOperation(
+            base: state.log.position, head: head, incarnation: state.log.incarnationTag, author: author,
+            content: content)
+        let sealed: [UInt8] = sealer.seal(
+            operation.clearBytes(), kind: .operation, id: id, position: 0, nonce: random.bytes(12))
+        return try take(operation: sealed, on: source, at: version)
+    }
+
+    /// Others lead it from what it is to `target`, by one operation for each version between: they put a member in, change it again
+    /// and again, and take it out with the last.
+    mutating func lead(
+        to target: JSONObject, at version: Version, by author: AuthorID, _ random: inout SeededRandom
+    ) throws {
+        while newest < version {
+            let next: Version = newest + 1
+            var stop: JSONObject = target
+            if next < version { stop["·"] = .number(JSONNumber(next)) }
+            let diff: ObjectDiff = JSONDiff.diff(
+                from: current?.object ?? JSONObject(), to: stop, keepsShortEqualities: true)
+            _ = try write(diff, by: author, on: newest, at: next, id: random.bytes(16), &random)
+        }
+        isLost = false
+    }
+
+    // MARK: - What the device sends
+
+    /// Takes the sealed snapshot of a creation.
+    mutating func take(creation text: String, at version: Version) throws {
+        guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]),
+            let log: SealedLog = SealedObject.log(of: bytes, at: 0, place, sealer)
+        else { throw NotAnObject() }
+        states[version] = State(entity: SealedEntity(snapshots: [0: text]), log: log)
+    }
+
+    /// Takes a sealed operation on top of what there is at `source`, whatever its author had read.
+    mutating func take(operation sealed: [UInt8], on source: Version, at version: Version) throws -> SealedLog.Verdict {
+        guard var state: State = states[source], state.entity != nil else { throw NotAnObject() }
+        let verdict: SealedLog.Verdict = state.log.append(
+            sealed, clear: sealer.open(sealed, kind: .operation, position: 0)?.clear)
+        state.entity?.tail.insert(Base64.encodeURL(sealed), at: 0)
+        states[version] = state
+        return verdict
+    }
+
+    /// The `-` behind a tombstone.
+    mutating func remove(at version: Version) {
+        guard var state: State = states[version] ?? current else { return }
+        state.entity = nil
+        states[version] = state
+    }
+}
+
+extension SeededRandom {
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        (0..<count).map { _ in UInt8(truncatingIfNeeded: next() >> 32) }
+    }
+}
