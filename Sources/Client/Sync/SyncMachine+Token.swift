@@ -81,7 +81,8 @@ extension SyncMachine {
         channels[number].phase = .renewing
         channels[number].tokenNumber = options.tokenNumber
         channels[number].answerDue = now + SyncLimits.answerMilliseconds
-        send(Messages.initialize(number, channels[number].record.name, clientID, options, command: nil))
+        let record: BucketRecord = channels[number].record
+        send(Messages.initialize(number, record.name, clientID, options, command: nil, isSealed: record.isSealed))
     }
 
     /// The new token was taken: on with what the end of the last one interrupted.

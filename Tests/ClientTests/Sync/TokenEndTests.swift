@@ -6,15 +6,19 @@ import ThicketProtocol
 struct ChannelTokenTests {
     private static let expired: String = #"0:auth:{"msg":"Token expired","code":401}"#
 
-    private func live(_ objects: [(key: String, version: Int, json: String)] = []) throws -> Transcript {
-        var talk: Transcript = try Transcript(renewsToken: true)
+    private func live(
+        _ kind: BucketKind, _ objects: [(key: String, version: Int, json: String)] = []
+    ) throws -> Transcript {
+        var talk: Transcript = try Transcript(kind, renewsToken: true)
         _ = talk.live(objects)
         return talk
     }
 
-    @Test("it is told once, keeps its place, and goes on with the next token from its own position")
-    func renewed() throws {
-        var talk: Transcript = try live([("a", 1, #"{"t":"x"}"#)])
+    @Test(
+        "it is told once, keeps its place, and goes on with the next token from its own position",
+        arguments: BucketKind.allCases)
+    func renewed(kind: BucketKind) throws {
+        var talk: Transcript = try live(kind, [("a", 1, #"{"t":"x"}"#)])
         #expect(talk.actions([Self.expired]).filter { $0 == .tokenEnded(1) } == [.tokenEnded(1)])
         #expect(talk.actions([Self.expired]).isEmpty)
         #expect(try talk.type("a", at: 1, "y").isEmpty, "edits wait")
@@ -31,10 +35,12 @@ struct ChannelTokenTests {
         #expect(talk.machine.status == .syncing(pending: 1))
     }
 
-    @Test("a change that was on its way is sent again only if it is still not answered behind everything else")
-    func strays() throws {
+    @Test(
+        "a change that was on its way is sent again only if it is still not answered behind everything else",
+        arguments: BucketKind.allCases)
+    func strays(kind: BucketKind) throws {
         for isAnswered: Bool in [true, false] {
-            var talk: Transcript = try live([("a", 1, #"{"t":"x"}"#)])
+            var talk: Transcript = try live(kind, [("a", 1, #"{"t":"x"}"#)])
             let change: String = try #require(try talk.type("a", at: 1, "y").first)
             _ = talk.actions([Self.expired])
             _ = talk.machine.adopt(token: "second", number: 2, now: talk.now)
@@ -50,9 +56,11 @@ struct ChannelTokenTests {
         }
     }
 
-    @Test("a walk goes on with its last page; an object that was asked for is asked for again")
-    func walking() throws {
-        var talk: Transcript = try Transcript(renewsToken: true)
+    @Test(
+        "a walk goes on with its last page; an object that was asked for is asked for again",
+        arguments: BucketKind.allCases)
+    func walking(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind, renewsToken: true)
         _ = talk.connect()
         #expect(
             talk.hear("0:auth:user@example.com", #"0:i:{"current":"cv1","index":[{"id":"a","v":1,"d":{}}],"mark":"m"}"#)
@@ -62,6 +70,7 @@ struct ChannelTokenTests {
         #expect(talk.hear("0:auth:user@example.com") == ["0:i:1:m::1000"])
         #expect(talk.hear(#"0:i:{"current":"cv1","index":[{"id":"b","v":1,"d":{}}]}"#) == ["0:cv:cv1"])
         #expect(talk.hear("0:c:[]").isEmpty)
+        try talk.serverHolds("a", 7, "{}")
         #expect(
             talk.hear(#"0:c:[{"clientid":"x","cv":"c8","id":"a","o":"M","v":{},"sv":7,"ev":8,"ccids":["q"]}]"#)
                 == ["0:e:a.8"])
@@ -71,9 +80,11 @@ struct ChannelTokenTests {
         #expect(talk.hear("0:c:[]") == ["0:e:a.8"])
     }
 
-    @Test("after the time of grace, and after a sign-out of this device, the bucket is opened anew")
-    func anew() throws {
-        var talk: Transcript = try live()
+    @Test(
+        "after the time of grace, and after a sign-out of this device, the bucket is opened anew",
+        arguments: BucketKind.allCases)
+    func anew(kind: BucketKind) throws {
+        var talk: Transcript = try live(kind)
         _ = talk.actions([Self.expired])
         talk.now += SyncLimits.graceMilliseconds
         let late: [String] = talk.sent(talk.machine.adopt(token: "second", number: 2, now: talk.now))
@@ -84,9 +95,11 @@ struct ChannelTokenTests {
         #expect(again.count == 1 && again[0].contains(#""cmd":"cv:cv1""#))
     }
 
-    @Test("a token that is here already is used at once; one that is refused is told under its own number")
-    func ready() throws {
-        var talk: Transcript = try live()
+    @Test(
+        "a token that is here already is used at once; one that is refused is told under its own number",
+        arguments: BucketKind.allCases)
+    func ready(kind: BucketKind) throws {
+        var talk: Transcript = try live(kind)
         #expect(talk.sent(talk.machine.adopt(token: "second", number: 2, now: talk.now)).isEmpty, "no need yet")
         let actions: [SyncAction] = talk.actions([Self.expired])
         #expect(!actions.contains { if case .tokenEnded = $0 { true } else { false } })
@@ -100,9 +113,11 @@ struct ChannelTokenTests {
         #expect(talk.actions(["0:auth:user@example.com"]).contains(.tokenGood(3)))
     }
 
-    @Test("refused at the door, the connection stays and the bucket is opened with the next token")
-    func door() throws {
-        var talk: Transcript = try Transcript(renewsToken: true)
+    @Test(
+        "refused at the door, the connection stays and the bucket is opened with the next token",
+        arguments: BucketKind.allCases)
+    func door(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind, renewsToken: true)
         _ = talk.connect()
         let told: [SyncAction] = talk.actions([Self.expired])
         #expect(told.contains(.tokenEnded(1)) && !told.contains(.disconnect))
@@ -110,9 +125,9 @@ struct ChannelTokenTests {
         #expect(sent.first?.contains(#""cmd":"i:1:::1000""#) == true)
     }
 
-    @Test("the device stands beside the token")
-    func device() throws {
-        var talk: Transcript = try Transcript()
+    @Test("the device stands beside the token", arguments: BucketKind.allCases)
+    func device(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         talk.machine.options.deviceID = "d/1+x"
         #expect(talk.connect().first?.contains(#""device_id":"d/1+x""#) == true)
     }
