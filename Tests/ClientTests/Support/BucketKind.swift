@@ -3,13 +3,16 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-/// Tests of buckets run twice: what an app does is the same in both kinds (`SessionTests`, `RealServerTests`,
-/// `SyncMachineRandomTests`, and the simulation).
+/// Tests of buckets run twice: what an app does, and what a machine hears and says, is the same in both kinds. So do `SessionTests`,
+/// `RealServerTests`, `SyncMachineRandomTests` and the simulation. So do the suites that write the wire by hand
+/// (`SyncMachineTests`, `SyncMachineTroubleTests`, `LinkTests`, `CatchUpTests`, `WalkTests`, `StepsTests`, `TokenEndTests`,
+/// `FailingStoreTests`): they write that of an open bucket, and `SealedScript` stands between them and the machine of a sealed one.
+/// Where the kinds differ, a test says so by kind; the few that have no meaning in a sealed bucket say why above their title
+/// ("Open only").
 ///
-/// Not run on sealed buckets are the tests that write the wire by hand (`SyncMachineTests`, `SyncMachineTroubleTests`,
-/// `CatchUpTests`, `WalkTests`, `StepsTests`, `TokenEndTests`, `FailingStoreTests`): their texts are those of open objects, and
-/// connections, indexes and tokens are the same code for both; those of transports, stores and programs, to which objects are
-/// bytes; and those of `thicket`'s commands, for which `SealedCommandTests` goes through a life of its own.
+/// Not run on sealed buckets are the tests of transports, stores and programs, to which objects are bytes; those of how open
+/// edits are carried (`EditsTests`), in whose place sealed buckets have rules of their own (`SealedTests`); and those of
+/// `thicket`'s commands, for which `SealedCommandTests` goes through a life of its own.
 enum BucketKind: CaseIterable, Sendable {
     case open, sealed
 

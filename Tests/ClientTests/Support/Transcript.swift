@@ -66,7 +66,7 @@ struct Transcript {
         }
         return all
     }
-    private mutating func take(_ batch: ServerBatch) -> [SyncAction] {
+    mutating func take(_ batch: ServerBatch) -> [SyncAction] {
         let actions: [SyncAction] = machine.ahead(of: batch, now: now) + machine.received(batch, now: now)
         guard !mayAlarm else { return actions }
         for case .event(_, .integrity(let report)) in actions { Issue.record("a false alarm: \(report)") }

@@ -9,8 +9,8 @@ struct CatchUpTests {
     }
 
     /// Connected again with a change of `b` that was on its way when the connection ended.
-    private func returned() throws -> (talk: Transcript, first: String) {
-        var talk: Transcript = try Transcript()
+    private func returned(_ kind: BucketKind) throws -> (talk: Transcript, first: String) {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"n":1}"#), ("b", 1, #"{"t":"x"}"#)])
         let first: String = try #require(try talk.type("b", at: 0, "y").first)
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
@@ -19,9 +19,11 @@ struct CatchUpTests {
         return (talk, first)
     }
 
-    @Test("an answer in two messages: the first one is not all, and nothing is sent again before all is here")
-    func twoParts() throws {
-        var (talk, first): (Transcript, String) = try returned()
+    @Test(
+        "an answer in two messages: the first one is not all, and nothing is sent again before all is here",
+        arguments: BucketKind.allCases)
+    func twoParts(kind: BucketKind) throws {
+        var (talk, first): (Transcript, String) = try returned(kind)
         #expect(talk.hear("0:c:[\(change(2))]") == ["0:cv:cv2"])
         #expect(!talk.machine.isSynced(talk.notes))
         #expect(talk.machine.status == .connecting)
@@ -36,18 +38,18 @@ struct CatchUpTests {
         #expect(try talk.local("b") == #"{"t":"yx"}"#)
     }
 
-    @Test("one message and then an empty one: that was all, and what was pending goes")
-    func onePart() throws {
-        var (talk, first): (Transcript, String) = try returned()
+    @Test("one message and then an empty one: that was all, and what was pending goes", arguments: BucketKind.allCases)
+    func onePart(kind: BucketKind) throws {
+        var (talk, first): (Transcript, String) = try returned(kind)
         #expect(talk.hear("0:c:[\(change(2))]") == ["0:cv:cv2"])
         let told: [SyncAction] = talk.actions(["0:c:[]"])
         #expect(told.contains(.event(talk.notes, .caughtUp)))
         #expect(talk.sent(told) == [first])
     }
 
-    @Test("an answer in many messages leads to two questions, not to one for each")
-    func manyParts() throws {
-        var (talk, first): (Transcript, String) = try returned()
+    @Test("an answer in many messages leads to two questions, not to one for each", arguments: BucketKind.allCases)
+    func manyParts(kind: BucketKind) throws {
+        var (talk, first): (Transcript, String) = try returned(kind)
         var questions: [String] = []
         for ev: Int in 2...40 { questions += talk.hear("0:c:[\(change(ev))]") }
         #expect(questions == ["0:cv:cv2", "0:cv:cv3"])
@@ -58,18 +60,20 @@ struct CatchUpTests {
         #expect(talk.machine.status == .syncing(pending: 1))
     }
 
-    @Test("a refusal of a change from before is not the answer to cv")
-    func refusalOnly() throws {
-        var (talk, first): (Transcript, String) = try returned()
+    @Test("a refusal of a change from before is not the answer to cv", arguments: BucketKind.allCases)
+    func refusalOnly(kind: BucketKind) throws {
+        var (talk, first): (Transcript, String) = try returned(kind)
         let refusal: String = #"0:c:[{"clientid":"me","id":"b","error":503,"ccids":["\#(ccid(first))"]}]"#
         #expect(talk.hear(refusal).isEmpty)
         #expect(!talk.machine.isSynced(talk.notes))
         #expect(talk.machine.status == .connecting)
     }
 
-    @Test("pauses grow while a server takes the token and then hangs up; they start anew once all was caught up")
-    func backoff() throws {
-        var talk: Transcript = try Transcript()
+    @Test(
+        "pauses grow while a server takes the token and then hangs up; they start anew once all was caught up",
+        arguments: BucketKind.allCases)
+    func backoff(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         var pauses: [Int64] = []
         for _: Int in 0..<8 {
             talk.now = max(talk.now, talk.machine.deadline ?? talk.now)
@@ -88,9 +92,11 @@ struct CatchUpTests {
         #expect(try #require(talk.machine.deadline) - talk.now <= 250)
     }
 
-    @Test("a bucket the server does not open is told with the server's words and never counts as up to date")
-    func refusedBucket() throws {
-        var talk: Transcript = try Transcript()
+    @Test(
+        "a bucket the server does not open is told with the server's words and never counts as up to date",
+        arguments: BucketKind.allCases)
+    func refusedBucket(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.connect()
         let told: [SyncAction] = talk.actions([#"0:auth:{"msg":"no room","code":500}"#])
         let words: [String] = told.compactMap { action in
@@ -106,12 +112,14 @@ struct CatchUpTests {
         #expect(talk.machine.status == .upToDate)
     }
 
-    @Test("waiting for a bucket that the server does not open fails with the server's words")
-    func waitForRefused() async throws {
+    @Test(
+        "waiting for a bucket that the server does not open fails with the server's words",
+        arguments: BucketKind.allCases)
+    func waitForRefused(kind: BucketKind) async throws {
         let server: LoopbackServer = LoopbackServer()
         server.with { $0.closedBuckets = ["notes"] }
         let session: Session = try await server.session()
-        let notes: Bucket = try await session.bucket("notes")
+        let notes: Bucket = try await session.bucket("notes", kind)
         let failure: ClientError? = await #expect(throws: ClientError.self) {
             try await notes.waitUntilSynced(timeout: .seconds(300))
         }
@@ -120,9 +128,9 @@ struct CatchUpTests {
         await session.close()
     }
 
-    @Test("a pause after 503 that ends during a walk asks for no second page")
-    func pauseAndWalk() throws {
-        var talk: Transcript = try Transcript()
+    @Test("a pause after 503 that ends during a walk asks for no second page", arguments: BucketKind.allCases)
+    func pauseAndWalk(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"n":1}"#), ("b", 1, #"{"n":1}"#)])
         let first: String = try #require(try talk.set("a", #"{"n":2}"#).first)
         let second: String = try #require(try talk.set("b", #"{"n":2}"#).first)
@@ -132,15 +140,19 @@ struct CatchUpTests {
         )
         talk.now += 5_000
         #expect(talk.sent(talk.machine.tick(now: talk.now)).isEmpty)
+        try talk.serverTakes(second)
         let page: String = #"0:i:{"current":"cv2","index":[{"id":"a","v":1,"d":{"n":1}},{"id":"b","v":2,"d":{"n":2}}]}"#
         #expect(talk.hear(page) == ["0:cv:cv2"])
         #expect(talk.hear("0:c:[]") == [first])
     }
 
-    @Test("an object that was asked for and is in no index is gone, and no longer waited for")
-    func wantedButGone() throws {
-        var talk: Transcript = try Transcript()
+    @Test(
+        "an object that was asked for and is in no index is gone, and no longer waited for",
+        arguments: BucketKind.allCases)
+    func wantedButGone(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live()
+        try talk.serverHolds("ghost", 7, "{}")
         let unknown: String =
             #"0:c:[{"clientid":"x","cv":"cv2","id":"ghost","o":"M","v":{},"sv":7,"ev":8,"ccids":["q"]}]"#
         #expect(talk.hear(unknown) == ["0:e:ghost.8"])
@@ -159,9 +171,11 @@ struct FittedEditTests {
         return talk.sent(try talk.machine.edit(talk.notes, EntityKey("a"), by: diff, now: talk.now))
     }
 
-    @Test("an insertion of a known key and its removal end as a removal, also inside an object")
-    func insertThenRemove() throws {
-        var talk: Transcript = try Transcript()
+    @Test(
+        "an insertion of a known key and its removal end as a removal, also inside an object",
+        arguments: BucketKind.allCases)
+    func insertThenRemove(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"k":1,"o":{"k":1}}"#)])
         _ = talk.machine.goOffline(now: talk.now)
         _ = try edit(&talk, #"{"k":{"o":"+","v":2},"o":{"o":"O","v":{"k":{"o":"+","v":2}}}}"#)
@@ -172,9 +186,11 @@ struct FittedEditTests {
         #expect(sent.first?.contains(#""v":{"k":{"o":"-"},"o":{"o":"O","v":{"k":{"o":"-"}}}}"#) == true)
     }
 
-    @Test("a removal of a key that is not there is no edit; a replacement of one is an insertion")
-    func missing() throws {
-        var talk: Transcript = try Transcript()
+    @Test(
+        "a removal of a key that is not there is no edit; a replacement of one is an insertion",
+        arguments: BucketKind.allCases)
+    func missing(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"k":1}"#)])
         #expect(try edit(&talk, #"{"x":{"o":"-"}}"#).isEmpty)
         #expect(talk.machine.status == .upToDate)

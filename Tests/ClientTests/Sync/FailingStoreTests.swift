@@ -60,38 +60,32 @@ private final class FlakyStore: LocalStore {
 
 @Suite("A machine whose store fails")
 struct FailingStoreTests {
-    @Test("no connection is made before the store was read again, and then from the position it holds")
-    func unreadable() throws {
-        let store: FlakyStore = FlakyStore()
-        let notes: BucketName = try BucketName("notes")
-        var machine: SyncMachine = try SyncMachine(
-            options: SyncOptions(app: AppID("app"), token: "token"), store: store, random: SeededRandom(seed: 3))
-        _ = try machine.open(notes, now: 0)
-        _ = machine.goOnline(now: 0)
-        _ = machine.opened(now: 0)
-        let hello: [String] = ["0:auth:user@example.com", #"0:i:{"current":"cv1","index":[]}"#, "0:c:[]"]
-        _ = machine.received(hello.map { Array($0.utf8) }, now: 0)
-        store.isGone = true
+    @Test(
+        "no connection is made before the store was read again, and then from the position it holds",
+        arguments: BucketKind.allCases)
+    func unreadable(kind: BucketKind) throws {
+        let disk: FlakyStore = FlakyStore()
+        var talk: Transcript = try Transcript(kind, store: disk.kept, disk: disk, seed: 3)
+        _ = talk.live()
+        disk.isGone = true
         let change: String =
             #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"n":{"o":"+","v":1}},"ev":1,"ccids":["q"]}]"#
-        #expect(machine.received([Array(change.utf8)], now: 0).contains(.disconnect))
+        #expect(talk.actions([change]).contains(.disconnect))
         for _: Int in 0..<5 {
-            let due: Int64 = try #require(machine.deadline)
-            #expect(!machine.tick(now: due).contains(.connect))
+            let due: Int64 = try #require(talk.machine.deadline)
+            #expect(!talk.machine.tick(now: due).contains(.connect))
         }
-        #expect(machine.status == .offline(.storeFailed("the disk is gone")))
-        store.isGone = false
-        let due: Int64 = try #require(machine.deadline)
-        #expect(machine.tick(now: due).contains(.connect))
-        let sent: [String] = machine.opened(now: due).compactMap { action in
-            if case .send(let bytes) = action { String(decoding: bytes, as: UTF8.self) } else { nil }
-        }
+        #expect(talk.machine.status == .offline(.storeFailed("the disk is gone")))
+        disk.isGone = false
+        let due: Int64 = try #require(talk.machine.deadline)
+        #expect(talk.machine.tick(now: due).contains(.connect))
+        let sent: [String] = talk.sent(talk.machine.opened(now: due))
         #expect(sent.first?.contains(#""cmd":"cv:cv1""#) == true)
     }
 
-    @Test("a failing store does not bring a session online that shall be offline")
-    func staysParked() throws {
-        var talk: Transcript = try Transcript()
+    @Test("a failing store does not bring a session online that shall be offline", arguments: BucketKind.allCases)
+    func staysParked(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, "{}")])
         _ = talk.machine.goOffline(now: talk.now)
         talk.store.failsNextCommit = true
@@ -101,21 +95,23 @@ struct FailingStoreTests {
         #expect(!talk.machine.tick(now: talk.now + 100_000).contains(.connect))
     }
 
-    @Test("a bucket that could not be kept is not open, and can be opened then")
-    func openFails() throws {
-        var talk: Transcript = try Transcript()
+    @Test("a bucket that could not be kept is not open, and can be opened then", arguments: BucketKind.allCases)
+    func openFails(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         let other: BucketName = try BucketName("other")
         talk.store.failsNextCommit = true
-        #expect(throws: ClientError.self) { try talk.machine.open(other, now: talk.now) }
+        #expect(throws: ClientError.self) { try talk.machine.open(other, keys: kind.keys, now: talk.now) }
         #expect(talk.machine.bucketNames == [talk.notes])
-        _ = try talk.machine.open(other, now: talk.now)
+        _ = try talk.machine.open(other, keys: kind.keys, now: talk.now)
         #expect(talk.machine.bucketNames == [talk.notes, other])
         #expect(talk.store.buckets().map(\.name) == [talk.notes, other])
     }
 
-    @Test("a change is on the disk before it is sent for the first time; edits that wait, and answers, are not flushed")
-    func onDisk() throws {
-        var talk: Transcript = try Transcript()
+    @Test(
+        "a change is on the disk before it is sent for the first time; edits that wait, and answers, are not flushed",
+        arguments: BucketKind.allCases)
+    func onDisk(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
         #expect(talk.store.commitsOnDisk == 0)
         let first: [String] = try talk.type("a", at: 0, "x")
@@ -128,9 +124,9 @@ struct FailingStoreTests {
         #expect(talk.store.commitsOnDisk == 1, "it is there already")
     }
 
-    @Test("reading many objects does not keep them all in memory")
-    func readingMany() throws {
-        var talk: Transcript = try Transcript()
+    @Test("reading many objects does not keep them all in memory", arguments: BucketKind.allCases)
+    func readingMany(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live((0..<2_000).map { ("k\($0)", 1, "{}") })
         for number: Int in 0..<2_000 { #expect(try talk.local("k\(number)") == "{}") }
         #expect(talk.machine.cachedObjects <= SyncLimits.cachedObjectsMax)
@@ -139,9 +135,11 @@ struct FailingStoreTests {
 
 @Suite("A slow link")
 struct SlowLinkTests {
-    @Test("a message that takes minutes to arrive does not end the connection while its bytes come")
-    func largeMessage() throws {
-        var talk: Transcript = try Transcript()
+    @Test(
+        "a message that takes minutes to arrive does not end the connection while its bytes come",
+        arguments: BucketKind.allCases)
+    func largeMessage(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.connect()
         _ = talk.hear("0:auth:user@example.com")
         for _: Int in 0..<40 {
@@ -152,9 +150,9 @@ struct SlowLinkTests {
         #expect(talk.hear(#"0:i:{"current":"cv1","index":[]}"#) == ["0:cv:cv1"])
     }
 
-    @Test("when nothing moves any more the connection is given up as ever")
-    func stalled() throws {
-        var talk: Transcript = try Transcript()
+    @Test("when nothing moves any more the connection is given up as ever", arguments: BucketKind.allCases)
+    func stalled(kind: BucketKind) throws {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live()
         _ = talk.machine.moved(now: talk.now)
         talk.now += 20_000

@@ -5,8 +5,8 @@ import ThicketProtocol
 /// A store can keep steps in place of the whole only where the machine says what they are.
 @Suite("What a turn tells the store")
 struct StepsTests {
-    private func typing() throws -> Transcript {
-        var talk: Transcript = try Transcript()
+    private func typing(_ kind: BucketKind) throws -> Transcript {
+        var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 3, #"{"t":"A text","n":1}"#)])
         return talk
     }
@@ -16,9 +16,11 @@ struct StepsTests {
         return try #require(talk.store.newest.first)
     }
 
-    @Test("an acknowledged keystroke is one step of the ghost, and nothing else about it is written")
-    func acknowledgement() throws {
-        var talk: Transcript = try typing()
+    @Test(
+        "an acknowledged keystroke is one step of the ghost, and nothing else about it is written",
+        arguments: BucketKind.allCases)
+    func acknowledgement(kind: BucketKind) throws {
+        var talk: Transcript = try typing(kind)
         let id: String = ccid(try talk.type("a", at: 6, "s").last)
         #expect(try newest(talk).parts == .edits)
         let diff: String = #""v":{"t":{"o":"d","v":"=6\t+s"}}"#
@@ -31,9 +33,10 @@ struct StepsTests {
         #expect(try talk.local("a") == #"{"t":"A texts","n":1}"#)
     }
 
+    /// Open only: the server of a sealed bucket makes nothing of what it cannot read.
     @Test("what the server made of our keystroke counts, not what we typed")
     func rebasedAcknowledgement() throws {
-        var talk: Transcript = try typing()
+        var talk: Transcript = try typing(.open)
         let id: String = ccid(try talk.type("a", at: 6, "s").last)
         let diff: String = #""v":{"t":{"o":"d","v":"+Not \t=6\t+s"},"n":{"o":"r","v":2}}"#
         _ = talk.hear(#"0:c:[{"id":"a","o":"M","sv":3,"ev":4,"cv":"c9",\#(diff),"ccids":["\#(id)"],"clientid":"x"}]"#)
@@ -42,9 +45,9 @@ struct StepsTests {
         #expect(try talk.local("a") == #"{"t":"Not A texts","n":2}"#)
     }
 
-    @Test("changes of somebody else are steps, several in one turn too")
-    func foreign() throws {
-        var talk: Transcript = try typing()
+    @Test("changes of somebody else are steps, several in one turn too", arguments: BucketKind.allCases)
+    func foreign(kind: BucketKind) throws {
+        var talk: Transcript = try typing(kind)
         func change(_ version: Int, _ text: String) -> String {
             let diff: String = #""v":{"t":{"o":"d","v":"\#(text)"}}"#
             let names: String = #""ccids":["f\#(version)"],"clientid":"y""#
@@ -57,9 +60,9 @@ struct StepsTests {
         #expect(try talk.local("a") == #"{"t":"A texts!","n":1}"#)
     }
 
-    @Test("typing without a connection is one step a keystroke, from the second on")
-    func offline() throws {
-        var talk: Transcript = try typing()
+    @Test("typing without a connection is one step a keystroke, from the second on", arguments: BucketKind.allCases)
+    func offline(kind: BucketKind) throws {
+        var talk: Transcript = try typing(kind)
         _ = talk.machine.goOffline(.requested, now: talk.now)
         _ = try talk.type("a", at: 6, "s")
         #expect(try newest(talk).laterSteps == nil, "the first is the whole")
@@ -72,9 +75,9 @@ struct StepsTests {
         #expect(try talk.local("a") == #"{"t":"A texts!!!","n":1}"#)
     }
 
-    @Test("an object read anew, or removed, is written whole")
-    func whole() throws {
-        var talk: Transcript = try typing()
+    @Test("an object read anew, or removed, is written whole", arguments: BucketKind.allCases)
+    func whole(kind: BucketKind) throws {
+        var talk: Transcript = try typing(kind)
         _ = talk.hear(#"0:c:[{"id":"a","o":"-","ev":4,"cv":"c4","ccids":["f"],"clientid":"y"}]"#)
         #expect(try newest(talk).ghostSteps == nil)
         _ = talk.hear(

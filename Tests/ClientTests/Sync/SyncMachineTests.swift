@@ -73,7 +73,7 @@ struct OpeningTests {
         #expect(try again.local("a") == #"{"n":2}"#)
     }
 
-    /// Open only: an index does not tell why an object of a sealed bucket is missing (`DeletedObjectsTests`).
+    /// Open only: an index does not tell why an object of a sealed bucket is missing (`missingSealed`).
     @Test("an unknown position leads to the index; what is missing there and was never edited here is gone")
     func indexAgain() throws {
         var talk: Transcript = try Transcript()
@@ -90,6 +90,30 @@ struct OpeningTests {
         #expect(sent.count == 2)
         #expect(sent.contains { $0.contains(#""id":"edited""#) && !$0.contains("\"sv\"") && $0.contains("yy") })
         #expect(sent.contains { $0.contains(#""id":"new""#) && !$0.contains("\"sv\"") })
+    }
+
+    @Test("in a sealed bucket what no index lists stays, and is told, once nobody can say who removed it")
+    func missingSealed() throws {
+        var talk: Transcript = try Transcript(.sealed)
+        _ = talk.live([("gone", 3, #"{"t":"x"}"#), ("edited", 4, #"{"t":"y"}"#), ("stays", 1, #"{"t":"z"}"#)])
+        _ = talk.machine.goOffline(now: talk.now)
+        _ = try talk.set("edited", #"{"t":"yy"}"#)
+        _ = try talk.set("new", #"{"t":"n"}"#)
+        _ = talk.connect()
+        #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::1000"])
+        let page: String = #"0:i:{"current":"c9","index":[{"id":"stays","v":1,"d":{"t":"z"}}]}"#
+        #expect(talk.hear(page) == ["0:cv:cv1"], "a tombstone would be in the changes since the last visit")
+        talk.mayAlarm = true
+        let told: [SyncAction] = talk.actions(["0:cv:?"])
+        let missing: [String] = told.compactMap { action in
+            if case .event(_, .integrity(let report)) = action, report.kind == .removed { report.key } else { nil }
+        }
+        #expect(missing.sorted() == ["edited", "gone"])
+        #expect(talk.sent(told) == ["0:cv:c9"])
+        let sent: [String] = talk.hear("0:c:[]")
+        #expect(sent.count == 1 && sent[0].contains(#""id":"new""#))
+        #expect(try talk.local("gone") == #"{"t":"x"}"#)
+        #expect(try talk.local("edited") == #"{"t":"yy"}"#)
     }
 
     @Test("a refused token stops everything until a new one; edits go on", arguments: BucketKind.allCases)

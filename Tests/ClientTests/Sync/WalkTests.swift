@@ -10,23 +10,19 @@ struct WalkTests {
         return #"0:i:{"current":"c1","index":[\#(list)]\#(mark.map { #","mark":"\#($0)""# } ?? "")}"#
     }
 
-    private func batch(_ texts: String...) -> ServerBatch { ServerBatch(texts.map { Array($0.utf8) }) }
-
     /// Connected, and the first page is asked for.
-    private func walking(isHeard: Bool = false, store: MemoryLocalStore = .init(replaysSteps: true)) throws
-        -> Transcript
-    {
-        var talk: Transcript = try .init(store: store)
+    private func walking(_ kind: BucketKind, isHeard: Bool = false, script: SealedScript? = nil) throws -> Transcript {
+        var talk: Transcript = try Transcript(kind, script: script)
         talk.machine.heardBuckets = isHeard ? nil : []
         _ = talk.connect()
         _ = talk.hear("0:auth:user@example.com")
         return talk
     }
 
-    @Test("the next page is asked for before the last is kept, and not a second time")
-    func asksAhead() throws {
-        var talk: Transcript = try walking()
-        let first: ServerBatch = batch(page(["a"], mark: "m1"))
+    @Test("the next page is asked for before the last is kept, and not a second time", arguments: BucketKind.allCases)
+    func asksAhead(kind: BucketKind) throws {
+        var talk: Transcript = try walking(kind)
+        let first: ServerBatch = talk.batch([page(["a"], mark: "m1")])
         let commits: Int = talk.store.commits
         #expect(talk.sent(talk.machine.ahead(of: first, now: talk.now)) == ["0:i:1:m1::1000"])
         #expect(talk.store.commits == commits)
@@ -37,9 +33,11 @@ struct WalkTests {
         for key: String in ["a", "b", "c"] { #expect(try talk.local(key) == #"{"t":"\#(key)"}"#) }
     }
 
-    @Test("a page that was asked for ahead and does not come ends the connection, as any other")
-    func unanswered() throws {
-        var talk: Transcript = try walking()
+    @Test(
+        "a page that was asked for ahead and does not come ends the connection, as any other",
+        arguments: BucketKind.allCases)
+    func unanswered(kind: BucketKind) throws {
+        var talk: Transcript = try walking(kind)
         talk.now += 5_000
         _ = talk.hear(page(["a"], mark: "m1"))
         let due: Int64 = talk.now + SyncLimits.answerMilliseconds
@@ -51,30 +49,34 @@ struct WalkTests {
         #expect(talk.machine.tick(now: due).contains(.disconnect))
     }
 
-    @Test("nothing is asked ahead behind the last page, of a bucket that is not read, or of an index that stands still")
-    func asksNothing() throws {
-        var talk: Transcript = try walking()
+    @Test(
+        "nothing is asked ahead behind the last page, of a bucket that is not read, or of an index that stands still",
+        arguments: BucketKind.allCases)
+    func asksNothing(kind: BucketKind) throws {
+        var talk: Transcript = try walking(kind)
         for text: String in [
             page(["a"]), page(["a"], mark: "m1").replacing("0:i", with: "1:i"), "0:i:{", "h:1", "0:c:[]",
         ] {
-            #expect(talk.machine.ahead(of: batch(text), now: talk.now).isEmpty)
+            #expect(talk.machine.ahead(of: talk.batch([text]), now: talk.now).isEmpty)
         }
         _ = talk.hear(page(["a"], mark: "m1"))
-        let stuck: ServerBatch = batch(page(["b"], mark: "m1"))
+        let stuck: ServerBatch = talk.batch([page(["b"], mark: "m1")])
         #expect(talk.machine.ahead(of: stuck, now: talk.now).isEmpty)
         #expect(talk.machine.received(stuck, now: talk.now).contains(.disconnect))
         _ = talk.machine.goOffline(now: talk.now)
-        #expect(talk.machine.ahead(of: batch(page(["a"], mark: "m2")), now: talk.now).isEmpty)
-        var live: Transcript = try Transcript()
+        #expect(talk.machine.ahead(of: talk.batch([page(["a"], mark: "m2")]), now: talk.now).isEmpty)
+        var live: Transcript = try Transcript(kind)
         _ = live.live()
-        #expect(live.machine.ahead(of: batch(page(["a"], mark: "m1")), now: live.now).isEmpty)
+        #expect(live.machine.ahead(of: live.batch([page(["a"], mark: "m1")]), now: live.now).isEmpty)
     }
 
-    @Test("when the link is lost between asking and keeping, the page that was not kept is asked for again")
-    func lostBetween() throws {
-        var talk: Transcript = try walking()
+    @Test(
+        "when the link is lost between asking and keeping, the page that was not kept is asked for again",
+        arguments: BucketKind.allCases)
+    func lostBetween(kind: BucketKind) throws {
+        var talk: Transcript = try walking(kind)
         _ = talk.hear(page(["a"], mark: "m1"))
-        _ = talk.machine.ahead(of: batch(page(["b"], mark: "m2")), now: talk.now)
+        _ = talk.machine.ahead(of: talk.batch([page(["b"], mark: "m2")]), now: talk.now)
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         #expect(talk.connect().first?.contains(#""cmd":"i:1:m1::1000""#) == true)
         #expect(talk.hear("0:auth:user@example.com").isEmpty)
@@ -83,9 +85,11 @@ struct WalkTests {
         for key: String in ["a", "b", "c"] { #expect(try talk.local(key) == #"{"t":"\#(key)"}"#) }
     }
 
-    @Test("when the store fails after asking ahead, the walk goes on from the page that was kept")
-    func storeFails() throws {
-        var talk: Transcript = try walking()
+    @Test(
+        "when the store fails after asking ahead, the walk goes on from the page that was kept",
+        arguments: BucketKind.allCases)
+    func storeFails(kind: BucketKind) throws {
+        var talk: Transcript = try walking(kind)
         _ = talk.hear(page(["a"], mark: "m1"))
         talk.store.failsNextCommit = true
         #expect(talk.actions([page(["b"], mark: "m2")]).contains(.disconnect))
@@ -98,9 +102,10 @@ struct WalkTests {
     }
 
     @Test(
-        "a page that comes twice, and an object that stands on it twice, are the same once", arguments: [false, true])
-    func twice(isHeard: Bool) throws {
-        var talk: Transcript = try walking(isHeard: isHeard)
+        "a page that comes twice, and an object that stands on it twice, are the same once", arguments: [false, true],
+        BucketKind.allCases)
+    func twice(isHeard: Bool, kind: BucketKind) throws {
+        var talk: Transcript = try walking(kind, isHeard: isHeard)
         _ = talk.hear(page(["a", "b", "a"], mark: "m1"))
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         _ = talk.connect()
@@ -112,16 +117,17 @@ struct WalkTests {
     }
 
     @Test(
-        "a change in the same moment as the page moves the object on, before it or behind it", arguments: [false, true])
-    func changedMeanwhile(isHeard: Bool) throws {
+        "a change in the same moment as the page moves the object on, before it or behind it",
+        arguments: [false, true], BucketKind.allCases)
+    func changedMeanwhile(isHeard: Bool, kind: BucketKind) throws {
         let change: String =
             #"0:c:[{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"n":{"o":"+","v":1}},"sv":2,"ev":3,"ccids":["q"]}]"#
-        var behind: Transcript = try walking(isHeard: isHeard)
+        var behind: Transcript = try walking(kind, isHeard: isHeard)
         _ = behind.hear(page(["a", "b"], mark: "m1"), change)
         #expect(try behind.ghost("a") == (3, #"{"t":"a","n":1}"#))
         let new: String =
             #"0:c:[{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"n":{"o":"+","v":1}},"ev":3,"ccids":["q"]}]"#
-        var before: Transcript = try walking(isHeard: isHeard)
+        var before: Transcript = try walking(kind, isHeard: isHeard)
         _ = before.hear(new, page(["a", "b"], mark: "m1"))
         #expect(try before.ghost("a") == (3, #"{"n":1}"#))
         for var talk: Transcript in [behind, before] {
@@ -131,9 +137,11 @@ struct WalkTests {
         }
     }
 
-    @Test("an object made here before its page came keeps its edit, and both are there", arguments: [false, true])
-    func madeHere(isHeard: Bool) throws {
-        var talk: Transcript = try walking(isHeard: isHeard)
+    @Test(
+        "an object made here before its page came keeps its edit, and both are there", arguments: [false, true],
+        BucketKind.allCases)
+    func madeHere(isHeard: Bool, kind: BucketKind) throws {
+        var talk: Transcript = try walking(kind, isHeard: isHeard)
         _ = try talk.set("a", #"{"mine":1}"#)
         _ = talk.hear(page(["a", "b"]))
         #expect(try talk.local("a") == #"{"t":"a","mine":1}"#)
@@ -143,24 +151,27 @@ struct WalkTests {
         #expect(sent.first?.contains(#""sv":2"#) == true)
     }
 
-    @Test("who listens is told of every object; with nobody there nothing is told, and the same is kept")
-    func heard() throws {
-        var (loud, quiet): (Transcript, Transcript) = (try walking(isHeard: true), try walking())
+    @Test(
+        "who listens is told of every object; with nobody there nothing is told, and the same is kept",
+        arguments: BucketKind.allCases)
+    func heard(kind: BucketKind) throws {
+        var loud: Transcript = try walking(kind, isHeard: true)
+        var quiet: Transcript = try walking(kind, script: loud.script)
         #expect(loud.events(page(["a", "b"], mark: "m1")).count == 2)
         #expect(quiet.events(page(["a", "b"], mark: "m1")).isEmpty)
         quiet.machine.heardBuckets = [loud.notes]
         #expect(quiet.events(page(["c"])).count == 1)
         _ = loud.hear(page(["c"]))
         for key: String in ["a", "b", "c"] {
-            let address: EntityAddress = .init(bucket: loud.notes, key: try EntityKey(key))
+            let address: EntityAddress = try loud.address(key)
             #expect(loud.store.entity(address) == quiet.store.entity(address))
         }
         #expect(loud.machine.revision == quiet.machine.revision)
     }
 
-    @Test("an entry without data is asked for alone")
-    func withoutData() throws {
-        var talk: Transcript = try walking()
+    @Test("an entry without data is asked for alone", arguments: BucketKind.allCases)
+    func withoutData(kind: BucketKind) throws {
+        var talk: Transcript = try walking(kind)
         _ = talk.hear(
             #"0:i:{"current":"c1","index":[{"id":"a","v":2},{"id":"b","v":2,"d":7},{"id":"c","v":1,"d":{}}]}"#)
         #expect(talk.hear("0:c:[]") == ["0:e:a.2", "0:e:b.2"])
