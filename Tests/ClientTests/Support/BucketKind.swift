@@ -10,7 +10,7 @@ import ThicketSealed
 /// Where the kinds differ, a test says so by kind; the few that have no meaning in a sealed bucket say why above their title
 /// ("Open only").
 ///
-/// Not run on sealed buckets are the tests of transports, stores and programs, to which objects are bytes; those of how open
+/// Not run on sealed buckets are the tests of transports, stores, accounts and programs, to which objects are bytes; those of how open
 /// edits are carried (`EditsTests`), in whose place sealed buckets have rules of their own (`SealedTests`); and those of
 /// `thicket`'s commands, for which `SealedCommandTests` goes through a life of its own.
 enum BucketKind: CaseIterable, Sendable {

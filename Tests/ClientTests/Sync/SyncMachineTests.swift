@@ -380,6 +380,7 @@ struct RemovalTests {
         }
         _ = talk.hear(#"0:c:[{"clientid":"me","cv":"cv3","id":"a","o":"-","ev":3,"ccids":["\#(ccid(second.first))"]}]"#)
         #expect(try talk.local("a") == nil)
+        #expect(talk.script?.object("a").current?.entity == nil, "the `-` went behind the tombstone")
         #expect(talk.machine.status == .upToDate)
     }
 

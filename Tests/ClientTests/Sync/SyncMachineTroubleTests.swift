@@ -280,12 +280,25 @@ struct RefusalTests {
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1))
     }
 
-    /// Open only: a sealed operation is put in front of all others and is never empty.
+    /// Open only: a sealed operation is put in front of all others and is never empty (`nowhere`).
     @Test("412: the server has it like that already")
     func empty() throws {
         let (talk, _, answer): (Transcript, String, [SyncAction]) = try refused(412, .open)
         #expect(talk.sent(answer).isEmpty)
         #expect(talk.machine.status == .upToDate)
+    }
+
+    @Test(
+        "409 and 412 to a sealed change that is in no state of the object: its edit goes again, as another change",
+        arguments: [409, 412])
+    func nowhere(code: Int) throws {
+        var (talk, first, answer): (Transcript, String, [SyncAction]) = try refused(code, .sealed)
+        #expect(talk.sent(answer) == ["0:i:1:::1000"], "what there is has to be seen first")
+        #expect(talk.hear(Self.page) == ["0:cv:c9"])
+        let next: [String] = talk.hear("0:c:[]")
+        #expect(next.count == 1 && next[0].contains(#""sv":1,"o":"M","v":{"t":{"o":"d","v":"=3\t+P"}}"#))
+        #expect(ccid(next.first) != ccid(first))
+        #expect(try talk.local("a") == #"{"t":"abcP"}"#)
     }
 
     @Test(
