@@ -101,7 +101,7 @@ extension Hub {
         guard let request: InitRequest = channel.renewal else { return }
         channel.renewal = nil
         if let clientID: ClientID = try? ClientID(request.clientID ?? "") { channel.clientID = clientID }
-        guard admission.user == channel.user else {
+        guard admission.user == channel.user, !decidesMode(channel, request, admission) else {
             return restart(channel, as: request, admission, now: now)
         }
         channel.canWrite = admission.canWrite
@@ -112,6 +112,8 @@ extension Hub {
         metrics.authorizations.add(1, .authorized)
         channel.name = admission.name
         send(Reply.authorized(channel.number, admission.name), to: channel.session)
+        // It may have become another while nothing was delivered.
+        if let feed: BucketFeed = channel.feed { sayMode(of: feed, to: channel, isAsked: request.mode != nil) }
         resume(channel, now: now)
         runQueued(channel, now: now)
     }
@@ -124,7 +126,7 @@ extension Hub {
         for _ in 0..<queued { send(Reply.notUnderstood(channel.number), to: channel.session) }
     }
 
-    /// The new token is another user's: a fresh start, with what was said meanwhile.
+    /// The new token is another user's, or may do what the last might not: a fresh start, with what was said meanwhile.
     private func restart(_ channel: Channel, as request: InitRequest, _ admission: Admission, now: HubInstant) {
         nextLife += 1
         let fresh: Channel = .init(

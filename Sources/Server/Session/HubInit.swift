@@ -179,9 +179,7 @@ extension Hub {
         metrics.authorizations.add(1, .authorized)
         if let exchange: RESTExchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
         send(Reply.authorized(channel.number, name), to: channel.session)
-        if (channel.asksMode && !isUndecided(for: channel, on: feed)) || feed.mode != .open {
-            send(Reply.mode(channel.number, feed.mode), to: channel.session)
-        }
+        sayMode(of: feed, to: channel, isAsked: channel.asksMode)
         runQueued(channel, now: now)
     }
 

@@ -21,6 +21,18 @@ extension Hub {
         channel.wantedMode == .sealed && !channel.canWrite && feed.mode == .open && feed.row == nil
     }
 
+    /// Whether a channel that could only read, and left it to others to seal its new bucket, may do so with its next token.
+    func decidesMode(_ channel: Channel, _ request: InitRequest, _ admission: Admission) -> Bool {
+        guard admission.canWrite, request.mode.flatMap({ BucketMode(word: $0) }) == .sealed else { return false }
+        return channel.feed.map { isUndecided(for: channel, on: $0) } ?? false
+    }
+
+    /// Says what the bucket is, behind an `auth`. On an open one only who asks hears it.
+    func sayMode(of feed: BucketFeed, to channel: Channel, isAsked: Bool) {
+        guard (isAsked && !isUndecided(for: channel, on: feed)) || feed.mode != .open else { return }
+        send(Reply.mode(channel.number, feed.mode), to: channel.session)
+    }
+
     /// The shard has said what the bucket is.
     func settleMode(_ answer: BucketModeAnswer, of feed: BucketFeed, now: HubInstant) {
         let waiting: [Channel] = feed.sealing

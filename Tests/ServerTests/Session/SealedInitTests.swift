@@ -1,4 +1,5 @@
 import Testing
+import ThicketCrypto
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -132,6 +133,63 @@ struct SealedInitTests {
         }
         #expect(harness.connect().ask(Self.opening(token: "read-token")) == [Self.auth])
         #expect(try harness.store.makeReader().bucket(Self.bucket()) == nil)
+    }
+
+    /// A token of ann that is good for 30 s.
+    private static func grantShort(_ harness: HubHarness, isReadOnly: Bool = false) throws {
+        harness.store.addGrant(
+            TokenGrant(
+                app: try AppID("app"), user: try UserID("ann@example.com"), isReadOnly: isReadOnly,
+                expires: harness.now.unix + 30_000),
+            tokenHash: Hash.sha256(Array("short-token".utf8)))
+    }
+
+    private static func isExpired(_ told: [String]) -> Bool { told.count == 1 && told[0].contains("Token expired") }
+
+    @Test("a bucket that becomes sealed while a channel is between two tokens is told behind the auth of the next")
+    func betweenTokens() throws {
+        let harness: HubHarness = try .init()
+        try Self.grantShort(harness)
+        let peer: Peer = harness.connect()
+        #expect(peer.ask(Self.opening(nil, token: "short-token")) == [Self.auth])
+        harness.pass(seconds: 30)
+        #expect(Self.isExpired(peer.take()))
+        let (app, name): (AppID, BucketName) = (try AppID("app"), try BucketName("notes"))
+        harness.store.setMode(.sealed, ofNew: name, in: app)
+        harness.hub.changeMode(app, name, .sealed)
+        harness.settle()
+        #expect(peer.take() == [], "nothing is delivered without a token")
+        #expect(peer.ask(Self.opening(nil)) == [Self.auth, Self.sealed])
+    }
+
+    @Test("another token is told what the bucket is when it asks, and otherwise only that it is sealed")
+    func renewalAsks() throws {
+        for (mode, first, then): (String?, [String], [String]) in [
+            (nil, [Self.auth], [Self.auth]), ("open", [Self.auth, Self.open], [Self.auth, Self.open]),
+            ("sealed", [Self.auth, Self.sealed], [Self.auth, Self.sealed]),
+        ] {
+            let harness: HubHarness = try .init()
+            try Self.grantShort(harness)
+            let peer: Peer = harness.connect()
+            #expect(peer.ask(Self.opening(mode, token: "short-token")) == first)
+            harness.pass(seconds: 30)
+            #expect(Self.isExpired(peer.take()))
+            #expect(peer.ask(Self.opening(mode)) == then)
+        }
+    }
+
+    @Test("who could only read and wanted a new bucket sealed seals it with a next token that may write")
+    func readerWrites() throws {
+        let harness: HubHarness = try .init()
+        try Self.grantShort(harness, isReadOnly: true)
+        let peer: Peer = harness.connect()
+        #expect(peer.ask(Self.opening(token: "short-token")) == [Self.auth])
+        harness.pass(seconds: 30)
+        #expect(Self.isExpired(peer.take()))
+        #expect(peer.ask(Self.opening()) == [Self.auth, Self.sealed])
+        #expect(try harness.store.makeReader().bucket(Self.bucket())?.mode == .sealed)
+        _ = peer.ask("0:i:1:::10")
+        #expect(peer.ask(Self.creation(1)).first?.contains(#""ev":1"#) == true)
     }
 
     @Test("an operator's word reaches who has the bucket open, and what they write behind it")
