@@ -10,13 +10,18 @@ import ThicketSealed
 /// long it is on its way to other screens, and what it takes to open many objects.
 func sealedBuckets() async throws -> [Figure] {
     var figures: [Figure] = []
-    // For a profile: the one part alone.
-    if getenv("THICKET_SEALED_OPENING") != nil { return try await openingMany(objects: 10_000, bytes: 1_000) }
+    // For a profile: one part alone.
+    if let objects: Int = number("THICKET_SEALED_WALK") { return try firstWalks(objects: objects, bytes: 1_000) }
+    if number("THICKET_SEALED_OPENING") != nil { return try await openingMany(objects: 10_000, bytes: 1_000) }
     for kilobytes: Int in [1, 32, 256] { figures += try await characterBytes(objectBytes: kilobytes << 10) }
     figures += try await manyTypists(devices: 8, changesPerSecond: 10, seconds: 10)
     figures += try await openingMany(objects: 10_000, bytes: 1_000)
+    figures += try firstWalks(objects: 10_000, bytes: 1_000)
     return figures
 }
+
+/// The number in a variable of the environment.
+private func number(_ variable: String) -> Int? { getenv(variable).flatMap { Int(String(cString: $0)) } }
 
 /// A session on a server of a benchmark, and its bucket, open or sealed.
 private struct Desk {

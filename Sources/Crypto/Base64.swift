@@ -17,28 +17,57 @@ public enum Base64 {
     public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
         let padding: Int = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
-        return bytes(of: text.dropLast(padding), standardValues)
+        return text.dropLast(padding).withUnsafeBufferPointer { bytes(of: $0, standardValues) }
     }
 
     /// Reads base64url without padding.
     /// - Returns: nil for white space, padding, other letters, a length that no bytes have, or unused bits that are not
     ///   zero.
-    public static func decodeURL(_ text: ArraySlice<UInt8>) -> [UInt8]? { bytes(of: text, urlValues) }
+    public static func decodeURL(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        text.withUnsafeBufferPointer { bytes(of: $0, urlValues) }
+    }
+
+    /// The same of letters that are lent.
+    public static func decodeURL(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? { bytes(of: text, urlValues) }
+
+    /// The same to where the bytes shall stand.
+    ///
+    /// - Parameter room: `decodedCount` of the letters, exactly.
+    /// - Returns: false for what is no base64url; then nothing in `room` counts.
+    public static func decodeURL(
+        _ text: UnsafeBufferPointer<UInt8>, into room: UnsafeMutableBufferPointer<UInt8>
+    ) -> Bool {
+        precondition(decodedCount(text.count) == room.count, "letters stand for a number of bytes")
+        return read(text, urlValues, to: room)
+    }
+
+    /// Bytes that so many letters stand for, without padding; nil: no bytes have so many.
+    public static func decodedCount(_ letters: Int) -> Int? {
+        letters % 4 == 1 ? nil : letters / 4 * 3 + max(0, letters % 4 - 1)
+    }
 
     private static let standard: [UInt8] = alphabet("+", "/")
     private static let url: [UInt8] = alphabet("-", "_")
-    private static let standardValues: [UInt8] = values(of: standard)
-    private static let urlValues: [UInt8] = values(of: url)
+    private static let standardValues: [UInt32] = values(of: standard)
+    private static let urlValues: [UInt32] = values(of: url)
     /// Stands for "no letter" in the tables of values.
-    private static let none: UInt8 = 0xFF
+    private static let none: UInt32 = 0xFF00_0000
 
     private static func alphabet(_ last: Character...) -> [UInt8] {
         Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8) + last.compactMap(\.asciiValue)
     }
 
-    private static func values(of alphabet: [UInt8]) -> [UInt8] {
-        var values: [UInt8] = .init(repeating: none, count: 256)
-        for (value, letter) in alphabet.enumerated() { values[Int(letter)] = UInt8(value) }
+    /// For each place of a letter among four, and each letter, its six bits where they stand in the three bytes, of which the
+    /// first is the lowest.
+    private static func values(of alphabet: [UInt8]) -> [UInt32] {
+        var values: [UInt32] = .init(repeating: none, count: 4 * 256)
+        for (number, letter) in alphabet.enumerated() {
+            let bits: UInt32 = .init(number)
+            values[Int(letter)] = bits << 2
+            values[256 + Int(letter)] = bits >> 4 | (bits & 15) << 12
+            values[512 + Int(letter)] = (bits >> 2) << 8 | (bits & 3) << 22
+            values[768 + Int(letter)] = bits << 16
+        }
         return values
     }
 
@@ -73,45 +102,49 @@ public enum Base64 {
         count += 1
     }
 
-    private static func bytes(of text: ArraySlice<UInt8>, _ values: [UInt8]) -> [UInt8]? {
-        guard text.count % 4 != 1 else { return nil }
+    private static func bytes(of text: UnsafeBufferPointer<UInt8>, _ values: [UInt32]) -> [UInt8]? {
+        guard let bytes: Int = decodedCount(text.count) else { return nil }
         var isRead: Bool = false
-        let bytes: [UInt8] = .init(unsafeUninitializedCapacity: text.count / 4 * 3 + 3) { room, count in
-            isRead = text.withUnsafeBufferPointer { (text: UnsafeBufferPointer<UInt8>) in
-                values.withUnsafeBufferPointer { read(text, $0, to: room, &count) }
-            }
+        let decoded: [UInt8] = .init(unsafeUninitializedCapacity: bytes) { room, count in
+            isRead = read(text, values, to: .init(rebasing: room[..<bytes]))
+            count = bytes
         }
-        return isRead ? bytes : nil
+        return isRead ? decoded : nil
     }
 
+    /// - Parameter room: `decodedCount` of the letters.
     /// - Returns: false for what is no base64; then nothing in `room` counts.
     private static func read(
-        _ text: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>,
-        to room: UnsafeMutableBufferPointer<UInt8>, _ count: inout Int
+        _ text: UnsafeBufferPointer<UInt8>, _ values: [UInt32], to room: UnsafeMutableBufferPointer<UInt8>
     ) -> Bool {
-        // A letter's value has six bits, "no letter" all eight: one look at the end tells whether there was any.
-        var seen: UInt8 = 0
-        var place: Int = 0
-        while place + 4 <= text.count {
-            let (a, b): (UInt8, UInt8) = (values[Int(text[place])], values[Int(text[place + 1])])
-            let (c, d): (UInt8, UInt8) = (values[Int(text[place + 2])], values[Int(text[place + 3])])
-            seen |= a | b | c | d
-            room[count] = a << 2 | b >> 4
-            room[count + 1] = b << 4 | c >> 2
-            room[count + 2] = c << 6 | d
-            (place, count) = (place + 4, count + 3)
+        values.withUnsafeBufferPointer { values in
+            // One look at the end tells whether there was anything but letters.
+            var seen: UInt32 = 0
+            var (place, written): (Int, Int) = (0, 0)
+            let bytes: UnsafeMutableRawBufferPointer = .init(room)
+            // Four bytes are written of which three count: what follows has room for the fourth.
+            while place + 8 <= text.count {
+                let word: UInt32 =
+                    values[Int(text[place])] | values[256 + Int(text[place + 1])]
+                    | values[512 + Int(text[place + 2])] | values[768 + Int(text[place + 3])]
+                seen |= word
+                bytes.storeBytes(of: word.littleEndian, toByteOffset: written, as: UInt32.self)
+                (place, written) = (place + 4, written + 3)
+            }
+            while place < text.count {
+                var word: UInt32 = 0
+                let count: Int = min(4, text.count - place)
+                for letter: Int in 0..<count { word |= values[letter * 256 + Int(text[place + letter])] }
+                seen |= word
+                for _ in 0..<(count == 4 ? 3 : count - 1) {
+                    room[written] = UInt8(truncatingIfNeeded: word)
+                    (word, written) = (word >> 8, written + 1)
+                }
+                // Bits that stand for no byte are zeros.
+                if count < 4, word & 0xFF != 0 { return false }
+                place += count
+            }
+            return seen & none == 0
         }
-        var (bits, width): (UInt32, Int) = (0, 0)
-        for letter: UInt8 in text[place...] {
-            let value: UInt8 = values[Int(letter)]
-            seen |= value
-            (bits, width) = (bits << 6 | UInt32(value), width + 6)
-            guard width >= 8 else { continue }
-            width -= 8
-            room[count] = UInt8(truncatingIfNeeded: bits >> UInt32(width))
-            count += 1
-            bits &= (1 << UInt32(width)) - 1
-        }
-        return seen < 64 && bits == 0
     }
 }

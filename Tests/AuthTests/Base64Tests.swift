@@ -51,6 +51,39 @@ struct Base64Tests {
         }
     }
 
+    @Test("one wrong letter anywhere is found, whichever it is")
+    func wrongLetters() {
+        let letters: Set<UInt8> = Set(Base64.encodeURL((UInt8.min...UInt8.max).map(\.self)).utf8)
+        for count: Int in 0..<20 {
+            let text: [UInt8] = Array(Base64.encodeURL((0..<UInt8(count)).map { $0 &* 37 &+ 5 }).utf8)
+            for place: Int in text.indices {
+                for other: UInt8 in 0...255 where !letters.contains(other) {
+                    var changed: [UInt8] = text
+                    changed[place] = other
+                    #expect(Base64.decodeURL(changed[...]) == nil)
+                }
+            }
+        }
+    }
+
+    @Test("bytes go where they are wanted, and not one beside it")
+    func inPlace() {
+        for count: Int in 0..<40 {
+            let bytes: [UInt8] = (0..<UInt8(count)).map { $0 &* 91 &+ 3 }
+            let text: [UInt8] = Array(Base64.encodeURL(bytes).utf8)
+            #expect(Base64.decodedCount(text.count) == count)
+            var room: [UInt8] = .init(repeating: 0xEE, count: count + 8)
+            let isRead: Bool = room.withUnsafeMutableBufferPointer { room in
+                text.withUnsafeBufferPointer {
+                    Base64.decodeURL($0, into: UnsafeMutableBufferPointer(rebasing: room[4..<4 + count]))
+                }
+            }
+            #expect(isRead && Array(room[4..<4 + count]) == bytes)
+            #expect(room[..<4] == [0xEE, 0xEE, 0xEE, 0xEE] && room[(4 + count)...] == [0xEE, 0xEE, 0xEE, 0xEE])
+        }
+        for letters: Int in [1, 5, 9, 401] { #expect(Base64.decodedCount(letters) == nil) }
+    }
+
     @Test("HMAC-SHA-512 (RFC 4231, test case 2)")
     func hmac() {
         let tag: [UInt8] = Hash.hmacSHA512(key: Array("Jefe".utf8), Array("what do ya want for nothing?".utf8)[...])

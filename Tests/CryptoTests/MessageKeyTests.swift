@@ -42,6 +42,7 @@ struct MessageKeyTests {
         for keyCount: Int in [0, 1, 63, 64, 65, 88, 127, 128, 129, 300] {
             let bytes: [UInt8] = (0..<keyCount).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             let (long, short): (MessageKey512, MessageKey256) = (.init(bytes), .init(bytes))
+            let secret: SecretMessageKey256 = .init(SecureBytes(copying: bytes))
             for count: Int in [0, 1, 55, 56, 63, 64, 111, 112, 127, 128, 129, 255, 256, 1_000] {
                 let message: [UInt8] = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
                 let code: [UInt8] = Hash.hmacSHA512(key: bytes, message[...])
@@ -49,6 +50,9 @@ struct MessageKeyTests {
                 #expect(long.isCode(code, of: message[...]))
                 #expect(!long.isCode(Array(code.dropLast()), of: message[...]))
                 #expect(short.code(of: message) == Hash.hmacSHA256(key: bytes, message))
+                var room: [UInt8] = .init(repeating: 0, count: 32)
+                room.withUnsafeMutableBytes { room in message.withUnsafeBytes { secret.write($0, into: room) } }
+                #expect(room == short.code(of: message))
             }
         }
     }

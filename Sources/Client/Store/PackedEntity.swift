@@ -50,6 +50,86 @@ enum PackedEntity {
         return bytes
     }
 
+    /// An object that was packed, and where in it its values stand.
+    struct Packed {
+        let bytes: [UInt8]
+        let newest: Range<Int>
+        /// The newest first.
+        let tail: [Range<Int>]
+    }
+
+    /// Packs an object as it stands in a message.
+    ///
+    /// - Parameters:
+    ///   - text: of the message.
+    /// - Returns: nil for anything that would not come back the same.
+    static func pack(_ outline: SealedOutline, of text: UnsafeBufferPointer<UInt8>) -> Packed? {
+        guard let size: Int = size(outline) else { return nil }
+        var places: (newest: Range<Int>, tail: [Range<Int>])?
+        let bytes: [UInt8] = .init(unsafeUninitializedCapacity: size) { room, count in
+            var writer: Writer = .init(text: text, room: UnsafeMutableRawBufferPointer(room))
+            places = writer.write(outline)
+            count = size
+        }
+        return places.map { Packed(bytes: bytes, newest: $0.newest, tail: $0.tail) }
+    }
+
+    /// Bytes of the object when it is packed.
+    private static func size(_ outline: SealedOutline) -> Int? {
+        guard let newest: Int = Base64.decodedCount(outline.newest.text.count) else { return nil }
+        var size: Int = 1 + 4 + 12 + newest + 4
+        for snapshot: SealedOutline.Snapshot in outline.older {
+            guard let count: Int = Base64.decodedCount(snapshot.text.count) else { return nil }
+            size += 12 + count
+        }
+        for text: Range<Int> in outline.tail {
+            guard let count: Int = Base64.decodedCount(text.count) else { return nil }
+            size += 4 + count
+        }
+        return size
+    }
+
+    /// Writes a packed object into its place.
+    private struct Writer {
+        let text: UnsafeBufferPointer<UInt8>
+        let room: UnsafeMutableRawBufferPointer
+        var place: Int = 0
+
+        mutating func write(_ outline: SealedOutline) -> (newest: Range<Int>, tail: [Range<Int>])? {
+            number(mark)
+            number(UInt32(outline.older.count + 1))
+            for snapshot: SealedOutline.Snapshot in outline.older {
+                number(UInt64(snapshot.position))
+                guard sealed(snapshot.text) != nil else { return nil }
+            }
+            number(UInt64(outline.newest.position))
+            guard let newest: Range<Int> = sealed(outline.newest.text) else { return nil }
+            number(UInt32(outline.tail.count))
+            var tail: [Range<Int>] = []
+            tail.reserveCapacity(outline.tail.count)
+            for text: Range<Int> in outline.tail {
+                guard let operation: Range<Int> = sealed(text) else { return nil }
+                tail.append(operation)
+            }
+            return (newest, tail)
+        }
+
+        private mutating func number(_ number: some FixedWidthInteger) {
+            room.storeBytes(of: number.bigEndian, toByteOffset: place, as: type(of: number))
+            place += number.bitWidth / 8
+        }
+
+        /// - Returns: where its bytes stand; nil for what is no base64url.
+        private mutating func sealed(_ letters: Range<Int>) -> Range<Int>? {
+            guard let count: Int = Base64.decodedCount(letters.count) else { return nil }
+            number(UInt32(count))
+            let range: Range<Int> = place..<place + count
+            place = range.upperBound
+            let bytes: UnsafeMutableBufferPointer<UInt8> = room.assumingMemoryBound(to: UInt8.self)
+            return Base64.decodeURL(.init(rebasing: text[letters]), into: .init(rebasing: bytes[range])) ? range : nil
+        }
+    }
+
     private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
     }

@@ -83,6 +83,31 @@ struct Sealing {
     mutating func noteChanged(_ key: EntityKey) {
         if changed.count < Self.changedMax { changed.insert(key) }
     }
+
+    /// The object is to be told of in `heads`.
+    mutating func noteForHeads(
+        _ key: EntityKey, now: Int64, _ random: inout any RandomNumberGenerator & Sendable
+    ) {
+        noteChanged(key)
+        guard headsDue == nil else { return }
+        let interval: Int64 = SealedHeads.intervalSeconds * 1_000
+        // The first within the hour, at no moment that devices share.
+        headsDue = now + interval / 4 + Int64(random.next() % UInt64(interval / 2))
+    }
+
+    /// An object has so many operations behind its snapshot.
+    mutating func planCompaction(
+        _ key: EntityKey, ownPosition: Int?, tail: Int, now: Int64,
+        _ random: inout any RandomNumberGenerator & Sendable
+    ) {
+        switch SealedObject.compaction(ownPosition: ownPosition, tail: tail) {
+        case .none: if tail < SealedLimits.windowPositions, !compactions.isEmpty { compactions[key] = nil }
+        case .now: compactions[key] = now
+        case .afterRandomWait:
+            guard compactions[key] == nil else { break }
+            compactions[key] = now + 1 + Int64(random.next() % UInt64(Self.compactionWaitMilliseconds))
+        }
+    }
 }
 
 /// What a change of a sealed bucket says, read back from the bytes that were kept of it.

@@ -22,25 +22,14 @@ extension SyncMachine {
         noteForHeads(number, key)
     }
 
+    // In place, as `Sealing` says of `keptSealer`: the first walk comes here for each object.
     private mutating func planCompaction(_ number: Int, _ key: EntityKey, ownPosition: Int?, tail: Int) {
-        switch SealedObject.compaction(ownPosition: ownPosition, tail: tail) {
-        case .none:
-            if tail < SealedLimits.windowPositions { channels[number].sealing?.compactions[key] = nil }
-        case .now: channels[number].sealing?.compactions[key] = now
-        case .afterRandomWait:
-            guard channels[number].sealing?.compactions[key] == nil else { break }
-            let wait: Int64 = Int64(random.next() % UInt64(Sealing.compactionWaitMilliseconds))
-            channels[number].sealing?.compactions[key] = now + 1 + wait
-        }
+        channels[number].sealing?.planCompaction(key, ownPosition: ownPosition, tail: tail, now: now, &random)
     }
 
     /// The object is to be told of in `heads`.
     private mutating func noteForHeads(_ number: Int, _ key: EntityKey) {
-        channels[number].sealing?.noteChanged(key)
-        guard channels[number].sealing?.headsDue == nil else { return }
-        let interval: Int64 = SealedHeads.intervalSeconds * 1_000
-        // The first within the hour, at no moment that devices share.
-        channels[number].sealing?.headsDue = now + interval / 4 + Int64(random.next() % UInt64(interval / 2))
+        channels[number].sealing?.noteForHeads(key, now: now, &random)
     }
 
     /// Does what is due, on a channel that is live.

@@ -86,9 +86,7 @@ extension SyncMachine {
             return
         }
         let known: Set<EntityKey> = try store.known(name, among: entries.map(\.key))
-        if let sealing: Sealing = channels[number].sealing {
-            return try takeSealed(entries, known, sealing, walk: walk, on: number)
-        }
+        if channels[number].sealing != nil { return try takeSealed(entries, known, walk: walk, on: number) }
         for entry: IndexPage.Entry in entries {
             let address: EntityAddress = EntityAddress(bucket: name, key: entry.key)
             guard !known.contains(entry.key), let body: JSONFragment = entry.data, body.isObject, isUnseen(address)

@@ -53,6 +53,33 @@ public struct MessageKey256: Sendable {
     }
 }
 
+/// A `MessageKey256` that stays a secret: what is prepared stands in memory of its own. For whoever takes codes of many messages,
+/// or makes many keys of one.
+public final class SecretMessageKey256: Sendable {
+    private let prepared: SecureBytes
+
+    /// - Parameter key: of any length.
+    public init(_ key: SecureBytes) {
+        prepared = SecureBytes(count: MemoryLayout<MessageKey256>.size) { room in
+            var made: MessageKey256 = .init(key)
+            Swift.withUnsafeMutableBytes(of: &made) { bytes in
+                room.copyMemory(from: UnsafeRawBufferPointer(bytes))
+                bytes.cleanse()
+            }
+        }
+    }
+
+    /// Writes the code of a message.
+    /// - Parameter room: 32 bytes.
+    public func write(_ message: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) {
+        precondition(room.count == HashFunction.sha256.digestBytes, "a code has the length of a digest")
+        prepared.withUnsafeBytes { bytes in
+            // Memory of secrets begins at multiples of 32, and holds nothing else.
+            bytes.assumingMemoryBound(to: MessageKey256.self)[0].write(message, to: room.octets)
+        }
+    }
+}
+
 /// What HMAC needs of a hash: its sizes, and its state between two blocks.
 private protocol HashState: Sendable {
     static var function: HashFunction { get }
@@ -136,5 +163,7 @@ private struct KeyedStates<State: HashState>: Sendable {
         first.finish(code)
         second.take(UnsafeRawBufferPointer(start: code, count: State.codeBytes))
         second.finish(code)
+        // It holds the code, which may be a key.
+        withUnsafeMutableBytes(of: &second) { $0.cleanse() }
     }
 }

@@ -6,19 +6,37 @@ public enum Base32 {
 
     /// Eight letters for five bytes.
     public static func encode(_ bytes: [UInt8]) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count * 8 + 4) / 5)
-        var (bits, width): (UInt32, Int) = (0, 0)
-        for byte: UInt8 in bytes {
-            (bits, width) = (bits << 8 | UInt32(byte), width + 8)
-            while width >= 5 {
-                width -= 5
-                text.append(alphabet[Int(bits >> UInt32(width) & 31)])
-            }
-            bits &= (1 << UInt32(width)) - 1
+        String(unsafeUninitializedCapacity: encodedCount(bytes.count)) { room in
+            bytes.withUnsafeBytes { write($0, to: room) }
+            return encodedCount(bytes.count)
         }
-        if width > 0 { text.append(alphabet[Int(bits << UInt32(5 - width) & 31)]) }
-        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Whether these letters, and no others, stand for the bytes.
+    public static func isText(_ letters: UnsafeBufferPointer<UInt8>, of bytes: UnsafeRawBufferPointer) -> Bool {
+        guard letters.count == encodedCount(bytes.count) else { return false }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: letters.count) { room in
+            write(bytes, to: room)
+            return room.elementsEqual(letters)
+        }
+    }
+
+    private static func encodedCount(_ bytes: Int) -> Int { (bytes * 8 + 4) / 5 }
+
+    private static func write(_ bytes: UnsafeRawBufferPointer, to room: UnsafeMutableBufferPointer<UInt8>) {
+        alphabet.withUnsafeBufferPointer { alphabet in
+            var (bits, width, place): (UInt32, Int, Int) = (0, 0, 0)
+            for byte: UInt8 in bytes {
+                (bits, width) = (bits << 8 | UInt32(byte), width + 8)
+                while width >= 5 {
+                    width -= 5
+                    room[place] = alphabet[Int(bits >> UInt32(width) & 31)]
+                    place += 1
+                }
+                bits &= (1 << UInt32(width)) - 1
+            }
+            if width > 0 { room[place] = alphabet[Int(bits << UInt32(5 - width) & 31)] }
+        }
     }
 
     /// - Returns: nil for other letters (capitals too), padding, a length that no bytes have, or unused bits that are not

@@ -73,8 +73,8 @@ public enum Padding: Sendable, Hashable {
         UnsafeMutableRawBufferPointer(rebasing: room[lengthBytes...]).copyMemory(from: bytes)
     }
 
-    /// Where the bytes stand.
-    private func content(of padded: UnsafeRawBufferPointer, _ lengthBytes: Int) -> Range<Int>? {
+    /// Where the bytes stand in what was padded; nil as of `unpad`.
+    package func content(of padded: UnsafeRawBufferPointer, _ lengthBytes: Int = 4) -> Range<Int>? {
         guard lengthBytes == 4 || lengthBytes == 2, padded.count >= lengthBytes else { return nil }
         let count: Int = padded[..<lengthBytes].reduce(0) { $0 << 8 | Int($1) }
         guard count <= Self.countMax, count <= padded.count - lengthBytes,

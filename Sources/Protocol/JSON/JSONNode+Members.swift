@@ -16,23 +16,15 @@ extension JSONNode {
     /// The member of that name; nil when there is none or this is not an object. Looks at one key after the other.
     public subscript(key: String) -> JSONNode? {
         guard JSONTape.kind(word) == JSONTape.Kind.object else { return nil }
-        return key.withBytes { (wanted: UnsafeBufferPointer<UInt8>) -> JSONNode? in
-            let end: Int = JSONTape.end(storage.tape[index + 1])
-            var at: Int = index + 2
-            while at < end {
-                let node: JSONNode = .init(storage: storage, index: at)
-                if node.isString(wanted) { return JSONNode(storage: storage, index: at + 1) }
-                at = JSONTape.next(storage.tape, at + 1)
-            }
-            return nil
-        }
+        let place: Int? = key.withBytes { storage.place(of: $0, in: index) }
+        return place.map { JSONNode(storage: storage, index: $0) }
     }
 
     /// Whether this is a string of exactly these bytes; canonically equal ones are others.
     public func isText(_ text: String) -> Bool { text.withBytes { isString($0) } }
 
     /// True for a string with exactly these bytes.
-    private func isString(_ wanted: UnsafeBufferPointer<UInt8>) -> Bool {
+    fileprivate func isString(_ wanted: UnsafeBufferPointer<UInt8>) -> Bool {
         if JSONTape.kind(word) == JSONTape.Kind.string {
             guard JSONTape.length(word) == wanted.count + 2 else { return false }
             return withRaw { sameBytes(UnsafeBufferPointer(rebasing: $0[1..<($0.count - 1)]), wanted) }
@@ -91,5 +83,34 @@ extension JSONNode {
             index = JSONTape.next(storage.tape, index)
             return node
         }
+    }
+}
+
+extension JSONStorage {
+    /// Tape index of the member of that name in the object at `object`; without a node for each key on the way, whose references
+    /// would be counted.
+    fileprivate func place(of wanted: UnsafeBufferPointer<UInt8>, in object: Int) -> Int? {
+        bytes.withUnsafeBufferPointer { text in
+            let end: Int = JSONTape.end(tape[object + 1])
+            var at: Int = object + 2
+            while at < end {
+                if isKey(at, wanted, in: text) { return at + 1 }
+                at = JSONTape.next(tape, at + 1)
+            }
+            return nil
+        }
+    }
+
+    @inline(__always)
+    private func isKey(
+        _ place: Int, _ wanted: UnsafeBufferPointer<UInt8>, in text: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+        let word: UInt64 = tape[place]
+        guard JSONTape.kind(word) == JSONTape.Kind.string else {
+            return JSONNode(storage: self, index: place).isString(wanted)
+        }
+        let start: Int = JSONTape.offset(word) + 1
+        return JSONTape.length(word) == wanted.count + 2
+            && sameBytes(UnsafeBufferPointer(rebasing: text[start..<start + wanted.count]), wanted)
     }
 }

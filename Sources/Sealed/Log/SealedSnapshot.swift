@@ -39,14 +39,34 @@ public enum SealedSnapshot {
 
     private static func text(of heads: [Head]) -> String { Base64.encodeURL(heads.flatMap(\.bytes)) }
 
+    /// What a snapshot says, its object not yet read.
+    struct Content {
+        let appKey: String
+        let incarnation: [UInt8]
+        /// nil: it is deleted.
+        let object: JSONNode?
+        let chain: HeadChain
+        let lastPositions: [AuthorID: Int]
+        let window: [SealedLog.Settled?]
+    }
+
     /// Reads a clear text.
     /// - Parameter position: what the server calls it; it must say the same of itself.
     /// - Returns: nil when it is no snapshot of that position. Members that are not in the table are passed over.
     public static func log(clear bytes: [UInt8], place: SealedPlace, position: Int) -> SealedLog? {
-        guard let root: JSONValue = try? .init(parsing: bytes, maxDepth: SealedLimits.clearDepthMax),
-            let appKey: String = root["k"]?.stringValue,
+        guard let content: Content = content(clear: bytes[...], position: position) else { return nil }
+        return SealedLog(
+            place: place, appKey: content.appKey, incarnation: content.incarnation, object: content.object?.object,
+            chain: content.chain, lastPositions: content.lastPositions, window: content.window)
+    }
+
+    /// The same, without making a tree of the object.
+    static func content(clear bytes: ArraySlice<UInt8>, position: Int) -> Content? {
+        guard let root: JSONNode = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
+            let appKey: String = root["k"]?.string,
             let incarnation: [UInt8] = self.bytes(root["i"]), incarnation.count == SealedLog.incarnationBytes,
-            root["n"]?.intValue == Int64(position),
+            root["n"]?.int64 == Int64(position), let object: JSONNode = root["o"],
+            object.kind == .object || object.isNull,
             let newest: [UInt8] = self.bytes(root["h"]), let recent: [Head] = heads(root["r"]),
             let old: [Head] = heads(root["q"]),
             let chain: HeadChain = .init(position: position, newest: newest, recent: recent, old: old),
@@ -54,31 +74,27 @@ public enum SealedSnapshot {
             let window: [SealedLog.Settled?] = window(root["w"]),
             window.count == min(position, SealedLimits.windowPositions)
         else { return nil }
-        let object: JSONObject?
-        switch root["o"] {
-        case .object(let value)?: object = value
-        case .null?: object = nil
-        default: return nil
-        }
-        return SealedLog(
-            place: place, appKey: appKey, incarnation: incarnation, object: object, chain: chain,
+        return Content(
+            appKey: appKey, incarnation: incarnation, object: object.isNull ? nil : object, chain: chain,
             lastPositions: authors, window: window)
     }
 
-    private static func bytes(_ value: JSONValue?) -> [UInt8]? {
-        value?.stringValue.flatMap { Base64.decodeURL(Array($0.utf8)[...]) }
+    private static func bytes(_ node: JSONNode?) -> [UInt8]? {
+        var bytes: [UInt8]?
+        _ = node?.withText { bytes = Base64.decodeURL($0) }
+        return bytes
     }
 
-    private static func heads(_ value: JSONValue?) -> [Head]? {
-        guard let bytes: [UInt8] = bytes(value), bytes.count % Head.byteCount == 0 else { return nil }
+    private static func heads(_ node: JSONNode?) -> [Head]? {
+        guard let bytes: [UInt8] = bytes(node), bytes.count % Head.byteCount == 0 else { return nil }
         return stride(from: 0, to: bytes.count, by: Head.byteCount).compactMap { Head(bytes[$0...]) }
     }
 
-    private static func lastPositions(_ value: JSONValue?, until position: Int) -> [AuthorID: Int]? {
-        guard let object: JSONObject = value?.objectValue else { return nil }
+    private static func lastPositions(_ node: JSONNode?, until position: Int) -> [AuthorID: Int]? {
+        guard let node, node.kind == .object else { return nil }
         var positions: [AuthorID: Int] = [:]
-        for (key, value) in object.pairs {
-            guard let author: AuthorID = .init(text: key), let last: Int64 = value.intValue,
+        for (key, value) in node.pairs {
+            guard let author: AuthorID = .init(text: key), let last: Int64 = value.int64,
                 (1...max(1, Int64(position))).contains(last)
             else { return nil }
             positions[author] = Int(last)
@@ -86,16 +102,16 @@ public enum SealedSnapshot {
         return positions
     }
 
-    private static func window(_ value: JSONValue?) -> [SealedLog.Settled?]? {
-        guard let entries: [JSONValue] = value?.arrayValue else { return nil }
+    private static func window(_ node: JSONNode?) -> [SealedLog.Settled?]? {
+        guard let node, node.kind == .array else { return nil }
         var window: [SealedLog.Settled?] = []
-        for entry: JSONValue in entries {
+        for entry: JSONNode in node.elements {
             if entry.isNull {
                 window.append(nil)
                 continue
             }
-            guard let author: AuthorID = entry["a"]?.stringValue.flatMap(AuthorID.init(text:)),
-                let edit: Edit = entry["x"].flatMap({ try? Edit(settled: $0) })
+            guard let author: AuthorID = entry["a"]?.string.flatMap(AuthorID.init(text:)),
+                let edit: Edit = entry["x"].flatMap({ try? Edit(settled: $0.value) })
             else { return nil }
             window.append(SealedLog.Settled(author: author, edit: edit))
         }

@@ -61,8 +61,11 @@ public struct SealedBucketKeys: Sendable {
     /// The key by which the server knows an object: lower-case base32 of the first 20 bytes of HMAC-SHA-256(name key,
     /// UTF-8 of the app's key).
     public func serverKey(of appKey: String) -> String {
-        Base32.encode(Array(HMAC.code(.sha256, key: nameKey, Array(appKey.utf8)).prefix(20)))
+        Base32.encode(Array(HMAC.code(.sha256, key: nameKey, Array(appKey.utf8)).prefix(Self.nameBytes)))
     }
+
+    /// Bytes of a code that make a server key.
+    static let nameBytes: Int = 20
 
     public func place(serverKey: String) -> SealedPlace {
         SealedPlace(owner: owner, app: app, bucket: bucket, serverKey: serverKey)
@@ -72,12 +75,21 @@ public struct SealedBucketKeys: Sendable {
     /// key)).
     /// - Throws: `CryptoError.outOfBounds`, for a key beyond `Limits` only.
     public func sealer(serverKey: String) throws(CryptoError) -> ObjectSealer {
-        let info: [UInt8] = Array("thicket/sealed-object/1".utf8) + [0] + lengthPrefixed(serverKey.utf8)
+        let info: [UInt8] = Self.sealInfo(serverKey: serverKey)
         var ciphers: [UInt32: AEAD] = [:]
         for (epoch, root) in sealRoots {
             ciphers[epoch] = try AEAD(SealedValue.suite, key: HKDF.expand(.sha256, key: root, info: info))
         }
         return ObjectSealer(place: place(serverKey: serverKey), epoch: epoch, ciphers: ciphers)
+    }
+
+    static func sealInfo(serverKey: String) -> [UInt8] {
+        Array("thicket/sealed-object/1".utf8) + [0] + lengthPrefixed(serverKey.utf8)
+    }
+
+    /// What opens the snapshots of many objects on one thread.
+    package func snapshotOpener() -> SnapshotOpener {
+        SnapshotOpener(nameKey: nameKey, sealRoots: sealRoots, place: place(serverKey:))
     }
 }
 
@@ -91,9 +103,13 @@ public struct ObjectSealer: Sealer {
         (self.place, self.epoch, self.ciphers) = (place.prefixed, epoch, ciphers)
     }
 
+    private static let label: [UInt8] = Array("thicket/sealed/1".utf8) + [0]
+    /// Where H stands in what is authenticated.
+    static let headerPlace: Int = label.count
+
     /// "thicket/sealed/1" ‖ 0 ‖ H ‖ lp(owner) ‖ lp(app) ‖ lp(bucket) ‖ lp(server key) ‖ n(8).
-    private func data(_ header: [UInt8], _ position: Int) -> [UInt8] {
-        Array("thicket/sealed/1".utf8) + [0] + header + place + UInt64(position).bigEndianBytes
+    static func data(_ header: [UInt8], _ place: [UInt8], _ position: Int) -> [UInt8] {
+        label + header + place + UInt64(position).bigEndianBytes
     }
 
     /// - Parameters:
@@ -107,7 +123,7 @@ public struct ObjectSealer: Sealer {
             let padded: [UInt8] = SealedValue.padding(kind).pad(clear)
         else { preconditionFailure("a nonce has 12 bytes, and a clear text fewer than 2^31") }
         let header: [UInt8] = SealedHeader(kind: kind, epoch: epoch, id: id).bytes
-        return header + nonce + cipher.seal(padded, nonce: number, data: data(header, position))
+        return header + nonce + cipher.seal(padded, nonce: number, data: Self.data(header, place, position))
     }
 
     public func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
@@ -117,7 +133,7 @@ public struct ObjectSealer: Sealer {
             let nonce: AEADNonce = try? .init(sealed[SealedValue.headerBytes..<body]),
             let padded: [UInt8] = try? cipher.open(
                 Array(sealed[body...]), nonce: nonce,
-                data: data(Array(sealed[..<SealedValue.headerBytes]), position)),
+                data: Self.data(Array(sealed[..<SealedValue.headerBytes]), place, position)),
             let clear: [UInt8] = SealedValue.padding(kind).unpad(padded)
         else { return nil }
         return (id: header.id, clear: clear)

@@ -48,11 +48,15 @@ extension SealedHeader {
     /// Reads what stands in front of a sealed value.
     /// - Returns: nil for fewer bytes than a header has, an unknown suite or an unknown kind.
     public init?(of sealed: [UInt8]) {
+        guard let (kind, epoch): (Kind, UInt32) = sealed.withUnsafeBytes(Self.beginning) else { return nil }
+        self.init(kind: kind, epoch: epoch, id: Array(sealed[6..<SealedValue.headerBytes]))
+    }
+
+    /// The same without the id.
+    package static func beginning(of sealed: UnsafeRawBufferPointer) -> (kind: Kind, epoch: UInt32)? {
         guard sealed.count >= SealedValue.headerBytes, sealed[0] == SealedValue.suite.rawValue,
             let kind: Kind = .init(rawValue: sealed[1])
         else { return nil }
-        self.init(
-            kind: kind, epoch: sealed[2..<6].reduce(0) { $0 << 8 | UInt32($1) },
-            id: Array(sealed[6..<SealedValue.headerBytes]))
+        return (kind, sealed[2..<6].reduce(0) { $0 << 8 | UInt32($1) })
     }
 }

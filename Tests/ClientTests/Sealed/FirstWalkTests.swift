@@ -122,4 +122,43 @@ struct FirstWalkTests {
         }
         #expect(world.alarms.map(\.kind) == Array(repeating: .snapshotMismatch, count: 2 * names.count))
     }
+
+    @Test(
+        "takes what the first of two entries for one object holds",
+        arguments: [[true, true], [true, false], [false, true]])
+    func twice(areGood: [Bool]) throws {
+        let keys: SealedBucketKeys = try Simulation.keys()
+        let key: String = keys.serverKey(of: "a")
+        let made: SealedObject = SealedObject(
+            author: AuthorID(rawValue: 9),
+            log: SealedLog(
+                place: keys.place(serverKey: key), appKey: "a", incarnation: Array(repeating: 5, count: 16),
+                object: ["t": "x"]))
+        let snapshot: [UInt8] = made.sealedSnapshot(
+            id: Array(repeating: 1, count: 16), nonce: Array(repeating: 2, count: 12),
+            with: try keys.sealer(serverKey: key))
+        let list: [String] = areGood.map { isGood in
+            let text: String = Base64.encodeURL(
+                isGood ? snapshot : snapshot.dropLast() + [snapshot[snapshot.count - 1] ^ 1])
+            return #"{"id":"\#(key)","v":1,"d":{"z":1,"s":{"0":"\#(text)"},"d":[]}}"#
+        }
+        let bucket: BucketName = try BucketName("notes")
+        let store: MemoryLocalStore = .init(replaysSteps: true)
+        var machine: SyncMachine = try SyncMachine(
+            options: SyncOptions(app: try AppID("app"), token: "token"), store: store, random: SeededRandom(seed: 1))
+        machine.heardBuckets = []
+        _ = try machine.open(bucket, keys: keys, now: 1)
+        _ = machine.goOnline(now: 1)
+        _ = machine.opened(now: 1)
+        for text: String in [
+            "0:auth:user@example.com", #"0:i:{"current":"c1","index":[\#(list.joined(separator: ","))]}"#,
+        ] { _ = machine.received(ServerBatch([Array(text.utf8)]), now: 1) }
+        #expect(try machine.keys(bucket, after: nil, limit: 10).map(\.text) == (areGood[0] ? ["a"] : []))
+        let problem: String? = try machine.problem(bucket, try EntityKey("a"))
+        #expect((problem == nil) == areGood[0], "\(problem ?? "no problem")")
+        if areGood[0] {
+            let record: EntityRecord? = store.entity(EntityAddress(bucket: bucket, key: try EntityKey(key)))
+            #expect(record?.name == "a" && record?.ghost.version == 1 && record?.isLive == true)
+        }
+    }
 }

@@ -35,6 +35,55 @@ struct PackedEntityTests {
         #expect(PackedEntity.pack(try #require(try JSONValue(parsing: Array(text.utf8)).objectValue)) == nil)
     }
 
+    /// What a message packs to.
+    private func packed(_ text: String) throws -> PackedEntity.Packed? {
+        let node: JSONNode = try JSONDocument(parsing: Array(text.utf8)).root
+        return SealedOutline(node).flatMap { outline in node.withDocument { PackedEntity.pack(outline, of: $0) } }
+    }
+
+    @Test("an object that stands in a message packs to the same bytes, and its values are found in them")
+    func fromMessage() throws {
+        for tail: [String] in [[], [Self.operation], [Self.operation, "", "BQ", "BQU", "BQUF"]] {
+            for snapshots: [Int: String] in [[0: Self.snapshot], [64: Self.snapshot, 0: "AA", 7: "AAA"], [9: ""]] {
+                let entity: SealedEntity = SealedEntity(snapshots: snapshots, tail: tail)
+                let text: String = JSONValue.object(entity.object).serializedText
+                let found: PackedEntity.Packed = try #require(try packed(text))
+                #expect(found.bytes == PackedEntity.pack(entity.object))
+                #expect(Array(found.bytes[found.newest]) == SealedObject.bytes(of: try #require(entity.newest).text))
+                #expect(found.tail.map { Array(found.bytes[$0]) } == tail.map { SealedObject.bytes(of: $0) })
+            }
+        }
+        let unordered: String = #"{"d":["BQ"],"s":{"64":"AQ","7":"Ag","128":"Aw","0":"BA"},"z":1.0}"#
+        let object: JSONObject = try #require(try JSONValue(parsing: unordered).objectValue)
+        let found: PackedEntity.Packed = try #require(try packed(unordered))
+        #expect(found.bytes == PackedEntity.pack(object) && Array(found.bytes[found.newest]) == [3])
+    }
+
+    @Test(
+        "what a message holds is not packed where the object would not be, nor with escapes",
+        arguments: [
+            #"{"z":1,"s":{"0":"AB"},"d":[]}"#, #"{"z":1,"s":{"0":"A A"},"d":[]}"#, #"{"z":1,"s":{"0":"AA=="},"d":[]}"#,
+            #"{"z":1,"s":{"0":"AA"},"d":["A"]}"#, #"{"z":2,"s":{"0":"AA"},"d":[]}"#, #"{"z":1,"s":{"0":"AA"},"d":[1]}"#,
+            #"{"z":1,"s":{"0":"AA"},"d":[],"t":0}"#, #"{"z":1,"s":{},"d":[]}"#, #"{"text":"AA"}"#, "[]", "1", "{}",
+            #"{"z":1,"s":{"00":"AA"},"d":[]}"#, #"{"z":1,"s":{"0":1},"d":[]}"#, #"{"z":1,"s":["AA"],"d":[]}"#,
+            #"{"z":1,"s":{"0":"AA"},"d":{}}"#, #"{"z":"1","s":{"0":"AA"},"d":[]}"#,
+            #"{"z":1,"s":{"0":"AB","1":"AA"},"d":[]}"#,
+            #"{"z":1,"s":{"0":"AA"},"d":["AB"]}"#, #"{"z":1,"s":{"0":"\u0041A"},"d":[]}"#,
+            #"{"z":1,"s":{"0":"AA"},"d":["\u0041A"]}"#,
+        ])
+    func notFromMessage(text: String) throws {
+        let isPacked: Bool = try packed(text) != nil
+        #expect(!isPacked)
+    }
+
+    @Test("more snapshots than an object may have are not packed")
+    func tooManySnapshots() throws {
+        for (count, isPacked) in [(SealedLimits.snapshotsMax, true), (SealedLimits.snapshotsMax + 1, false)] {
+            let named: String = (0..<count).map { #""\#($0)":"AA""# }.joined(separator: ",")
+            #expect((try packed(#"{"z":1,"s":{\#(named)},"d":[]}"#) != nil) == isPacked)
+        }
+    }
+
     @Test("cut, longer or otherwise damaged bytes are no object")
     func damaged() throws {
         let packed: [UInt8] = try #require(PackedEntity.pack(object))

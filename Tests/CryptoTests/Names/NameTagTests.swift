@@ -67,6 +67,20 @@ struct NameTagTests {
     func base32(text: String, encoded: String) {
         #expect(Base32.encode(Array(text.utf8)) == encoded)
         #expect(Base32.decode(encoded.utf8) == Array(text.utf8))
+        #expect(isText(encoded, of: text))
+        for wrong: String in [encoded + "a", String(encoded.dropLast()), encoded.uppercased(), encoded + "="]
+        where wrong != encoded { #expect(!isText(wrong, of: text), "\(wrong)") }
+        for place: Int in 0..<encoded.utf8.count {
+            var letters: [UInt8] = Array(encoded.utf8)
+            letters[place] = letters[place] == 0x61 ? 0x62 : 0x61
+            #expect(!isText(String(decoding: letters, as: UTF8.self), of: text))
+        }
+    }
+
+    private func isText(_ letters: String, of text: String) -> Bool {
+        Array(letters.utf8).withUnsafeBufferPointer { letters in
+            Array(text.utf8).withUnsafeBytes { Base32.isText(letters, of: $0) }
+        }
     }
 
     @Test("base32 has one text for each bytes", arguments: ["MY", "my======", "m", "mz", "mzx", "mzxw6y", "m1", "my "])

@@ -25,6 +25,38 @@ import ThicketProtocol
         #expect(Array(root["i"]?.elements.map(\.kind) ?? []) == [])
     }
 
+    @Test("strings are lent as bytes, and where they have no escapes, where they stand")
+    func text() throws {
+        let text: String = #" {"plain":"é€","empty":"","escaped":"a\u0062","n":1,"l":["x"]}"#
+        let bytes: [UInt8] = Array(text.utf8)
+        let root: JSONNode = try JSONDocument(parsing: bytes[1...]).root
+        func lent(_ node: JSONNode?) -> String? {
+            var text: String?
+            let isString: Bool = node?.withText { text = String(decoding: $0, as: UTF8.self) } ?? false
+            #expect(isString == (text != nil))
+            return text
+        }
+        #expect(lent(root["plain"]) == "é€" && lent(root["empty"]) == "" && lent(root["escaped"]) == "ab")
+        #expect(lent(root["n"]) == nil && lent(root["l"]) == nil && lent(root) == nil)
+        for (key, wanted) in [("plain", "é€"), ("empty", "")] {
+            let place: Range<Int> = try #require(root[key]?.plainText)
+            root.withDocument { #expect(String(decoding: $0[place], as: UTF8.self) == wanted) }
+        }
+        for key: String in ["escaped", "n", "l"] { #expect(root[key]?.plainText == nil) }
+        #expect(root["plain"]?.isOfDocument(root) == true)
+        #expect(!root.isOfDocument(try JSONDocument(parsing: bytes).root))
+    }
+
+    @Test("members are found among longer, shorter and escaped keys, and by their bytes alone")
+    func members() throws {
+        let text: String = #"{"a":1,"ab":2,"b\u0061":3,"é":4,"e\u0301":5,"":6,"a\u0000":7}"#
+        let root: JSONNode = try JSONDocument(parsing: Array(text.utf8)).root
+        for (key, wanted) in [("a", 1), ("ab", 2), ("ba", 3), ("é", 4), ("e\u{301}", 5), ("", 6), ("a\0", 7)] {
+            #expect(root[key]?.int64 == Int64(wanted), "\(key)")
+        }
+        for key: String in ["b", "abc", "A", "b\\u0061"] { #expect(root[key] == nil, "\(key)") }
+    }
+
     @Test("strings are read as UTF-16 as well, escaped or not")
     func utf16() throws {
         for text: String in ["", "abc", "é€😀\u{10FFFF}", "a\"\\\n😀", "\u{0}"] {

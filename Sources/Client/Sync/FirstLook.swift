@@ -1,0 +1,119 @@
+import Dispatch
+import ThicketProtocol
+import ThicketSealed
+
+/// What a sealed object that nothing is known of turns out to be.
+struct FirstLook: Sendable {
+    let appKey: String
+    let isLive: Bool
+    /// Operations behind its snapshot.
+    let tail: Int
+    let packed: [UInt8]
+
+    /// An object as an index brings it.
+    private struct Unopened: Sendable {
+        let key: String
+        let outline: SealedOutline
+    }
+
+    /// What one thread opens objects with: keys of its own, so that none waits for another at a count of references.
+    private struct Means {
+        let keys: SealedBucketKeys
+        let opener: SnapshotOpener
+        let author: AuthorID
+
+        init(_ keys: SealedBucketKeys, _ author: AuthorID) {
+            (self.keys, self.author) = (keys.copied, author)
+            opener = self.keys.snapshotOpener()
+        }
+    }
+
+    /// nil: it does not open, or opening it brings something to tell.
+    private init?(_ entry: Unopened, in text: UnsafeBufferPointer<UInt8>, _ means: Means) {
+        guard let object: PackedEntity.Packed = PackedEntity.pack(entry.outline, of: text) else { return nil }
+        let look: SnapshotOpener.Look? =
+            object.tail.isEmpty ? Self.look(at: object, entry, means) : Self.lookThroughTail(of: object, entry, means)
+        // Whoever has the keys may write anything into a snapshot (`Sealing.isNamed`).
+        guard let look, (try? EntityKey(look.appKey)) != nil else { return nil }
+        (appKey, isLive) = (look.appKey, look.isLive)
+        (tail, packed) = (object.tail.count, object.bytes)
+    }
+
+    private static func look(
+        at object: PackedEntity.Packed, _ entry: Unopened, _ means: Means
+    ) -> SnapshotOpener.Look? {
+        object.bytes.withUnsafeBytes { bytes in
+            means.opener.look(
+                at: UnsafeRawBufferPointer(rebasing: bytes[object.newest]), position: entry.outline.newest.position,
+                serverKey: entry.key)
+        }
+    }
+
+    /// nil: something is wrong with it, or is to be told.
+    private static func lookThroughTail(
+        of object: PackedEntity.Packed, _ entry: Unopened, _ means: Means
+    ) -> SnapshotOpener.Look? {
+        let operations: [[UInt8]] = object.tail.map { Array(object.bytes[$0]) }
+        guard let sealer: ObjectSealer = try? means.keys.sealer(serverKey: entry.key),
+            let opened: (object: SealedObject, events: [SealedEvent]) = try? SealedObject.open(
+                Array(object.bytes[object.newest]), at: entry.outline.newest.position, tail: operations,
+                author: means.author, place: means.keys.place(serverKey: entry.key), with: sealer),
+            opened.object.problem == nil, !opened.object.isStopped,
+            opened.events.allSatisfy({ if case .changed = $0 { true } else { false } }),
+            Sealing.isNamed(opened.object.log, entry.key, by: means.keys)
+        else { return nil }
+        return SnapshotOpener.Look(appKey: opened.object.log.appKey, isLive: opened.object.log.object != nil)
+    }
+
+    /// Objects that one thread opens at a time; fewer are not worth waking another.
+    private static let piece: Int = 64
+
+    /// Opens objects of one page on all processors. What comes out does not depend on how the work was shared.
+    ///
+    /// - Parameter entries: nil where there is nothing to open.
+    /// - Returns: as many; nil as of `init`.
+    static func all(
+        _ entries: [IndexPage.Entry?], _ keys: SealedBucketKeys, _ author: AuthorID
+    ) -> [FirstLook?] {
+        guard let page: JSONNode = entries.lazy.compactMap({ $0.flatMap(node) }).first else {
+            return entries.map { _ in nil }
+        }
+        let unopened: [Unopened?] = entries.map { entry in
+            guard let entry, let node: JSONNode = node(of: entry), node.isOfDocument(page) else { return nil }
+            return SealedOutline(node).map { Unopened(key: entry.key.text, outline: $0) }
+        }
+        let pieces: Int = (entries.count + piece - 1) / piece
+        return page.withDocument { text in
+            guard pieces > 1 else {
+                let means: Means = .init(keys, author)
+                return unopened.map { $0.flatMap { FirstLook($0, in: text, means) } }
+            }
+            return open(unopened, in: text, pieces, keys, author)
+        }
+    }
+
+    private static func node(of entry: IndexPage.Entry) -> JSONNode? {
+        if case .node(let node)? = entry.data { node } else { nil }
+    }
+
+    private static func open(
+        _ unopened: [Unopened?], in text: UnsafeBufferPointer<UInt8>, _ pieces: Int, _ keys: SealedBucketKeys,
+        _ author: AuthorID
+    ) -> [FirstLook?] {
+        .init(unsafeUninitializedCapacity: unopened.count) { room, count in
+            unopened.withUnsafeBufferPointer { unopened in
+                // The text and the entries are only read, and each place is written once, by the one thread that has its piece.
+                nonisolated(unsafe) let (text, entries) = (text, unopened)
+                nonisolated(unsafe) let places: UnsafeMutableBufferPointer<FirstLook?> = room
+                DispatchQueue.concurrentPerform(iterations: pieces) { number in
+                    let means: Means = .init(keys, author)
+                    for place: Int in number * piece..<min(entries.count, (number + 1) * piece) {
+                        places.initializeElement(
+                            at: place, to: entries[place].flatMap { FirstLook($0, in: text, means) })
+                    }
+                }
+            }
+            count = unopened.count
+        }
+    }
+}
