@@ -46,6 +46,14 @@ private func isLetterOrDigit(_ byte: UInt8) -> Bool {
 @inline(__always)
 private func isNamePunctuation(_ byte: UInt8) -> Bool { byte == 0x2E || byte == 0x5F || byte == 0x2D }
 
+/// What keys of objects admit: letters, digits and `._-%@`, a bit for each; keys are many, and 32 bytes in sealed buckets.
+@inline(__always)
+private func isKeyByte(_ byte: UInt8) -> Bool {
+    let below64: UInt64 = 0x03FF << 0x30 | 1 << 0x25 | 1 << 0x2D | 1 << 0x2E
+    let from64: UInt64 = 0x03FF_FFFF << 1 | 0x03FF_FFFF << 33 | 1 << 0 | 1 << 31
+    return byte < 0x80 && (byte < 0x40 ? below64 : from64) >> UInt64(byte & 63) & 1 == 1
+}
+
 /// Names an application. 1–64 of `[A-Za-z0-9._-]`, kept in lower case (names differ by case for nobody).
 public struct AppID: Identifier {
     public let text: String
@@ -92,7 +100,7 @@ public struct EntityKey: Identifier {
     public let text: String
     public init(_ text: String) throws(IdentifierError) {
         self.text = try checked(text, kind: "object key", maxBytes: Limits.entityKeyBytesMax) {
-            isLetterOrDigit($0) || isNamePunctuation($0) || $0 == 0x25 || $0 == 0x40
+            isKeyByte($0)
         }
     }
     public static func == (left: Self, right: Self) -> Bool { left.text.hasSameBytes(as: right.text) }

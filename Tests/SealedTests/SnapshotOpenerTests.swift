@@ -38,7 +38,9 @@ struct SnapshotOpenerTests {
     private func look(
         _ opener: SnapshotOpener, _ sealed: [UInt8], _ serverKey: String, position: Int = 0
     ) -> SnapshotOpener.Look? {
-        sealed.withUnsafeBytes { opener.look(at: $0, position: position, serverKey: serverKey) }
+        sealed.withUnsafeBytes { sealed in
+            Array(serverKey.utf8).withUnsafeBytes { opener.look(at: sealed, position: position, serverKey: $0) }
+        }
     }
 
     @Test("tells the name and whether it is there, of one object after the other")

@@ -15,6 +15,22 @@ struct Arrivals {
         list.append(object)
     }
 
+    /// - Returns: false when one of that address is here already, which stays.
+    mutating func appendIfNew(_ object: consuming NewObject) -> Bool {
+        let place: Int = list.count
+        let known: Int = Self.place(in: &places[object.address], orElse: place)
+        guard known == place else { return false }
+        list.append(object)
+        return true
+    }
+
+    /// In place, so that the address is looked for once.
+    private static func place(in slot: inout Int?, orElse place: Int) -> Int {
+        if let slot { return slot }
+        slot = place
+        return place
+    }
+
     /// Takes the object out.
     mutating func remove(_ address: EntityAddress) -> NewObject? {
         guard !places.isEmpty, let place: Int = places.removeValue(forKey: address) else { return nil }

@@ -10,29 +10,47 @@ struct FirstLook: Sendable {
     let tail: Int
     let packed: [UInt8]
 
-    /// An object as an index brings it.
+    /// An object as an index brings it: plain bytes, so that no thread counts references that another counts too.
     private struct Unopened: Sendable {
-        let key: String
-        let outline: SealedOutline
+        /// UTF-8 of the server key.
+        let key: SIMD32<UInt8>
+        /// Of its body in the page.
+        let place: Int
+
+        /// nil: no object of a sealed bucket has such a key.
+        init?(_ key: String, place: Int) {
+            var bytes: SIMD32<UInt8> = .init()
+            guard key.utf8.count == SealedShape.keyBytes else { return nil }
+            key.withBytes { key in withUnsafeMutableBytes(of: &bytes) { $0.copyMemory(from: .init(key)) } }
+            (self.key, self.place) = (bytes, place)
+        }
+
+        var keyText: String { withUnsafeBytes(of: key) { String(decoding: $0, as: UTF8.self) } }
     }
 
-    /// What one thread opens objects with: keys of its own, so that none waits for another at a count of references.
+    /// What one thread opens objects of a page with: all of it its own, so that none waits for another at a count of references.
     private struct Means {
+        let page: JSONNode
         let keys: SealedBucketKeys
         let opener: SnapshotOpener
         let author: AuthorID
 
-        init(_ keys: SealedBucketKeys, _ author: AuthorID) {
-            (self.keys, self.author) = (keys.copied, author)
+        init(_ page: JSONNode, _ keys: SealedBucketKeys, _ author: AuthorID) {
+            (self.page, self.keys, self.author) = (page.countedApart, keys.copied, author)
             opener = self.keys.snapshotOpener()
         }
     }
 
     /// nil: it does not open, or opening it brings something to tell.
     private init?(_ entry: Unopened, in text: UnsafeBufferPointer<UInt8>, _ means: Means) {
-        guard let object: PackedEntity.Packed = PackedEntity.pack(entry.outline, of: text) else { return nil }
+        guard let outline: SealedOutline = .init(means.page.value(at: entry.place)),
+            let object: PackedEntity.Packed = PackedEntity.pack(outline, of: text)
+        else { return nil }
+        let position: Int = outline.newest.position
         let look: SnapshotOpener.Look? =
-            object.tail.isEmpty ? Self.look(at: object, entry, means) : Self.lookThroughTail(of: object, entry, means)
+            object.tail.isEmpty
+            ? Self.look(at: object, entry.key, position, means)
+            : Self.lookThroughTail(of: object, entry.keyText, position, means)
         // Whoever has the keys may write anything into a snapshot (`Sealing.isNamed`).
         guard let look, (try? EntityKey(look.appKey)) != nil else { return nil }
         (appKey, isLive) = (look.appKey, look.isLive)
@@ -40,33 +58,34 @@ struct FirstLook: Sendable {
     }
 
     private static func look(
-        at object: PackedEntity.Packed, _ entry: Unopened, _ means: Means
+        at object: PackedEntity.Packed, _ key: SIMD32<UInt8>, _ position: Int, _ means: Means
     ) -> SnapshotOpener.Look? {
         object.bytes.withUnsafeBytes { bytes in
-            means.opener.look(
-                at: UnsafeRawBufferPointer(rebasing: bytes[object.newest]), position: entry.outline.newest.position,
-                serverKey: entry.key)
+            withUnsafeBytes(of: key) { key in
+                means.opener.look(
+                    at: UnsafeRawBufferPointer(rebasing: bytes[object.newest]), position: position, serverKey: key)
+            }
         }
     }
 
     /// nil: something is wrong with it, or is to be told.
     private static func lookThroughTail(
-        of object: PackedEntity.Packed, _ entry: Unopened, _ means: Means
+        of object: PackedEntity.Packed, _ key: String, _ position: Int, _ means: Means
     ) -> SnapshotOpener.Look? {
         let operations: [[UInt8]] = object.tail.map { Array(object.bytes[$0]) }
-        guard let sealer: ObjectSealer = try? means.keys.sealer(serverKey: entry.key),
+        guard let sealer: ObjectSealer = try? means.keys.sealer(serverKey: key),
             let opened: (object: SealedObject, events: [SealedEvent]) = try? SealedObject.open(
-                Array(object.bytes[object.newest]), at: entry.outline.newest.position, tail: operations,
-                author: means.author, place: means.keys.place(serverKey: entry.key), with: sealer),
+                Array(object.bytes[object.newest]), at: position, tail: operations, author: means.author,
+                place: means.keys.place(serverKey: key), with: sealer),
             opened.object.problem == nil, !opened.object.isStopped,
             opened.events.allSatisfy({ if case .changed = $0 { true } else { false } }),
-            Sealing.isNamed(opened.object.log, entry.key, by: means.keys)
+            Sealing.isNamed(opened.object.log, key, by: means.keys)
         else { return nil }
         return SnapshotOpener.Look(appKey: opened.object.log.appKey, isLive: opened.object.log.object != nil)
     }
 
     /// Objects that one thread opens at a time; fewer are not worth waking another.
-    private static let piece: Int = 64
+    private static let piece: Int = 96
 
     /// Opens objects of one page on all processors. What comes out does not depend on how the work was shared.
     ///
@@ -80,15 +99,15 @@ struct FirstLook: Sendable {
         }
         let unopened: [Unopened?] = entries.map { entry in
             guard let entry, let node: JSONNode = node(of: entry), node.isOfDocument(page) else { return nil }
-            return SealedOutline(node).map { Unopened(key: entry.key.text, outline: $0) }
+            return Unopened(entry.key.text, place: node.place)
         }
         let pieces: Int = (entries.count + piece - 1) / piece
         return page.withDocument { text in
             guard pieces > 1 else {
-                let means: Means = .init(keys, author)
+                let means: Means = .init(page, keys, author)
                 return unopened.map { $0.flatMap { FirstLook($0, in: text, means) } }
             }
-            return open(unopened, in: text, pieces, keys, author)
+            return open(unopened, in: text, pieces) { Means(page, keys, author) }
         }
     }
 
@@ -97,8 +116,7 @@ struct FirstLook: Sendable {
     }
 
     private static func open(
-        _ unopened: [Unopened?], in text: UnsafeBufferPointer<UInt8>, _ pieces: Int, _ keys: SealedBucketKeys,
-        _ author: AuthorID
+        _ unopened: [Unopened?], in text: UnsafeBufferPointer<UInt8>, _ pieces: Int, _ means: @Sendable () -> Means
     ) -> [FirstLook?] {
         .init(unsafeUninitializedCapacity: unopened.count) { room, count in
             unopened.withUnsafeBufferPointer { unopened in
@@ -106,7 +124,7 @@ struct FirstLook: Sendable {
                 nonisolated(unsafe) let (text, entries) = (text, unopened)
                 nonisolated(unsafe) let places: UnsafeMutableBufferPointer<FirstLook?> = room
                 DispatchQueue.concurrentPerform(iterations: pieces) { number in
-                    let means: Means = .init(keys, author)
+                    let means: Means = means()
                     for place: Int in number * piece..<min(entries.count, (number + 1) * piece) {
                         places.initializeElement(
                             at: place, to: entries[place].flatMap { FirstLook($0, in: text, means) })

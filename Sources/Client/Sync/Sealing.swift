@@ -13,7 +13,7 @@ struct Sealing {
     /// Compactions on their way: their ccids.
     var compacting: [EntityKey: String] = [:]
     /// Objects that went on since this device last wrote into the object `heads`.
-    var changed: Set<EntityKey> = []
+    var changed: ChangedKeys = ChangedKeys()
     /// When `heads` may be written next; nil: nothing has changed.
     var headsDue: Int64?
     /// The content of `heads` that was looked at last.
@@ -33,8 +33,6 @@ struct Sealing {
     static let compactionWaitMilliseconds: Int64 = 30_000
     /// Objects whose keys are held; forgotten all at once when there are more.
     private static let sealersMax: Int = 1_024
-    /// Changed objects that are remembered for `heads`.
-    static let changedMax: Int = 10_000
 
     init(keys: SealedBucketKeys, author: AuthorID) {
         self.keys = keys
@@ -80,9 +78,7 @@ struct Sealing {
         missing = []
     }
 
-    mutating func noteChanged(_ key: EntityKey) {
-        if changed.count < Self.changedMax { changed.insert(key) }
-    }
+    mutating func noteChanged(_ key: EntityKey) { changed.insert(key) }
 
     /// The object is to be told of in `heads`.
     mutating func noteForHeads(

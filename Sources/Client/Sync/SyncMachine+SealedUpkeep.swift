@@ -86,9 +86,8 @@ extension SyncMachine {
     private mutating func publishHeads(_ number: Int) throws(ClientError) {
         channels[number].sealing?.headsDue = nil
         guard let key: EntityKey = channels[number].sealing?.headsKey,
-            let changed: Set<EntityKey> = channels[number].sealing?.changed, !changed.isEmpty
+            let changed: Set<EntityKey> = channels[number].sealing?.changed.takeAll(), !changed.isEmpty
         else { return }
-        channels[number].sealing?.changed = []
         channels[number].sealing?.headsDue = now + SealedHeads.intervalSeconds * 1_000
         let heads: Entity = try entity(number, key)
         guard heads.sealed?.problem == nil, heads.sealed?.isStopped == false else { return }

@@ -9,17 +9,19 @@ extension SyncMachine {
         _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64, on number: Int
     ) throws(ClientError) {
         let name: BucketName = channels[number].record.name
-        for (entry, look): (IndexPage.Entry, FirstLook?) in zip(entries, firstLooks(entries, known, number)) {
-            let address: EntityAddress = EntityAddress(bucket: name, key: entry.key)
-            // One that a page lists twice is new once.
-            guard let look, let body: JSONFragment = entry.data, isUnseen(address) else {
+        var looks: [FirstLook?] = firstLooks(entries, known, number)
+        for (place, entry): (Int, IndexPage.Entry) in entries.enumerated() {
+            // Taken out: nothing is counted of memory that another thread has written.
+            guard let look: FirstLook = looks[place].take(), let body: JSONFragment = entry.data,
+                // One that a page lists twice is new once.
+                arriveIfUnseen(
+                    NewObject(
+                        EntityAddress(bucket: name, key: entry.key), version: entry.version, walk: walk, body: body,
+                        packed: look.packed, name: look.appKey, isLive: look.isLive))
+            else {
                 try indexed(entry, walk: walk, on: number)
                 continue
             }
-            arrive(
-                NewObject(
-                    address, version: entry.version, walk: walk, body: body, packed: look.packed, name: look.appKey,
-                    isLive: look.isLive))
             if look.isLive { grew(number, entry.key, ownPosition: nil, tail: look.tail) }
         }
     }

@@ -327,6 +327,14 @@ package struct SyncMachine {
         revision += 1
     }
 
+    /// The same, where a page may list an object twice.
+    /// - Returns: false when something is known of it here.
+    mutating func arriveIfUnseen(_ object: consuming NewObject) -> Bool {
+        guard cache[object.address] == nil, arrivals.appendIfNew(object) else { return false }
+        revision += 1
+        return true
+    }
+
     /// Somebody wants to be told what happens in the bucket.
     func isHeard(_ bucket: BucketName) -> Bool { heardBuckets?.contains(bucket) ?? true }
 

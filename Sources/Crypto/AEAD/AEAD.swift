@@ -142,13 +142,20 @@ extension AEAD {
         _ context: OpaquePointer, _ nonce: UnsafeRawBufferPointer, _ sealed: UnsafeRawBufferPointer,
         _ data: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> Bool {
+        EVP_CipherInit_ex(context, nil, nil, nil, nonce.octets, 0) == 1 && open(context, sealed, data, into: room)
+    }
+
+    /// The same with a context that has key and nonce.
+    static func open(
+        _ context: OpaquePointer, _ sealed: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) -> Bool {
         let count: Int = room.count
         // Set before the text comes, since the text's end may be where the room is.
         var tag: (UInt64, UInt64) = (0, 0)
         withUnsafeMutableBytes(of: &tag) { $0.copyMemory(from: .init(rebasing: sealed[count...])) }
         var length: Int32 = 0
-        return EVP_CipherInit_ex(context, nil, nil, nil, nonce.octets, 0) == 1
-            && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(AEADSuite.tagBytes), &tag) == 1
+        return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(AEADSuite.tagBytes), &tag) == 1
             && Pieces.run(context, data, into: nil) != nil
             && Pieces.run(context, .init(rebasing: sealed[..<count]), into: room) == count
             && EVP_DecryptFinal_ex(context, room.octets + count, &length) == 1

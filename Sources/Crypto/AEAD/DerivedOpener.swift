@@ -49,8 +49,8 @@ public final class DerivedOpener {
         let count: Int = max(0, message.sealed.count - AEADSuite.tagBytes)
         precondition(room.count == count, "a clear text is 16 bytes shorter")
         precondition(info.count <= HKDF.infoBytesMax, "an info of more than 32 KiB")
-        if message.sealed.count >= AEADSuite.tagBytes, message.nonce.count == AEADSuite.nonceBytes, take(info),
-            AEAD.open(context, message.nonce, message.sealed, message.data, into: room)
+        if message.sealed.count >= AEADSuite.tagBytes, message.nonce.count == AEADSuite.nonceBytes,
+            begin(info, message.nonce), AEAD.open(context, message.sealed, message.data, into: room)
         {
             return true
         }
@@ -59,8 +59,8 @@ public final class DerivedOpener {
         return false
     }
 
-    /// Makes a key, T(1) of HKDF (RFC 5869, 2.3), and gives it to the context.
-    private func take(_ info: [UInt8]) -> Bool {
+    /// Makes a key, T(1) of HKDF (RFC 5869, 2.3), and gives it to the context, with the nonce.
+    private func begin(_ info: [UInt8], _ nonce: UnsafeRawBufferPointer) -> Bool {
         withUnsafeTemporaryAllocation(byteCount: Self.keyBytes, alignment: 16) { key in
             defer { key.cleanse() }
             withUnsafeTemporaryAllocation(byteCount: info.count + 1, alignment: 16) { message in
@@ -68,7 +68,7 @@ public final class DerivedOpener {
                 message[info.count] = 1
                 root.write(UnsafeRawBufferPointer(message), into: key)
             }
-            return EVP_CipherInit_ex(context, nil, nil, key.octets, nil, 0) == 1
+            return EVP_CipherInit_ex(context, nil, nil, key.octets, nonce.octets, 0) == 1
         }
     }
 }

@@ -13,11 +13,11 @@ public enum Base32 {
     }
 
     /// Whether these letters, and no others, stand for the bytes.
-    public static func isText(_ letters: UnsafeBufferPointer<UInt8>, of bytes: UnsafeRawBufferPointer) -> Bool {
+    public static func isText(_ letters: UnsafeRawBufferPointer, of bytes: UnsafeRawBufferPointer) -> Bool {
         guard letters.count == encodedCount(bytes.count) else { return false }
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: letters.count) { room in
             write(bytes, to: room)
-            return room.elementsEqual(letters)
+            return room.indices.allSatisfy { room[$0] == letters[$0] }
         }
     }
 

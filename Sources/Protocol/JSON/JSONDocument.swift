@@ -40,16 +40,22 @@ public struct JSONDocument: Sendable {
 final class JSONStorage: @unchecked Sendable {
     let bytes: ArraySlice<UInt8>
     let tape: UnsafePointer<UInt64>
+    /// Whose tape it is; nil: its own.
+    private let lender: JSONStorage?
+
+    /// The same document with a count of references of its own.
+    init(sharing other: JSONStorage) { (bytes, tape, lender) = (other.bytes, other.tape, other) }
 
     init(_ bytes: ArraySlice<UInt8>, maxDepth: Int, elementsMax: Int) throws(JSONError) {
         let result: Result<UnsafePointer<UInt64>, JSONError> = bytes.withUnsafeBufferPointer { source in
             Self.scan(source, maxDepth: maxDepth, elementsMax: elementsMax)
         }
         self.bytes = bytes
+        lender = nil
         tape = try result.get()
     }
 
-    deinit { tape.deallocate() }
+    deinit { if lender == nil { tape.deallocate() } }
 
     /// Words of tape that a text begins with: on the stack, and enough for most messages.
     private static let smallCapacity: Int = 112

@@ -10,6 +10,17 @@ extension JSONNode {
     /// Whether this is a value of the same text: then what `plainText` says of both is counted from one place.
     package func isOfDocument(_ other: JSONNode) -> Bool { storage === other.storage }
 
+    /// The same value, whose references are counted apart: for a thread that looks at many values beside others, which would
+    /// wait for each other at one count.
+    package var countedApart: JSONNode { JSONNode(storage: JSONStorage(sharing: storage), index: index) }
+
+    /// Where this value stands in its document, for `value(at:)`.
+    package var place: Int { index }
+
+    /// Another value of the document, or of one that this is a copy of (`countedApart`).
+    /// - Parameter place: what `place` said there.
+    package func value(at place: Int) -> JSONNode { JSONNode(storage: storage, index: place) }
+
     /// Lends the text of the whole document.
     package func withDocument<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         storage.bytes.withUnsafeBufferPointer(body)

@@ -36,17 +36,18 @@ package final class SnapshotOpener {
     /// - Parameters:
     ///   - sealed: the snapshot.
     ///   - position: what the server calls it.
+    ///   - serverKey: its UTF-8.
     /// - Returns: nil when it does not open, is no snapshot of that position, or calls itself by another name than the server
     ///   does.
-    package func look(at sealed: UnsafeRawBufferPointer, position: Int, serverKey: String) -> Look? {
-        serverKey.withBytes { key in
-            guard key.count == SealedShape.keyBytes, position >= 0,
-                let clear: ArraySlice<UInt8> = open(sealed, position, UnsafeRawBufferPointer(key)),
-                let content: SealedSnapshot.Content = SealedSnapshot.content(clear: clear, position: position),
-                isNamed(content.appKey, key)
-            else { return nil }
-            return Look(appKey: content.appKey, isLive: content.object != nil)
-        }
+    package func look(
+        at sealed: UnsafeRawBufferPointer, position: Int, serverKey: UnsafeRawBufferPointer
+    ) -> Look? {
+        guard serverKey.count == SealedShape.keyBytes, position >= 0,
+            let clear: ArraySlice<UInt8> = open(sealed, position, serverKey),
+            let content: SealedSnapshot.Content = SealedSnapshot.content(clear: clear, position: position),
+            isNamed(content.appKey, serverKey)
+        else { return nil }
+        return Look(appKey: content.appKey, isLive: content.object != nil)
     }
 
     private func open(
@@ -88,7 +89,7 @@ package final class SnapshotOpener {
     }
 
     /// Whether the server's name for a key of the app is this one.
-    private func isNamed(_ appKey: String, _ serverKey: UnsafeBufferPointer<UInt8>) -> Bool {
+    private func isNamed(_ appKey: String, _ serverKey: UnsafeRawBufferPointer) -> Bool {
         withUnsafeTemporaryAllocation(byteCount: SHA256.digestBytes, alignment: 16) { code in
             appKey.withBytes { nameKey.write(UnsafeRawBufferPointer($0), into: code) }
             return Base32.isText(serverKey, of: UnsafeRawBufferPointer(rebasing: code[..<SealedBucketKeys.nameBytes]))

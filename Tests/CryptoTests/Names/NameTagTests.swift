@@ -78,7 +78,7 @@ struct NameTagTests {
     }
 
     private func isText(_ letters: String, of text: String) -> Bool {
-        Array(letters.utf8).withUnsafeBufferPointer { letters in
+        Array(letters.utf8).withUnsafeBytes { letters in
             Array(text.utf8).withUnsafeBytes { Base32.isText(letters, of: $0) }
         }
     }

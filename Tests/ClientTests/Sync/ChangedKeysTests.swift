@@ -1,0 +1,28 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketClient
+
+@Suite("Objects that went on")
+struct ChangedKeysTests {
+    private func key(_ number: Int) throws -> EntityKey { try EntityKey("k\(number)") }
+
+    @Test(
+        "are the first so many that came, each once, as a set would have them", arguments: [100, 9_999, 10_000, 20_000])
+    func asSet(different: Int) throws {
+        var random: SeededRandom = .init(seed: UInt64(different))
+        var (keys, model): (ChangedKeys, Set<EntityKey>) = (.init(), [])
+        for _ in 0..<30_000 {
+            let key: EntityKey = try key(Int.random(in: 0..<different, using: &random))
+            for _ in 0...Int.random(in: 0...1, using: &random) {
+                keys.insert(key)
+                if model.count < ChangedKeys.countMax { model.insert(key) }
+            }
+        }
+        #expect(keys.takeAll() == model)
+        #expect(keys.takeAll().isEmpty)
+        keys.insert(try key(1))
+        #expect(keys.takeAll() == [try key(1)])
+    }
+}
