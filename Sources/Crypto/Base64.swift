@@ -104,6 +104,8 @@ public enum Base64 {
 
     private static func bytes(of text: UnsafeBufferPointer<UInt8>, _ values: [UInt32]) -> [UInt8]? {
         guard let bytes: Int = decodedCount(text.count) else { return nil }
+        // All empty arrays are one place in memory, and its count would be written: by several threads at once.
+        guard bytes > 0 else { return [] }
         var isRead: Bool = false
         let decoded: [UInt8] = .init(unsafeUninitializedCapacity: bytes) { room, count in
             isRead = read(text, values, to: .init(rebasing: room[..<bytes]))

@@ -124,10 +124,14 @@ struct FirstLook: Sendable {
                 nonisolated(unsafe) let (text, entries) = (text, unopened)
                 nonisolated(unsafe) let places: UnsafeMutableBufferPointer<FirstLook?> = room
                 DispatchQueue.concurrentPerform(iterations: pieces) { number in
-                    let means: Means = means()
-                    for place: Int in number * piece..<min(entries.count, (number + 1) * piece) {
-                        places.initializeElement(
-                            at: place, to: entries[place].flatMap { FirstLook($0, in: text, means) })
+                    let own: Range<Int> = number * piece..<min(entries.count, (number + 1) * piece)
+                    // Pages of known objects have few new ones.
+                    let means: Means? = entries[own].contains { $0 != nil } ? means() : nil
+                    for place: Int in own {
+                        let look: FirstLook? = means.flatMap { means in
+                            entries[place].flatMap { FirstLook($0, in: text, means) }
+                        }
+                        places.initializeElement(at: place, to: look)
                     }
                 }
             }

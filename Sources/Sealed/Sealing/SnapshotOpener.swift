@@ -54,7 +54,7 @@ package final class SnapshotOpener {
         _ sealed: UnsafeRawBufferPointer, _ position: Int, _ serverKey: UnsafeRawBufferPointer
     ) -> ArraySlice<UInt8>? {
         let (header, body): (Int, Int) = (SealedValue.headerBytes, SealedValue.headerBytes + AEADSuite.nonceBytes)
-        guard sealed.count >= SealedValue.frameBytes,
+        guard sealed.count > SealedValue.frameBytes,
             let (kind, epoch): (SealedHeader.Kind, UInt32) = SealedHeader.beginning(of: sealed), kind == .snapshot,
             let cipher: DerivedOpener = ciphers[epoch]
         else { return nil }
