@@ -1,13 +1,14 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
 /// What stands between a test of open buckets and a machine of a sealed one must be as strict as a server, or a test of both kinds
 /// says nothing about the second.
-@Suite("A script of an open bucket, said in a sealed one")
+@Suite("A script of an open bucket, said in a sealed one", .noncesGiven)
 struct SealedScriptTests {
     private let page: String = #"0:i:{"current":"cv1","index":[{"id":"diary","v":1,"d":{"t":"secret"}}]}"#
     private let edit: String =

@@ -1,8 +1,9 @@
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 
-@Suite("Catching up, and when it is over")
+@Suite("Catching up, and when it is over", .nonceWatch)
 struct CatchUpTests {
     private func change(_ ev: Int) -> String {
         #"{"clientid":"x","cv":"cv\#(ev)","id":"a","o":"M","v":{"n":{"o":"r","v":\#(ev)}},"sv":\#(ev - 1),"ev":\#(ev),"ccids":["q\#(ev)"]}"#
@@ -164,7 +165,7 @@ struct CatchUpTests {
     }
 }
 
-@Suite("Diffs of the app that mix up new and known keys")
+@Suite("Diffs of the app that mix up new and known keys", .nonceWatch)
 struct FittedEditTests {
     private func edit(_ talk: inout Transcript, _ diff: String) throws -> [String] {
         let diff: ObjectDiff = try ObjectDiff(JSONValue(parsing: diff))

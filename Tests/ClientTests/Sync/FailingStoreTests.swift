@@ -1,5 +1,6 @@
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -58,7 +59,7 @@ private final class FlakyStore: LocalStore {
     func close() {}
 }
 
-@Suite("A machine whose store fails")
+@Suite("A machine whose store fails", .nonceWatch)
 struct FailingStoreTests {
     @Test(
         "no connection is made before the store was read again, and then from the position it holds",
@@ -133,7 +134,7 @@ struct FailingStoreTests {
     }
 }
 
-@Suite("A slow link")
+@Suite("A slow link", .nonceWatch)
 struct SlowLinkTests {
     @Test(
         "a message that takes minutes to arrive does not end the connection while its bytes come",

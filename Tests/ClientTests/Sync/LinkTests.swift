@@ -1,8 +1,9 @@
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 
-@Suite("The connection")
+@Suite("The connection", .nonceWatch)
 struct LinkTests {
     @Test(
         "a heartbeat after 20 s of silence; without an answer the connection is given up",

@@ -1,9 +1,10 @@
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 
 /// A store can keep steps in place of the whole only where the machine says what they are.
-@Suite("What a turn tells the store")
+@Suite("What a turn tells the store", .nonceWatch)
 struct StepsTests {
     private func typing(_ kind: BucketKind) throws -> Transcript {
         var talk: Transcript = try Transcript(kind)

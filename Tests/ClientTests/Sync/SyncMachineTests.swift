@@ -1,9 +1,10 @@
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 import ThicketSealed
 
-@Suite("Opening a bucket")
+@Suite("Opening a bucket", .nonceWatch)
 struct OpeningTests {
     @Test("init carries the client's name and asks for the first index page with data", arguments: BucketKind.allCases)
     func firstInit(kind: BucketKind) throws {
@@ -149,7 +150,7 @@ struct OpeningTests {
     }
 }
 
-@Suite("Local edits on their way")
+@Suite("Local edits on their way", .nonceWatch)
 struct PendingTests {
     @Test(
         "a new object goes without sv, an edit with it; one change in flight per object", arguments: BucketKind.allCases
@@ -249,7 +250,8 @@ struct PendingTests {
     }
 
     @Test(
-        "at one place the change that reached the server first comes first, on both sides",
+        // Two worlds of one seed in one case.
+        "at one place the change that reached the server first comes first, on both sides", .noncesGiven,
         arguments: BucketKind.allCases)
     func tie(kind: BucketKind) throws {
         // In a sealed bucket the smaller device comes first, whichever change does.
@@ -324,7 +326,7 @@ struct PendingTests {
     }
 }
 
-@Suite("Removals")
+@Suite("Removals", .nonceWatch)
 struct RemovalTests {
     private let remote: String = #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#
 

@@ -1,8 +1,9 @@
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 
-@Suite("When ghost and server do not fit")
+@Suite("When ghost and server do not fit", .nonceWatch)
 struct ReloadTests {
     private func change(_ key: String, _ sv: Int, _ ev: Int, _ v: String) -> String {
         #"0:c:[{"clientid":"x","cv":"cv\#(ev)","id":"\#(key)","o":"M","v":\#(v),"sv":\#(sv),"ev":\#(ev),"ccids":["q\#(ev)"]}]"#
@@ -154,7 +155,7 @@ struct ReloadTests {
     }
 }
 
-@Suite("Refusals, by code")
+@Suite("Refusals, by code", .nonceWatch)
 struct RefusalTests {
     /// All that there is, as it was.
     private static let page: String =

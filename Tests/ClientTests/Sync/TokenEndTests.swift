@@ -1,8 +1,9 @@
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 
-@Suite("A channel whose token ends, where somebody renews it")
+@Suite("A channel whose token ends, where somebody renews it", .nonceWatch)
 struct ChannelTokenTests {
     private static let expired: String = #"0:auth:{"msg":"Token expired","code":401}"#
 

@@ -1,8 +1,9 @@
 import Testing
 import ThicketClient
+import ThicketNonces
 import ThicketProtocol
 
-@Suite("Reading an index while it is being kept")
+@Suite("Reading an index while it is being kept", .nonceWatch)
 struct WalkTests {
     /// A page with one object for each key, all of version 2 and with the key as text.
     private func page(_ keys: [String], mark: String? = nil, version: Int = 2) -> String {
@@ -117,7 +118,8 @@ struct WalkTests {
     }
 
     @Test(
-        "a change in the same moment as the page moves the object on, before it or behind it",
+        // Two worlds of one seed in one case.
+        "a change in the same moment as the page moves the object on, before it or behind it", .noncesGiven,
         arguments: [false, true], BucketKind.allCases)
     func changedMeanwhile(isHeard: Bool, kind: BucketKind) throws {
         let change: String =
