@@ -61,6 +61,8 @@ let package = Package(
             exclude: ["Wire"]),
         // What a server can tell of them without being able to open anything.
         library("ThicketSealedShape", "Sources/Sealed/Wire", ["ThicketProtocol", "ThicketCrypto"]),
+        // Several accounts: whose keys are whose, who reads what, who wrote what. Pure.
+        library("ThicketSharing", "Sources/Sharing", ["ThicketProtocol", "ThicketCrypto", "ThicketSealed"]),
         library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
         library(
             "ThicketServer", "Sources/Server",
@@ -136,6 +138,9 @@ let package = Package(
         tests(
             "ProtocolTests",
             ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport", "ThicketNonces"]),
+        tests(
+            "SharingTests",
+            ["ThicketSharing", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketNonces"]),
         tests("SQLiteTests", ["ThicketSQLite", "ThicketTestSupport"]),
         tests(
             "AuthTests",
