@@ -49,6 +49,7 @@ let package = Package(
         .systemLibrary(
             name: "CThicketScreen", path: "Sources/CLibs/CThicketScreen", providers: [.apt(["libncurses-dev"])]),
         .systemLibrary(name: "CThicketFiles", path: "Sources/CLibs/CThicketFiles"),
+        .systemLibrary(name: "CThicketCores", path: "Sources/CLibs/CThicketCores"),
 
         library("ThicketCommandLine", "Sources/CommandLine", []),
         library("ThicketProtocol", "Sources/Protocol", []),
@@ -104,7 +105,7 @@ let package = Package(
             "thicket-bench", "Bench",
             [
                 "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto",
-                "ThicketSealed", "ThicketSQLite", "CThicketNet", "COpenSSL",
+                "ThicketSealed", "ThicketSQLite", "CThicketNet", "CThicketCores", "COpenSSL",
             ]),
 
         // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.

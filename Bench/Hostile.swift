@@ -10,6 +10,9 @@ import ThicketServer
 /// In a third window of each round he attacks another server of the same build on the same machine. What the tenants feel
 /// of that no server can keep from them: it is the floor of the attack, the price of two cores.
 ///
+/// The server has a core of its own, and everybody else the others: users and attackers bring machines of their own. With
+/// `THICKET_HOSTILE_CORES=shared` all have all cores.
+///
 /// A change that is due while the one before it waits counts from the moment it was due, so that a stall counts for all
 /// that fell into it. The attacker has the lowest priority: he brings his own machine, here he shares two cores with the
 /// server. `THICKET_ATTACK` picks attacks whose names contain it.
@@ -18,89 +21,27 @@ func hostile() throws -> [Figure] {
         try HostileRun.attack(String(cString: attack))
         return []
     }
+    let cores: [Int] = Cores.allowed()
+    let isShared: Bool = getenv("THICKET_HOSTILE_CORES").map { String(cString: $0) } == "shared"
+    let figures: Result<[Figure], any Error> = .init { try hostileFigures(cores: isShared ? [] : cores) }
+    // Scenarios that come after have all of them again.
+    if !cores.isEmpty { try Cores.use(cores) }
+    return try figures.get()
+}
+
+private func hostileFigures(cores: [Int]) throws -> [Figure] {
     let wanted: String? = getenv("THICKET_ATTACK").map { String(cString: $0) }
     var figures: [Figure] = []
+    Bench.printLine(
+        "  the server has " + (cores.count > 1 ? "core \(cores[0]) for itself" : "the cores that all have"))
     Bench.printLine("  " + HostileRow.head)
     for attack: HostileAttack in HostileAttack.allCases where wanted == nil || attack.rawValue.contains(wanted ?? "") {
-        let row: HostileRow = try HostileRun(attack).run()
+        if cores.count > 1 { try Cores.use(cores) }
+        let row: HostileRow = try HostileRun(attack, cores: cores).run()
         Bench.printLine("  " + row.text)
         figures += row.figures
     }
     return figures
-}
-
-/// What one attack came to.
-struct HostileRow {
-    static let head: String =
-        Bench.padded("attack", 20) + "  quiet p50       p99 | attacked p50       p99 ms  ratio of p99         "
-        + "| elsewhere p99  ratio of p99         | memory MiB | limit hits"
-    /// Issue: p99 at most twice the quiet one, and so much more memory at most.
-    private static let ratioMax: Double = 2
-    private static let memoryMax: Double = 64
-
-    let attack: HostileAttack
-    /// Sorted milliseconds of each window.
-    let quiet: [[Double]]
-    let attacked: [[Double]]
-    /// While another server was attacked.
-    let elsewhere: [[Double]]
-    /// Bytes that the server held more than before the first attack, at most.
-    let memory: Int
-    let hits: Int
-
-    /// The control attacks nothing: it is a floor, and no goal is its own.
-    private var hasGoals: Bool { attack != .control }
-
-    /// The middle one of the windows' quantiles.
-    private func middle(_ windows: [[Double]], _ share: Double) -> Double {
-        median(windows.map { quantile($0, share) })
-    }
-    /// The p99 of each of these windows beside that of the quiet one before it.
-    private func ratios(_ windows: [[Double]]) -> [Double] {
-        zip(quiet, windows).map { quantile($1, 0.99) / max(quantile($0, 0.99), 1e-9) }.sorted()
-    }
-    private var ratio: Double { median(ratios(attacked)) }
-    private var mebibytes: Double { Double(memory) / 1_048_576 }
-    private var isMet: Bool {
-        ratio <= Self.ratioMax && mebibytes <= Self.memoryMax && hits > 0
-    }
-
-    var text: String {
-        func number(_ value: Double, _ width: Int) -> String {
-            Bench.padded(Bench.rounded(value), width, left: true)
-        }
-        return Bench.padded(attack.rawValue, 20) + number(middle(quiet, 0.5), 11) + number(middle(quiet, 0.99), 10)
-            + number(middle(attacked, 0.5), 15) + number(middle(attacked, 0.99), 10) + spread(attacked)
-            + number(middle(elsewhere, 0.99), 14) + spread(elsewhere)
-            + number(mebibytes, 10) + Bench.padded(hasGoals ? "\(hits)" : "none", 13, left: true)
-            + (hasGoals ? (isMet ? "  met" : "  NOT MET") : "")
-            + " (\(attacked.count) windows, \(attacked.reduce(0) { $0 + $1.count }) changes)"
-    }
-
-    /// The ratio's middle, lowest and highest.
-    private func spread(_ windows: [[Double]]) -> String {
-        let all: [Double] = ratios(windows)
-        return Bench.padded(Bench.rounded(median(all)), 11, left: true)
-            + Bench.padded(" (\(Bench.rounded(all.first ?? 0))–\(Bench.rounded(all.last ?? 0)))", 18)
-    }
-
-    var figures: [Figure] {
-        let name: String = attack.rawValue
-        let figures: [Figure] = [
-            Figure(name: "\(name): quiet p99", samples: quiet.map { quantile($0, 0.99) }, unit: "ms"),
-            Figure(name: "\(name): p99 under attack", samples: attacked.map { quantile($0, 0.99) }, unit: "ms"),
-            Figure(
-                name: "\(name): ratio of p99", samples: ratios(attacked), unit: "",
-                goal: hasGoals ? .atMost(Self.ratioMax) : nil),
-            Figure(
-                name: "\(name): ratio of p99 while another server is attacked", samples: ratios(elsewhere), unit: ""),
-            Figure(
-                name: "\(name): memory growth", value: mebibytes, unit: "MiB",
-                goal: hasGoals ? .atMost(Self.memoryMax) : nil),
-        ]
-        guard hasGoals else { return figures }
-        return figures + [Figure(name: "\(name): limit hits", value: Double(hits), unit: "", goal: .atLeast(1))]
-    }
 }
 
 /// One attack on a server of its own.
@@ -122,11 +63,15 @@ final class HostileRun {
     private let tenants: [HostileTenant]
     private var memoryMax: Int = 0
 
-    init(_ attack: HostileAttack) throws {
+    /// - Parameter cores: the first of them for the server, the others for everybody else; a single one, or none, for all.
+    init(_ attack: HostileAttack, cores: [Int]) throws {
         self.attack = attack
         // The attacker has 9,000 sockets, the descriptors of a process here end at 20,000.
+        let areOwn: Bool = cores.count > 1
+        if areOwn { try Cores.use(Array(cores.prefix(1))) }
         let server: BenchServer = try Self.makeServer()
         self.server = server
+        if areOwn { try Cores.use(Array(cores.dropFirst())) }
         other = try Self.makeServer()
         tenants = try (0..<Self.tenants).map {
             try HostileTenant(port: server.process.port, token: server.tokens[$0], number: $0)

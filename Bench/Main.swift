@@ -161,6 +161,7 @@ struct Bench {
               THICKET_VECTORS          third-party test data of `typing` and `traces`
               THICKET_BENCH_EDITS      `typing`: so many edits of the recording (default: all)
               THICKET_ATTACK           `hostile`: only attacks whose names contain it: \(attacks)
+              THICKET_HOSTILE_CORES    `hostile`: shared: server, users and attacker have all cores, and not the server its own
               THICKET_SEALED_OPENING   `sealed`: if set, only the new device, for a profile
               THICKET_PEERS            `peers`: folder of its load generator
               THICKET_PEERS_ROUNDS     `peers`: default 3

@@ -30,7 +30,9 @@ final class Connection {
     var isDirty: Bool = false
     /// In the loop's list of connections to read on with.
     var isResuming: Bool = false
-    /// Put aside until its group has rested.
+    /// In its group's row: not listened to until it is its turn there.
+    var isQueued: Bool = false
+    /// There because its group rests: nothing is written to it either.
     var isResting: Bool = false
     /// The peer sends no more.
     var sawEnd: Bool = false
@@ -66,6 +68,9 @@ final class Connection {
 
     /// Whether a request waits for its answer that nobody needs when the peer is gone.
     var isWatched: Bool { phase == .http && exchange?.isWatched == true }
+
+    /// Whether there is input that epoll does not know of: read from the socket, and not handled yet.
+    var hasUnread: Bool { !backlog.isEmpty || tls?.hasMore == true }
 
     /// Whether input may be handed to the delegate now.
     var mayConsume: Bool {

@@ -123,17 +123,20 @@ extension EventLoop {
         for connection: Connection in batch {
             connection.isResuming = false
             guard connection.mayConsume else { continue }
-            let isDone: Bool = reads(connection) {
-                var backlog: [UInt8] = connection.backlog
-                connection.backlog = []
-                backlog.withUnsafeMutableBytes { bytes in
-                    var input: UnsafeMutableRawBufferPointer = bytes
-                    consume(connection, &input)
-                }
-                receiveMore(connection)
-            }
-            if !isDone && !connection.isResting { resume(connection) }
+            // Otherwise it stands in its group's row.
+            _ = reads(connection) { readOn(connection) }
         }
+    }
+
+    /// Handles what was read before.
+    func readOn(_ connection: Connection) {
+        var backlog: [UInt8] = connection.backlog
+        connection.backlog = []
+        backlog.withUnsafeMutableBytes { bytes in
+            var input: UnsafeMutableRawBufferPointer = bytes
+            consume(connection, &input)
+        }
+        receiveMore(connection)
     }
 
     // MARK: Deadlines

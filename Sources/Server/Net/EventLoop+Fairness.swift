@@ -19,8 +19,10 @@ final class LoopGroup {
     var account: ShareAccount = .init()
     /// Nanoseconds of the monotonic clock until which nothing is done for it.
     var restsUntil: Int64 = .min
-    /// Its connections with something to do when it has rested.
-    var resting: [Connection] = []
+    /// Its connections with something to do when it has rested, or in its part of the next turn.
+    var row: ConnectionRow = .init()
+    /// In the loop's list of groups to go on with.
+    var isDue: Bool = false
 
     init(number: UInt32) { self.number = number }
 }
@@ -43,12 +45,8 @@ extension EventLoop {
     func reads(_ connection: Connection, _ body: () -> Void) -> Bool {
         let group: LoopGroup = begin(connection)
         guard !rests(connection, group) else { return false }
-        guard group.reading < settings.turnNanosecondsPerGroup else {
-            if group.reading < .max / 2 {
-                // Counted once a turn.
-                group.reading = .max / 2
-                metrics.limitHits.add(1, .turn)
-            }
+        guard group.row.isEmpty || group === served, hasTime(group) else {
+            waits(connection, group)
             return false
         }
         let begun: Int64 = thicket_monotonic_ns()
@@ -74,17 +72,81 @@ extension EventLoop {
         return true
     }
 
+    /// Whether the group's connections may be read on in this turn.
+    private func hasTime(_ group: LoopGroup) -> Bool {
+        guard group.reading >= settings.turnNanosecondsPerGroup else { return true }
+        if group.reading < .max / 2 {
+            // Counted once a turn.
+            group.reading = .max / 2
+            metrics.limitHits.add(1, .turn)
+        }
+        return false
+    }
+
     /// Puts a connection aside while its group rests.
     /// - Parameter hasInput: it is not listened to until then. The kernel is told that of those only that have something to
     ///   say: of a thousand receivers of one change nobody has.
     private func rests(_ connection: Connection, _ group: LoopGroup, hasInput: Bool = true) -> Bool {
         guard group.restsUntil > now else { return false }
-        if !connection.isResting {
-            connection.isResting = true
-            group.resting.append(connection)
-        }
+        connection.isResting = true
+        line(up: connection, group)
         if hasInput { watch(connection) }
         return true
+    }
+
+    /// Puts a connection aside until the group's part of a later turn. Epoll says no more of it: of thousands that are ready
+    /// it would tell in each turn, for one or two that can be read in it.
+    private func waits(_ connection: Connection, _ group: LoopGroup) {
+        line(up: connection, group)
+        watch(connection)
+        makeDue(group)
+    }
+
+    private func line(up connection: Connection, _ group: LoopGroup) {
+        guard !connection.isQueued else { return }
+        connection.isQueued = true
+        group.row.append(connection)
+    }
+
+    private func makeDue(_ group: LoopGroup) {
+        guard !group.isDue else { return }
+        group.isDue = true
+        due.append(group)
+    }
+
+    /// Reads on with connections that wait, before any that come now.
+    func serveRows() {
+        let batch: [LoopGroup] = due
+        due = []
+        for group: LoopGroup in batch {
+            group.isDue = false
+            serveRow(of: group)
+        }
+    }
+
+    private func serveRow(of group: LoopGroup) {
+        served = group
+        defer { served = nil }
+        begin(group)
+        while group.restsUntil <= now, !group.row.isEmpty, hasTime(group),
+            let connection: Connection = group.row.popFirst()
+        {
+            serve(connection)
+        }
+        // One that rests comes back by its timer.
+        if !group.row.isEmpty && group.restsUntil <= now { makeDue(group) }
+    }
+
+    private func serve(_ connection: Connection) {
+        (connection.isQueued, connection.isResting) = (false, false)
+        if !connection.outbox.isEmpty { markDirty(connection) }
+        let wasDeaf: Bool = !connection.watchesReads
+        watch(connection)
+        if connection.hasUnread {
+            if connection.mayConsume { _ = reads(connection) { readOn(connection) } }
+        } else if wasDeaf && connection.watchesReads {
+            _ = reads(connection) { readable(connection, isBroken: false) }
+        }
     }
 
     /// Counts what a group took of the loop. A group that takes more than its part while others want theirs rests.
@@ -112,21 +174,14 @@ extension EventLoop {
         return group !== strangers && strangers.members > 0 && time - strangersWantedAt < RecentUsers.memory
     }
 
-    /// The group has rested: its connections are looked at again.
+    /// The group has rested: its connections are looked at again in the next turn.
     func wake(_ group: LoopGroup) {
         // It took more after the rest had been set.
         if group.restsUntil > now {
             _ = timers.schedule(at: group.restsUntil) { [unowned self] in wake(group) }
             return
         }
-        let batch: [Connection] = group.resting
-        group.resting = []
-        for connection: Connection in batch where connection.phase != .dead {
-            connection.isResting = false
-            if !connection.outbox.isEmpty { markDirty(connection) }
-            if !connection.backlog.isEmpty || connection.tls?.hasMore == true { resume(connection) }
-            watch(connection)
-        }
+        makeDue(group)
     }
 
     /// Forgets groups that nobody is in any more. Not at once: what a user owes the loop is not paid by coming back on
@@ -141,9 +196,12 @@ extension EventLoop {
     }
 
     private func begin(_ connection: Connection) -> LoopGroup {
-        let group: LoopGroup = connection.group
+        begin(connection.group)
+        return connection.group
+    }
+
+    private func begin(_ group: LoopGroup) {
         if group.turn != turnNumber { (group.turn, group.reading, group.writing) = (turnNumber, 0, 0) }
-        return group
     }
 
     /// Whether the connection's user has half of what it may have queued.

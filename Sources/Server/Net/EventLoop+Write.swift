@@ -151,7 +151,7 @@ extension EventLoop {
         let isHeld: Bool = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
         let reads: Bool =
             (connection.mayConsume || connection.isWatched) && !connection.sawEnd && connection.backlog.isEmpty
-            && !isHeld && !connection.isResting
+            && !isHeld && !connection.isQueued
         let writes: Bool = connection.isBlocked && !connection.isResting
         guard reads != connection.watchesReads || writes != connection.watchesWrites else { return }
         (connection.watchesReads, connection.watchesWrites) = (reads, writes)
