@@ -131,7 +131,7 @@ let package = Package(
             "ThicketFuzz", "Fuzz/Targets",
             [
                 "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealed", "ThicketClient", "ThicketOnions",
-                "ThicketRelease",
+                "ThicketRelease", "ThicketSharing",
             ]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
@@ -141,7 +141,10 @@ let package = Package(
             ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport", "ThicketNonces"]),
         tests(
             "SharingTests",
-            ["ThicketSharing", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketNonces"]),
+            [
+                "ThicketSharing", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
+                "ThicketTestSupport",
+            ]),
         tests("SQLiteTests", ["ThicketSQLite", "ThicketTestSupport"]),
         tests(
             "AuthTests",

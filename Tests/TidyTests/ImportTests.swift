@@ -16,6 +16,7 @@ struct ImportTests {
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
         ("Sources/CommandLine", ["Glibc", "Darwin"]),
         ("Sources/Release", ["ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Sharing", ["ThicketProtocol", "ThicketCrypto", "ThicketSealed"]),
         (
             "Sources/Release/Main",
             ["ThicketRelease", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "Glibc", "Darwin"]

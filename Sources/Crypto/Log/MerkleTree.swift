@@ -46,14 +46,31 @@ public enum MerkleTree {
     ) -> Bool {
         guard oldSize > 0, oldSize <= newSize, proof.count <= proofHashesMax else { return false }
         guard oldSize < newSize else { return proof.isEmpty && oldRoot == newRoot }
-        guard let first: Digest256 = proof.first else { return false }
+        let roots: (old: Digest256, new: Digest256)? = roots(
+            oldSize: oldSize, oldRoot: oldRoot, newSize: newSize, proof: proof)
+        return roots.map { $0.old == oldRoot && $0.new == newRoot } ?? false
+    }
+
+    /// The roots that a consistency proof leads to (RFC 9162, 2.1.4.2). Where the new one is that of a tree of the newer size, the
+    /// old one is that of the tree's beginning, whatever somebody else says of it: each hash of the proof is then a node of the tree.
+    ///
+    /// - Parameters:
+    ///   - oldRoot: of an older tree of 2^k leaves, which the proof leaves out; of others nothing is taken from it.
+    ///   - newSize: more than `oldSize`.
+    /// - Returns: nil for sizes that are not in this order, and for a proof with a hash too many or too few.
+    public static func roots(
+        oldSize: UInt64, oldRoot: Digest256, newSize: UInt64, proof: [Digest256]
+    ) -> (old: Digest256, new: Digest256)? {
+        guard oldSize > 0, oldSize < newSize, proof.count <= proofHashesMax, let first: Digest256 = proof.first else {
+            return nil
+        }
         var (place, last): (UInt64, UInt64) = (oldSize - 1, newSize - 1)
         while place & 1 == 1 { (place, last) = (place >> 1, last >> 1) }
         // An older tree of 2^k leaves is a node of the newer one: the proof leaves out its root, which is known.
         let isNode: Bool = oldSize & (oldSize - 1) == 0
         var (old, new): (Digest256, Digest256) = isNode ? (oldRoot, oldRoot) : (first, first)
         for sibling: Digest256 in isNode ? proof[...] : proof.dropFirst() {
-            guard last > 0 else { return false }
+            guard last > 0 else { return nil }
             if place & 1 == 1 || place == last {
                 (old, new) = (nodeHash(sibling, old), nodeHash(sibling, new))
                 skipZeros(&place, &last)
@@ -62,7 +79,7 @@ public enum MerkleTree {
             }
             (place, last) = (place >> 1, last >> 1)
         }
-        return last == 0 && old == oldRoot && new == newRoot
+        return last == 0 ? (old, new) : nil
     }
 
     private static func skipZeros(_ place: inout UInt64, _ last: inout UInt64) {

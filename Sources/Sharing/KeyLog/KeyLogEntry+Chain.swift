@@ -1,0 +1,106 @@
+public import ThicketCrypto
+
+/// What stands behind what, and making the next one.
+extension KeyLogEntry {
+    /// Whether it may stand behind that entry; nil: behind none. Server and devices keep the same rule.
+    ///
+    /// - Throws: `otherApp`, `otherUser`, `sequence`, `previous`, `time`, `sameKeys`, `signature`.
+    public func check(after last: KeyLogEntry?) throws(KeyLogError) {
+        guard let last: KeyLogEntry else {
+            guard kind == .first else {
+                throw KeyLogError(.sequence, "the user has no entry that this one could follow")
+            }
+            return try checkSignatures(last: nil)
+        }
+        guard app.utf8.elementsEqual(last.app.utf8) else {
+            throw KeyLogError(.otherApp, "the entry is for another app than the one before it")
+        }
+        guard user.utf8.elementsEqual(last.user.utf8) else {
+            throw KeyLogError(.otherUser, "the entry is of another user than the one before it")
+        }
+        guard sequence == last.sequence + 1 else {
+            throw KeyLogError(.sequence, "entry \(sequence) of a user follows entry \(last.sequence)")
+        }
+        guard previous == last.hash else {
+            throw KeyLogError(.previous, "the entry names another one before it than there is")
+        }
+        guard validFrom >= last.validFrom else {
+            throw KeyLogError(.time, "the entry is valid from before the one that it follows")
+        }
+        guard keys != last.keys else {
+            throw KeyLogError(.sameKeys, "the entry has the keys that the user has already")
+        }
+        try checkSignatures(last: last.keys.identity)
+    }
+
+    private func checkSignatures(last: Ed25519.VerifyingKey?) throws(KeyLogError) {
+        let signed: [[UInt8]] = fields.octets
+        guard keys.identity.isSignature(signature, for: .key, signed) else {
+            throw KeyLogError(.signature, "the entry is not signed by the key that it names")
+        }
+        guard kind == .rotation else { return }
+        guard let last: Ed25519.VerifyingKey, let previousSignature: [UInt8],
+            last.isSignature(previousSignature, for: .key, signed)
+        else { throw KeyLogError(.signature, "the entry is not signed by the key before it") }
+    }
+
+    /// A user's first entry.
+    /// - Parameter validFrom: milliseconds since 1970.
+    /// - Throws: `malformed` for names that are none.
+    public static func first(
+        app: String, user: String, identity: Ed25519.SigningKey, encryption: X25519.PublicKey, validFrom: UInt64
+    ) throws(KeyLogError) -> KeyLogEntry {
+        let fields: Fields = .init(
+            app: app, keys: try publicKeys(user, identity, encryption), sequence: 0, validFrom: validFrom, kind: .first)
+        return try made(fields, identity, last: nil)
+    }
+
+    /// The next entry, signed by the key before it.
+    /// - Parameters:
+    ///   - identity: the new one, or the same when only the encryption key changes.
+    ///   - last: that of this entry. Another makes an entry that nobody takes.
+    ///   - validFrom: milliseconds since 1970; before this entry's: the same as this entry's.
+    public func rotated(
+        to identity: Ed25519.SigningKey, encryption: X25519.PublicKey, signedBy last: Ed25519.SigningKey,
+        validFrom: UInt64
+    ) throws(KeyLogError) -> KeyLogEntry {
+        try Self.made(try next(.rotation, identity, encryption, validFrom), identity, last: last)
+    }
+
+    /// The next entry where the key of this one is lost. The server takes it only when it was allowed, and everybody who knows
+    /// the user has to confirm it.
+    public func reset(
+        to identity: Ed25519.SigningKey, encryption: X25519.PublicKey, validFrom: UInt64
+    ) throws(KeyLogError) -> KeyLogEntry {
+        try Self.made(try next(.reset, identity, encryption, validFrom), identity, last: nil)
+    }
+
+    private func next(
+        _ kind: Kind, _ identity: Ed25519.SigningKey, _ encryption: X25519.PublicKey, _ validFrom: UInt64
+    ) throws(KeyLogError) -> Fields {
+        Fields(
+            app: app, keys: try Self.publicKeys(user, identity, encryption), sequence: sequence + 1,
+            // A clock that was wrong once must not end a chain.
+            validFrom: max(validFrom, self.validFrom), kind: kind, previous: hash)
+    }
+
+    static func made(
+        _ fields: Fields, _ identity: Ed25519.SigningKey, last: Ed25519.SigningKey?
+    ) throws(KeyLogError) -> KeyLogEntry {
+        let octets: [[UInt8]] = fields.octets
+        let (signature, previous): ([UInt8], [UInt8]?)
+        do throws(CryptoError) {
+            signature = try identity.signature(for: .key, octets)
+            previous = try last.map { last throws(CryptoError) in try last.signature(for: .key, octets) }
+        } catch { throw KeyLogError(.malformed, "an entry cannot be signed: \(error)") }
+        return try KeyLogEntry(fields, signature: signature, previousSignature: previous)
+    }
+
+    private static func publicKeys(
+        _ user: String, _ identity: Ed25519.SigningKey, _ encryption: X25519.PublicKey
+    ) throws(KeyLogError) -> PublicKeys {
+        do throws(CryptoError) {
+            return try PublicKeys(user: user, identity: identity.verifyingKey, encryption: encryption)
+        } catch { throw KeyLogError(.malformed, "the user's name is too long: \(error)") }
+    }
+}

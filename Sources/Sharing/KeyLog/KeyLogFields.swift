@@ -1,0 +1,120 @@
+import ThicketCrypto
+import ThicketProtocol
+
+/// Reads what `LabelledBytes` wrote, from its label to its last byte.
+struct KeyLogFields {
+    private var rest: ArraySlice<UInt8>
+    private let what: String
+
+    /// - Parameters:
+    ///   - max: bytes that are taken.
+    ///   - what: names it in errors.
+    /// - Throws: `tooMany`, `malformed` for another label.
+    init(_ bytes: [UInt8], label: StaticString, max: Int, what: String) throws(KeyLogError) {
+        guard bytes.count <= max else {
+            throw KeyLogError(.tooMany, "key log: \(what) of \(bytes.count) bytes; the most is \(max)")
+        }
+        let head: [UInt8] = LabelledBytes(label).octets
+        guard bytes.starts(with: head) else { throw .malformed("\(what) does not begin as one") }
+        (rest, self.what) = (bytes.dropFirst(head.count), what)
+    }
+
+    /// Bytes as they are, without a length.
+    mutating func bare(_ count: Int) throws(KeyLogError) -> ArraySlice<UInt8> {
+        guard rest.count >= count else { throw .malformed("\(what) is cut short") }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+
+    /// A field with its 16 bits of length.
+    mutating func field() throws(KeyLogError) -> ArraySlice<UInt8> {
+        let count: ArraySlice<UInt8> = try bare(2)
+        return try bare(count.reduce(0) { $0 << 8 | Int($1) })
+    }
+
+    /// A field that has this length, or none at all.
+    mutating func field(_ count: Int, orNone: Bool = false) throws(KeyLogError) -> [UInt8] {
+        let field: ArraySlice<UInt8> = try field()
+        guard field.count == count || (orNone && field.isEmpty) else {
+            throw .malformed("\(what): a part has another length than it should")
+        }
+        return Array(field)
+    }
+
+    /// A number of 64 bits as it is, below 2^53.
+    mutating func number() throws(KeyLogError) -> UInt64 { try Self.number(try bare(8), what) }
+
+    /// The same as a field.
+    mutating func numberField() throws(KeyLogError) -> UInt64 { try Self.number(try field(8)[...], what) }
+
+    private static func number(_ bytes: ArraySlice<UInt8>, _ what: String) throws(KeyLogError) -> UInt64 {
+        let number: UInt64 = bytes.reduce(0) { $0 << 8 | UInt64($1) }
+        guard number < KeyLogLimits.numberBound else { throw .malformed("\(what): a number is too large") }
+        return number
+    }
+
+    /// Hashes of a proof of the log.
+    mutating func proof() throws(KeyLogError) -> [Digest256] {
+        guard let proof: [Digest256] = MerkleTree.proof(Array(try field())) else {
+            throw .malformed("\(what): a proof has half a hash, or too many")
+        }
+        return proof
+    }
+
+    /// A user's name.
+    mutating func user() throws(KeyLogError) -> String {
+        guard let text: String = String(validating: try field(), as: UTF8.self), let user: UserID = try? UserID(text)
+        else { throw .malformed("\(what): the user's name is none") }
+        return user.text
+    }
+
+    /// An app's name, in lower case.
+    mutating func app() throws(KeyLogError) -> String {
+        guard let text: String = String(validating: try field(), as: UTF8.self) else {
+            throw .malformed("\(what): the app's name is no text")
+        }
+        return try Self.app(text)
+    }
+
+    /// - Throws: `malformed` for what is no name of an app as it is kept.
+    static func app(_ text: String) throws(KeyLogError) -> String {
+        guard let app: AppID = try? AppID(text), app.text.utf8.elementsEqual(text.utf8) else {
+            throw .malformed("the app's name is none, or not in lower case")
+        }
+        return text
+    }
+
+    /// A number as a field, or an empty field.
+    mutating func numberOrNone() throws(KeyLogError) -> UInt64? {
+        let field: [UInt8] = try field(8, orNone: true)
+        return field.isEmpty ? nil : try Self.number(field[...], what)
+    }
+
+    /// Two public keys: 32 bytes of Ed25519, 32 of X25519.
+    mutating func keys(of user: String) throws(KeyLogError) -> PublicKeys {
+        let identity: [UInt8] = try field(Ed25519.octetsCount)
+        return try Self.keys(of: user, identity[...], try field(X25519.octetsCount)[...])
+    }
+
+    static func keys(
+        of user: String, _ identity: ArraySlice<UInt8>, _ encryption: ArraySlice<UInt8>
+    ) throws(KeyLogError) -> PublicKeys {
+        do throws(CryptoError) {
+            return try PublicKeys(
+                user: user, identity: .init(Array(identity)), encryption: .init(Array(encryption)))
+        } catch { throw .malformed("public keys are none") }
+    }
+
+    /// - Throws: `malformed` when something follows.
+    func end() throws(KeyLogError) {
+        guard rest.isEmpty else { throw .malformed("\(what) goes on behind its end") }
+    }
+}
+
+extension LabelledBytes {
+    /// `add`, of what is known to fit.
+    mutating func put(_ field: some Collection<UInt8>) {
+        precondition(field.count <= Self.fieldBytesMax, "the bounds of what is added are below that of a field")
+        do { try add(field) } catch { preconditionFailure("a field that fits was refused: \(error)") }
+    }
+}

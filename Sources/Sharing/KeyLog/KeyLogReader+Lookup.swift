@@ -1,0 +1,175 @@
+import ThicketCrypto
+
+/// Answers to look-ups.
+extension KeyLogReader {
+    /// How a check ends early.
+    enum Stop: Error {
+        case refused(KeyLogError)
+        case alarm(KeyLogAlarm)
+    }
+
+    /// Checks the answer to a look-up, and remembers what it shows.
+    ///
+    /// - Parameters:
+    ///   - user: who was asked for.
+    ///   - now: milliseconds since 1970.
+    public mutating func receive(_ lookup: KeyLogLookup, of user: String, now: UInt64) -> KeyLogVerdict {
+        do throws(Stop) {
+            try takeHead(of: lookup, now: now)
+            guard try isCommitted(lookup, user) else { return .absent }
+            return try take(lookup, user)
+        } catch {
+            switch error {
+            case .refused(let why): return .refused(why)
+            case .alarm(let alarm): return .alarm(alarm)
+            }
+        }
+    }
+
+    /// Checks the head of an answer, and keeps it if it is the newest. It is kept whatever becomes of the rest: who has
+    /// shown it cannot take it back.
+    mutating func takeHead(of lookup: KeyLogLookup, now: UInt64) throws(Stop) {
+        if let fork { throw .alarm(.fork(fork)) }
+        let new: KeyLogHead = lookup.head
+        try refusing { () throws(KeyLogError) in
+            try new.check(logKey)
+            guard !Self.isStale(new.time, now) else {
+                throw KeyLogError(.staleHead, "the key log's head is older than an hour, by this device's clock")
+            }
+            guard !Self.isFuture(new.time, now) else { throw Self.future }
+        }
+        if let head { try compare(new, with: head, lookup) }
+        guard
+            MerkleTree.isIncluded(
+                KeyLogHead.mapLeaf(new.mapRoot), index: new.size - 1, size: new.size, root: new.root,
+                proof: lookup.mapRootProof)
+        else { throw Self.notProven("its last leaf is not the root of its map") }
+        if head.map({ $0.size < new.size || $0.time < new.time }) ?? true { head = new }
+    }
+
+    private mutating func compare(_ new: KeyLogHead, with head: KeyLogHead, _ lookup: KeyLogLookup) throws(Stop) {
+        guard new.size >= head.size else {
+            throw .refused(
+                KeyLogError(.olderHead, "the key log has \(new.size) leaves, and this device has seen \(head.size)"))
+        }
+        guard new.size > head.size else {
+            if !new.isSameLog(as: head) { throw .alarm(.fork(found(new, head, []))) }
+            return
+        }
+        guard lookup.known == head.size else {
+            throw .refused(
+                KeyLogError(
+                    .otherSize, "the answer leads from \(lookup.known) leaves, and this device has seen \(head.size)"))
+        }
+        guard
+            MerkleTree.isConsistent(
+                oldSize: head.size, oldRoot: head.root, newSize: new.size, newRoot: new.root, proof: lookup.consistency)
+        else { throw .alarm(.fork(found(new, head, lookup.consistency))) }
+    }
+
+    /// Keeps what was found.
+    mutating func found(_ one: KeyLogHead, _ other: KeyLogHead, _ proof: [Digest256]) -> KeyLogFork {
+        let found: KeyLogFork = .init(one, other, proof: proof)
+        fork = found
+        return found
+    }
+
+    /// Whether the log, by its newest head, has an entry of the user; then the last of the answer's is the newest, and those before it are the
+    /// ones it goes back to.
+    ///
+    /// - Throws: `refused` when the answer does not show it. What is thrown afterwards is about what the log has signed.
+    mutating func isCommitted(_ lookup: KeyLogLookup, _ user: String) throws(Stop) -> Bool {
+        let (key, head): (Digest256, KeyLogHead) = (KeyLogEntry.mapKey(of: user), lookup.head)
+        guard lookup.mapProof.proves(key, lookup.chain.last?.hash, root: head.mapRoot) else {
+            throw Self.notProven("the map does not show these to be the user's newest keys, or that there are none")
+        }
+        guard let newest: KeyLogEntry = lookup.chain.last else {
+            if pins[key] == nil { return false }
+            throw alarm(.removed(user: user), of: key)
+        }
+        // Entries stand at even places: no root of the map passes for one.
+        guard lookup.index % 2 == 0,
+            MerkleTree.isIncluded(
+                newest.hash, index: lookup.index, size: head.size, root: head.root, proof: lookup.inclusion)
+        else { throw Self.notProven("the newest entry does not stand in the log") }
+        for (earlier, later): (KeyLogEntry, KeyLogEntry) in zip(lookup.chain, lookup.chain.dropFirst()) {
+            guard later.previous == earlier.hash else {
+                throw Self.notProven("the entries are not those that the newest one goes back to")
+            }
+        }
+        return true
+    }
+
+    /// The rules of a chain that the log has committed to, from the first entry or from one that is known here.
+    mutating func checkChain(_ lookup: KeyLogLookup, _ user: String) throws(Stop) {
+        let key: Digest256 = KeyLogEntry.mapKey(of: user)
+        let chain: [KeyLogEntry] = lookup.chain
+        guard let first: KeyLogEntry = chain.first, first.sequence <= pins[key]?.sequence ?? 0 else {
+            throw .refused(KeyLogError(.sequence, "the answer begins behind the entry that is known here"))
+        }
+        do throws(KeyLogError) {
+            guard first.user.utf8.elementsEqual(user.utf8) else {
+                throw KeyLogError(.otherUser, "an entry of another user stands in the place of this one's")
+            }
+            guard first.app.utf8.elementsEqual(app.utf8) else {
+                throw KeyLogError(.otherApp, "an entry for another app stands in this one's log")
+            }
+            if first.sequence == 0 { try first.check(after: nil) }
+            for (earlier, later): (KeyLogEntry, KeyLogEntry) in zip(chain, chain.dropFirst()) {
+                try later.check(after: earlier)
+            }
+        } catch { throw alarm(.badEntry(user: user, error), of: key) }
+        guard let pin: Pin = pins[key] else { return }
+        // What was seen once stays where it was.
+        let place: UInt64 = pin.sequence - first.sequence
+        guard place < UInt64(chain.count), chain[Int(place)].hash == pin.hash else {
+            throw alarm(.replaced(user: user), of: key)
+        }
+    }
+
+    private mutating func take(_ lookup: KeyLogLookup, _ user: String) throws(Stop) -> KeyLogVerdict {
+        try checkChain(lookup, user)
+        let key: Digest256 = KeyLogEntry.mapKey(of: user)
+        guard let newest: KeyLogEntry = lookup.chain.last else { return .absent }
+        guard let old: Pin = pins[key] else {
+            try pin(newest, at: lookup.head.time)
+            return .verified(newest.keys, .first)
+        }
+        let isReset: Bool = lookup.chain.contains { $0.sequence > old.sequence && $0.kind == .reset }
+        pins[key] = Pin(
+            sequence: newest.sequence, hash: newest.hash, keys: newest.keys,
+            confirmed: old.confirmed ?? (isReset ? old.keys : nil), checked: lookup.head.time)
+        if let confirmed: PublicKeys = pins[key]?.confirmed {
+            return .needsConfirmation(old: confirmed, new: newest.keys)
+        }
+        return .verified(newest.keys, newest.hash == old.hash ? .same : .rotated(from: old.keys))
+    }
+
+    /// Remembers an entry as seen and good.
+    mutating func pin(_ entry: KeyLogEntry, at time: UInt64) throws(Stop) {
+        let key: Digest256 = KeyLogEntry.mapKey(of: entry.user)
+        guard pins[key] != nil || pins.count < KeyLogLimits.pinsMax else {
+            throw .refused(
+                KeyLogError(.tooMany, "this device knows the keys of \(KeyLogLimits.pinsMax) users: forget some first"))
+        }
+        pins[key] = Pin(sequence: entry.sequence, hash: entry.hash, keys: entry.keys, confirmed: nil, checked: time)
+    }
+
+    /// From now on the user's keys wait for somebody's word, however good the next answer is.
+    mutating func alarm(_ alarm: KeyLogAlarm, of user: Digest256) -> Stop {
+        if let pin: Pin = pins[user] {
+            pins[user]?.confirmed = pin.confirmed ?? pin.keys
+            pins[user]?.checked = nil
+        }
+        return .alarm(alarm)
+    }
+
+    private func refusing(_ body: () throws(KeyLogError) -> Void) throws(Stop) {
+        do throws(KeyLogError) { try body() } catch { throw .refused(error) }
+    }
+
+    private static func notProven(_ what: String) -> Stop { .refused(KeyLogError(.notProven, "key log: \(what)")) }
+
+    static let future: KeyLogError = .init(
+        .futureHead, "the key log's head is from the future, by this device's clock: is that right?")
+}
