@@ -1,0 +1,125 @@
+import ThicketCrypto
+import ThicketSharing
+
+/// An entry of the key log, from whoever sends one to the server, and from the server.
+public func fuzzKeyLogEntry(_ bytes: [UInt8]) {
+    guard let entry: KeyLogEntry = try? .init(bytes) else { return }
+    precondition(entry.bytes == bytes && entry.hash == MerkleTree.leafHash(bytes), "one encoding of one entry")
+    precondition((entry.kind == .first) == (entry.sequence == 0), "a first entry is the first")
+    precondition((entry.kind == .first) == (entry.previous == nil), "and has none before it")
+    if (try? entry.check(after: nil)) != nil { precondition(entry.kind == .first, "nothing else stands alone") }
+    guard var log: KeyLog = honest?.log else { preconditionFailure("the log is built") }
+    // Nobody has the keys of those who are there.
+    guard (try? log.append(entry, isResetAuthorised: false, now: time)) == .new else { return }
+    precondition(entry.kind == .first && log.newestEntry(of: entry.user) == entry, "a new user of their own making")
+}
+
+/// A head, from whoever sends one along.
+public func fuzzKeyLogHead(_ bytes: [UInt8]) {
+    guard let head: KeyLogHead = try? .init(bytes), let honest: Honest else { return }
+    precondition(head.bytes == bytes && head.size % 2 == 0, "one encoding of one head")
+    guard (try? head.check(honest.key.verifyingKey)) != nil else { return }
+    precondition(honest.heads.contains(head), "nobody else has the log's key")
+}
+
+/// The answer to a look-up: what a device is led to, that knows nothing yet or has seen a part of the log.
+public func fuzzKeyLogLookup(_ bytes: [UInt8]) {
+    guard let lookup: KeyLogLookup = try? .init(bytes), let honest: Honest else { return }
+    precondition(lookup.bytes == bytes, "one encoding of one answer")
+    for reader: KeyLogReader in honest.readers {
+        for (user, keys): (String, [PublicKeys]) in honest.keys {
+            var reader: KeyLogReader = reader
+            let verdict: KeyLogVerdict = reader.receive(lookup, of: user, now: time)
+            switch verdict {
+            case .verified(let shown, _): precondition(keys.contains(shown), "no other keys than the user's")
+            case .needsConfirmation(_, let shown): precondition(keys.contains(shown), "nor to be confirmed")
+            case .absent: precondition(keys.isEmpty || lookup.head != honest.heads.last, "nobody is left out")
+            case .refused: break
+            case .alarm(.fork(let fork)):
+                precondition(
+                    (try? fork.check(honest.key.verifyingKey)) == .unexplained, "nothing proves a fork of one log")
+            case .alarm: preconditionFailure("the log commits to nothing wrong")
+            }
+            let used: PublicKeys? = reader.verifiedKeys(of: user, now: time, isOnline: true)
+            precondition(used.map(keys.contains) ?? true, "nor are others handed out")
+        }
+    }
+}
+
+/// The way between two heads.
+public func fuzzKeyLogWay(_ bytes: [UInt8]) {
+    guard let way: KeyLogConsistency = try? .init(bytes), let honest: Honest else { return }
+    precondition(way.bytes == bytes && way.older < way.newer, "one encoding of one way")
+    guard var reader: KeyLogReader = honest.readers.last, let own: KeyLogHead = reader.head,
+        let heard: KeyLogHead = honest.heads.last
+    else { preconditionFailure("the log is built") }
+    let isGood: Bool = (try? honest.log.consistency(older: own.size, newer: heard.size)) == way
+    let gossip: KeyLogGossip = reader.compare(heard, way: .given(way), now: time)
+    precondition((gossip == .consistent) == isGood, "the true way and no other")
+    if case .alarm(let fork) = gossip {
+        precondition((try? fork.check(honest.key.verifyingKey)) == .unexplained, "nothing proves a fork of one log")
+    }
+}
+
+/// Evidence, from whoever hands one on. The heads in the corpus are of one log: nothing proves that there are two.
+public func fuzzKeyLogFork(_ bytes: [UInt8]) {
+    guard let fork: KeyLogFork = try? .init(bytes), let honest: Honest else { return }
+    precondition(fork.bytes == bytes && fork.older.size <= fork.newer.size, "one encoding of one piece of evidence")
+    guard let strength: KeyLogFork.Strength = try? fork.check(honest.key.verifyingKey) else { return }
+    precondition(strength == .unexplained, "nobody is accused")
+}
+
+/// What a device keeps.
+public func fuzzKeyLogState(_ bytes: [UInt8]) {
+    guard let reader: KeyLogReader = try? .init(bytes) else { return }
+    precondition(reader.bytes == bytes, "one encoding of one state")
+    precondition(reader.pinCount <= KeyLogLimits.pinsMax, "no more users than there may be")
+}
+
+/// When all heads were signed, in milliseconds since 1970.
+private let time: UInt64 = 1_700_000_600_000
+
+/// A log of four entries: ann's first, ben's first, ann's rotation and reset.
+private struct Honest {
+    let key: Ed25519.SigningKey
+    let log: KeyLog
+    let heads: [KeyLogHead]
+    /// One that knows nothing, and one that has seen the first two entries.
+    let readers: [KeyLogReader]
+    let keys: [(String, [PublicKeys])]
+
+    init() throws {
+        func signing(_ byte: UInt8) throws -> Ed25519.SigningKey {
+            try .init(seed: SecureBytes(copying: .init(repeating: byte, count: 32)))
+        }
+        func opening(_ byte: UInt8) throws -> X25519.PublicKey {
+            try X25519.PrivateKey(SecureBytes(copying: .init(repeating: byte, count: 32))).publicKey
+        }
+        let start: UInt64 = time - 600_000
+        let ann: KeyLogEntry = try .first(
+            app: "chat", user: "ann", identity: signing(1), encryption: opening(2), validFrom: start)
+        let ben: KeyLogEntry = try .first(
+            app: "chat", user: "ben", identity: signing(3), encryption: opening(4), validFrom: start + 1)
+        let rotation: KeyLogEntry = try ann.rotated(
+            to: signing(5), encryption: opening(6), signedBy: signing(1), validFrom: start + 2)
+        let reset: KeyLogEntry = try rotation.reset(to: signing(7), encryption: opening(8), validFrom: start + 3)
+        key = try signing(9)
+        var log: KeyLog = try .init(app: "chat")
+        var heads: [KeyLogHead] = []
+        let new: KeyLogReader = try .init(app: "chat", logKey: key.verifyingKey)
+        var old: KeyLogReader = new
+        for entry: KeyLogEntry in [ann, ben, rotation, reset] {
+            _ = try log.append(entry, isResetAuthorised: true, now: time)
+            let head: KeyLogHead = try log.head(time: time, key: key)
+            heads.append(head)
+            guard heads.count == 2 else { continue }
+            for user: String in ["ann", "ben"] {
+                _ = old.receive(try log.lookup(user, head: head), of: user, now: time)
+            }
+        }
+        (self.log, self.heads, readers) = (log, heads, [new, old])
+        keys = [("ann", [ann, rotation, reset].map(\.keys)), ("ben", [ben.keys]), ("eve", [])]
+    }
+}
+
+private let honest: Honest? = try? Honest()
