@@ -7,9 +7,14 @@ public func fuzzKeyLogEntry(_ bytes: [UInt8]) {
     precondition(entry.bytes == bytes && entry.hash == MerkleTree.leafHash(bytes), "one encoding of one entry")
     precondition((entry.kind == .first) == (entry.sequence == 0), "a first entry is the first")
     precondition((entry.kind == .first) == (entry.previous == nil), "and has none before it")
-    if (try? entry.check(after: nil)) != nil { precondition(entry.kind == .first, "nothing else stands alone") }
-    guard var log: KeyLog = honest?.log else { preconditionFailure("the log is built") }
-    // Nobody has the keys of those who are there.
+    let standsAlone: Bool = (try? entry.check(after: nil)) != nil
+    if standsAlone { precondition(entry.kind == .first, "nothing else stands alone") }
+    guard standsAlone || entry.user == "ann" || entry.user == "ben" else { return }
+    // Nobody has the keys of those who are there. The log is built again each time it is needed: the sanitizer does not see that a map
+    // in a global is held, as its nodes hang on pointers with marks in them.
+    guard let entries: [[UInt8]] = honest?.entries, var log: KeyLog = try? .init(app: "chat", entries: entries) else {
+        preconditionFailure("the log is built")
+    }
     guard (try? log.append(entry, isResetAuthorised: false, now: time)) == .new else { return }
     precondition(entry.kind == .first && log.newestEntry(of: entry.user) == entry, "a new user of their own making")
 }
@@ -50,10 +55,10 @@ public func fuzzKeyLogLookup(_ bytes: [UInt8]) {
 public func fuzzKeyLogWay(_ bytes: [UInt8]) {
     guard let way: KeyLogConsistency = try? .init(bytes), let honest: Honest else { return }
     precondition(way.bytes == bytes && way.older < way.newer, "one encoding of one way")
-    guard var reader: KeyLogReader = honest.readers.last, let own: KeyLogHead = reader.head,
-        let heard: KeyLogHead = honest.heads.last
-    else { preconditionFailure("the log is built") }
-    let isGood: Bool = (try? honest.log.consistency(older: own.size, newer: heard.size)) == way
+    guard var reader: KeyLogReader = honest.readers.last, let heard: KeyLogHead = honest.heads.last else {
+        preconditionFailure("the log is built")
+    }
+    let isGood: Bool = honest.way == way
     let gossip: KeyLogGossip = reader.compare(heard, way: .given(way), now: time)
     precondition((gossip == .consistent) == isGood, "the true way and no other")
     if case .alarm(let fork) = gossip {
@@ -82,7 +87,9 @@ private let time: UInt64 = 1_700_000_600_000
 /// A log of four entries: ann's first, ben's first, ann's rotation and reset.
 private struct Honest {
     let key: Ed25519.SigningKey
-    let log: KeyLog
+    let entries: [[UInt8]]
+    /// From the second head to the last.
+    let way: KeyLogConsistency
     let heads: [KeyLogHead]
     /// One that knows nothing, and one that has seen the first two entries.
     let readers: [KeyLogReader]
@@ -117,7 +124,8 @@ private struct Honest {
                 _ = old.receive(try log.lookup(user, head: head), of: user, now: time)
             }
         }
-        (self.log, self.heads, readers) = (log, heads, [new, old])
+        (entries, self.heads, readers) = (log.entries, heads, [new, old])
+        way = try log.consistency(older: 4, newer: 8)
         keys = [("ann", [ann, rotation, reset].map(\.keys)), ("ben", [ben.keys]), ("eve", [])]
     }
 }

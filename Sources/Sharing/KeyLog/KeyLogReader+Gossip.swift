@@ -14,6 +14,8 @@ extension KeyLogReader {
     public mutating func compare(_ heard: KeyLogHead, way: KeyLogWay = .notAsked, now: UInt64) -> KeyLogGossip {
         do throws(KeyLogError) { try heard.check(logKey) } catch { return .refused(error) }
         guard !Self.isFuture(heard.time, now) else { return .refused(Self.future) }
+        // One thing after the other: what is heard now is compared once the two heads that are there are explained.
+        if let fork { return .alarm(fork) }
         guard let head: KeyLogHead else {
             // From now on the server has to go on from here, whoever has told us.
             self.head = heard

@@ -171,6 +171,29 @@ struct KeyLogForkTests {
         #expect(try reader.head == one.head(Self.now))
     }
 
+    @Test(
+        "while two heads contradict each other nothing else is weighed, so that no later matter, once settled, hides the first"
+    )
+    func oneAfterTheOther() throws {
+        let (one, other): (HostileLog, HostileLog) = try Self.logs(shared: 5, 2, 2)
+        let begin: HostileLog = try Self.logs(shared: 3, 0, 0).0
+        var reader: KeyLogReader = try Self.reader(one)
+        let fork: KeyLogFork = .init(try one.head(Self.now), try other.head(1))
+        let first: KeyLogGossip = reader.compare(try other.head(1), now: Self.now)
+        #expect(first == .alarm(fork))
+        // An honest head without its way, with it, the device's own, and an answer of the server.
+        let way: KeyLogConsistency = .init(older: 6, newer: 14, proof: try one.way(from: 6))
+        for next: KeyLogWay in [.withheld, .notAsked, .given(way)] {
+            let gossip: KeyLogGossip = reader.compare(try begin.head(1), way: next, now: Self.now)
+            #expect(gossip == .alarm(fork))
+        }
+        let explained: Bool = reader.explain(way)
+        #expect(!explained && reader.fork == fork)
+        let verdict: KeyLogVerdict = reader.receive(
+            try one.lookup("nobody", [], known: 14, time: Self.now), of: "nobody", now: Self.now)
+        #expect(verdict == .alarm(.fork(fork)))
+    }
+
     @Test("a device that knows no head yet keeps the first one it hears of: the server has to go on from there")
     func firstHeard() throws {
         let (one, other): (HostileLog, HostileLog) = try Self.logs(shared: 0, 3, 4)
