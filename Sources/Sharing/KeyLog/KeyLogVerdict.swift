@@ -1,6 +1,7 @@
 /// What a device makes of the answer to a look-up.
 public enum KeyLogVerdict: Sendable, Equatable {
-    /// These keys are the user's, as far as log and device know.
+    /// These keys are the user's, as far as log and device know. The answer's chain was checked too: who verifies something old finds the keys of
+    /// that time there.
     case verified(PublicKeys, KeyLogChange)
     /// The user has no keys in the log.
     case absent
