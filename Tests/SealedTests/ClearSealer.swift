@@ -5,6 +5,7 @@ import ThicketSealed
 /// like.
 struct ClearSealer: Sealer {
     var object: UInt8 = 0
+    var listVersion: Int = 0
 
     func seal(_ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]) -> [UInt8] {
         let head: [UInt8] = [kind.rawValue, object] + id

@@ -47,6 +47,10 @@ public enum SignatureLabel: Sendable, CaseIterable {
     case head
     /// A head of the log of releases.
     case releaseHead
+    /// Who reads and writes a bucket of several accounts.
+    case readers
+    /// Who wrote a sealed value.
+    case author
 
     private var text: StaticString {
         switch self {
@@ -55,6 +59,8 @@ public enum SignatureLabel: Sendable, CaseIterable {
         case .key: "thicket/key/1"
         case .head: "thicket/head/1"
         case .releaseHead: "thicket/release-head/1"
+        case .readers: "thicket/readers/1"
+        case .author: "thicket/author/1"
         }
     }
 

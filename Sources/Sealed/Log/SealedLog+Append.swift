@@ -13,12 +13,14 @@ extension SealedLog {
         case behindAuthor
         /// It was made for another incarnation.
         case otherIncarnation
+        /// It was written under an older list of readers than one that stands before it.
+        case olderList
 
         /// Whether no honest server and no honest device can bring it about.
         public var isSuspicious: Bool {
             switch self {
             case .doesNotOpen, .malformed, .behindAuthor: true
-            case .tooOld, .otherIncarnation: false
+            case .tooOld, .otherIncarnation, .olderList: false
             }
         }
     }
@@ -55,16 +57,16 @@ extension SealedLog {
         do throws(VerdictError) {
             operation = try admitted(clear)
         } catch {
-            if error.verdict.isTaken { take(sealed, author: nil, nil) }
+            if error.verdict.isTaken { take(sealed, nil, nil) }
             return error.verdict
         }
         do throws(DiffError) {
             let outcome: Edit.Applied = try carriedOut(operation)
-            take(sealed, author: operation.author, outcome.edit)
+            take(sealed, operation, outcome.edit)
             object = outcome.value?.objectValue
             return .applied(author: operation.author, edit: outcome.edit, conflicts: outcome.conflicts)
         } catch {
-            take(sealed, author: operation.author, nil)
+            take(sealed, operation, nil)
             return .misfit(author: operation.author, error)
         }
     }
@@ -89,6 +91,8 @@ extension SealedLog {
         if let last: Int = lastPositions[operation.author], operation.base < last {
             throw VerdictError(verdict: .void(.behindAuthor))
         }
+        // Whoever writes knows the lists of all that it has applied; who had not seen the newer one sends its edit again under it.
+        guard operation.list >= list else { throw VerdictError(verdict: .void(.olderList)) }
         guard position + 1 - operation.base <= SealedLimits.windowPositions else {
             throw VerdictError(verdict: .void(.tooOld))
         }
@@ -110,11 +114,15 @@ extension SealedLog {
     }
 
     /// Goes one position on.
-    private mutating func take(_ sealed: [UInt8], author: AuthorID?, _ edit: Edit?) {
+    /// - Parameter operation: nil when it counts for nothing.
+    private mutating func take(_ sealed: [UInt8], _ operation: SealedOperation?, _ edit: Edit?) {
         chain.append(sealed)
-        if let author: AuthorID { lastPositions[author] = position }
-        if let author: AuthorID, let edit: Edit {
-            window.append(Settled(author: author, edit: edit))
+        if let operation: SealedOperation {
+            lastPositions[operation.author] = position
+            list = operation.list
+        }
+        if let operation: SealedOperation, let edit: Edit {
+            window.append(Settled(author: operation.author, edit: edit))
         } else {
             window.append(nil)
         }

@@ -29,6 +29,9 @@ public struct SealedLog: Sendable, Equatable {
     public internal(set) var lastPositions: [AuthorID: Int]
     /// Operations max(1, n − 63) … n; nil for those that changed nothing.
     public internal(set) var window: [Settled?]
+    /// The greatest version of a list of readers that an operation which counts was written under; 0 where no accounts share
+    /// the bucket. What was written under an older one and comes behind it counts for nothing (decision 0067).
+    public internal(set) var list: Int
 
     /// A new object, position 0.
     public init(place: SealedPlace, appKey: String, incarnation: [UInt8], object: JSONObject) {
@@ -40,12 +43,13 @@ public struct SealedLog: Sendable, Equatable {
         chain = HeadChain(place, incarnation: incarnation)
         lastPositions = [:]
         window = []
+        list = 0
     }
 
     /// From a snapshot.
     init(
         place: SealedPlace, appKey: String, incarnation: [UInt8], object: JSONObject?, chain: HeadChain,
-        lastPositions: [AuthorID: Int], window: [Settled?]
+        lastPositions: [AuthorID: Int], window: [Settled?], list: Int
     ) {
         self.place = place
         self.appKey = appKey
@@ -54,6 +58,7 @@ public struct SealedLog: Sendable, Equatable {
         self.chain = chain
         self.lastPositions = lastPositions
         self.window = window
+        self.list = list
     }
 
     public static let incarnationBytes: Int = 16
@@ -76,6 +81,6 @@ public struct SealedLog: Sendable, Equatable {
     public static func == (left: SealedLog, right: SealedLog) -> Bool {
         left.chain == right.chain && left.incarnation == right.incarnation && left.place == right.place
             && left.appKey.utf8.elementsEqual(right.appKey.utf8) && left.object == right.object
-            && left.lastPositions == right.lastPositions && left.window == right.window
+            && left.lastPositions == right.lastPositions && left.window == right.window && left.list == right.list
     }
 }

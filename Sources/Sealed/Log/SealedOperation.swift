@@ -21,14 +21,17 @@ public struct SealedOperation: Sendable, Equatable {
     public var incarnation: UInt64
     /// `a`
     public var author: AuthorID
+    /// `l`: version of the list of readers that it was written under; absent, and 0, where no accounts share the bucket.
+    public var list: Int
     /// `x`
     public var content: Content
 
-    public init(base: Int, head: Head, incarnation: UInt64, author: AuthorID, content: Content) {
+    public init(base: Int, head: Head, incarnation: UInt64, author: AuthorID, list: Int = 0, content: Content) {
         self.base = base
         self.head = head
         self.incarnation = incarnation
         self.author = author
+        self.list = list
         self.content = content
     }
 
@@ -60,6 +63,10 @@ public struct SealedOperation: Sendable, Equatable {
         writer.write(string: Base64.encodeURL(incarnation.bigEndianBytes))
         writer.raw(",\"a\":")
         writer.write(string: author.text)
+        if list > 0 {
+            writer.raw(",\"l\":")
+            writer.raw(Array(String(list).utf8))
+        }
         writer.raw(",\"x\":")
         switch content {
         case .edit(let edit):
@@ -84,11 +91,18 @@ public struct SealedOperation: Sendable, Equatable {
             let name: String = root["n"]?.string, let incarnation: [UInt8] = Base64.decodeURL(Array(name.utf8)[...]),
             incarnation.count == 8,
             let author: AuthorID = root["a"]?.string.flatMap(AuthorID.init(text:)),
-            let content: Content = root["x"].flatMap(Self.content)
+            let list: Int = Self.list(root["l"]), let content: Content = root["x"].flatMap(Self.content)
         else { throw .malformed }
         self.init(
             base: Int(base), head: head, incarnation: incarnation.reduce(0) { $0 << 8 | UInt64($1) }, author: author,
-            content: content)
+            list: list, content: content)
+    }
+
+    /// A version of a list of readers, as operations and snapshots name it; 0 where they name none, nil for what is no version.
+    static func list(_ node: JSONNode?) -> Int? {
+        guard let node else { return 0 }
+        guard let version: Int64 = node.int64, (1..<1 << 53).contains(version) else { return nil }
+        return Int(version)
     }
 
     private static func content(_ node: JSONNode) -> Content? {

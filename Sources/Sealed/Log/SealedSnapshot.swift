@@ -12,12 +12,13 @@ import ThicketProtocol
 /// | `h` | head(n), 32 bytes, base64url |
 /// | `r` | first 16 bytes of each head of max(0, n − 63) … n, one behind the other, base64url |
 /// | `q` | the same of the positions divisible by 64 before those, the newest 64, ascending |
+/// | `l` | version of the newest list of readers that an operation was written under; absent where no accounts share the bucket |
 /// | `a` | author → position of its last operation that was not void |
 /// | `w` | operations max(1, n − 63) … n: null, or `{"a":author,"x":edit}` with what it replaced and removed as `w` |
 public enum SealedSnapshot {
     /// The compact text.
     public static func clearBytes(of log: SealedLog) -> [UInt8] {
-        var object: JSONObject = .init(reserving: 9)
+        var object: JSONObject = .init(reserving: 10)
         object["k"] = .string(log.appKey)
         object["i"] = .string(Base64.encodeURL(log.incarnation))
         object["n"] = .number(JSONNumber(Int64(log.position)))
@@ -25,6 +26,7 @@ public enum SealedSnapshot {
         object["h"] = .string(Base64.encodeURL(log.chain.newest))
         object["r"] = .string(text(of: log.chain.recent))
         object["q"] = .string(text(of: log.chain.old))
+        if log.list > 0 { object["l"] = .number(JSONNumber(Int64(log.list))) }
         let authors: [AuthorID] = log.lastPositions.keys.sorted()
         object["a"] = .object(
             JSONObject(
@@ -48,6 +50,7 @@ public enum SealedSnapshot {
         let chain: HeadChain
         let lastPositions: [AuthorID: Int]
         let window: [SealedLog.Settled?]
+        let list: Int
     }
 
     /// Reads a clear text.
@@ -57,7 +60,7 @@ public enum SealedSnapshot {
         guard let content: Content = content(clear: bytes[...], position: position) else { return nil }
         return SealedLog(
             place: place, appKey: content.appKey, incarnation: content.incarnation, object: content.object?.object,
-            chain: content.chain, lastPositions: content.lastPositions, window: content.window)
+            chain: content.chain, lastPositions: content.lastPositions, window: content.window, list: content.list)
     }
 
     /// The same, without making a tree of the object.
@@ -72,11 +75,20 @@ public enum SealedSnapshot {
             let chain: HeadChain = .init(position: position, newest: newest, recent: recent, old: old),
             let authors: [AuthorID: Int] = lastPositions(root["a"], until: position),
             let window: [SealedLog.Settled?] = window(root["w"]),
-            window.count == min(position, SealedLimits.windowPositions)
+            window.count == min(position, SealedLimits.windowPositions),
+            let list: Int = SealedOperation.list(root["l"])
         else { return nil }
         return Content(
             appKey: appKey, incarnation: incarnation, object: object.isNull ? nil : object, chain: chain,
-            lastPositions: authors, window: window)
+            lastPositions: authors, window: window, list: list)
+    }
+
+    /// What a clear text says of the list of readers that its operations were written under; nil when it is no snapshot.
+    public static func list(clear bytes: [UInt8]) -> Int? {
+        guard let root: JSONNode = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
+            root.kind == .object
+        else { return nil }
+        return SealedOperation.list(root["l"])
     }
 
     private static func bytes(_ node: JSONNode?) -> [UInt8]? {

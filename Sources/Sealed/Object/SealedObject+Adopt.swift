@@ -106,7 +106,9 @@ extension SealedObject {
 
     /// A snapshot ahead of us, of the same chain as far as can be seen.
     private mutating func catchUp(to snapshot: SealedLog) -> [SealedEvent] {
-        guard log.lastPositions.allSatisfy({ snapshot.lastPositions[$0.key] ?? 0 >= $0.value }) else {
+        guard log.lastPositions.allSatisfy({ snapshot.lastPositions[$0.key] ?? 0 >= $0.value }),
+            snapshot.list >= log.list
+        else {
             return [block(.snapshotMismatch(at: snapshot.position))]
         }
         let wasCounted: Bool = (snapshot.lastPositions[author] ?? 0) > (log.lastPositions[author] ?? 0)

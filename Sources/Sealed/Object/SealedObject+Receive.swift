@@ -42,7 +42,7 @@ extension SealedObject {
             case .doesNotOpen: return [.integrity(.misfit(at: position, .doesNotOpen))]
             case .malformed: return [.integrity(.misfit(at: position, .malformed))]
             case .behindAuthor: return [.integrity(.misfit(at: position, .repeated))]
-            case .tooOld, .otherIncarnation: return []
+            case .tooOld, .otherIncarnation, .olderList: return []
             }
         case .misfit: return [.integrity(.misfit(at: position, .doesNotFit))]
         case .unknownRules:

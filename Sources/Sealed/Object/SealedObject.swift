@@ -150,13 +150,32 @@ extension SealedObject {
             return nil
         }
         let operation: SealedOperation = .init(
-            base: log.position, head: head, incarnation: log.incarnationTag, author: author,
+            base: log.position, head: head, incarnation: log.incarnationTag, author: author, list: sealer.listVersion,
             content: outcome.value == nil ? .tombstone : .edit(edit))
         let sealed: [UInt8] = sealer.seal(
             operation.clearBytes(), kind: .operation, id: changeID, position: 0, nonce: nonce)
         let made: Pending = .init(changeID: changeID, sealed: sealed, base: log.position, edit: edit)
         pending = made
         projected = outcome.value
+        return made
+    }
+
+    /// Makes an operation that changes nothing. It puts the log under the newest list of readers, so that nothing counts any more
+    /// that somebody writes under an older one.
+    ///
+    /// - Parameters: as `seal`.
+    /// - Returns: as `seal`; nil also where the log stands under that list, and for an object that is deleted.
+    public mutating func sealMark(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
+        guard pending == nil, problem == nil, !isStopped, log.object != nil, sealer.listVersion > log.list,
+            let nothing: Edit = try? .init(.object(ObjectDiff())), let head: Head = log.chain[log.position]
+        else { return nil }
+        let operation: SealedOperation = .init(
+            base: log.position, head: head, incarnation: log.incarnationTag, author: author, list: sealer.listVersion,
+            content: .edit(nothing))
+        let sealed: [UInt8] = sealer.seal(
+            operation.clearBytes(), kind: .operation, id: changeID, position: 0, nonce: nonce)
+        let made: Pending = .init(changeID: changeID, sealed: sealed, base: log.position, edit: nil)
+        pending = made
         return made
     }
 }
