@@ -236,6 +236,7 @@ let package = Package(
             [
                 "ThicketClient", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer",
                 "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses", "ThicketNonces",
+                "ThicketSharing",
             ]),
     ]
 )

@@ -56,5 +56,9 @@ public enum FuzzTargets {
         ("release", fuzzRelease),
         ("stored-note", fuzzStoredNote),
         ("typed-text", fuzzTypedText),
+        ("reader-list", fuzzReaderList),
+        ("secret-wrap", fuzzSecretWrap),
+        ("shared-reader", fuzzSharedReader),
+        ("authored-text", fuzzAuthoredText),
     ]
 }

@@ -12,6 +12,7 @@ struct ImportTests {
         ("Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Sealed/Wire", ["ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Sharing", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto", "Glibc", "Darwin"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
         ("Sources/CommandLine", ["Glibc", "Darwin"]),

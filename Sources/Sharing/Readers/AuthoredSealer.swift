@@ -1,0 +1,183 @@
+import ThicketCrypto
+public import ThicketSealed
+
+/// Seals and opens the values of one object of a shared bucket: signs what it seals, and opens only what somebody has signed who might
+/// write it. To everything behind `Sealer` an object is then like one of a private bucket.
+///
+/// For a removed account it opens what it could open before.
+public struct AuthoredSealer: Sealer {
+    /// Who writes here.
+    public struct Writer: Sendable {
+        let account: SigningAccount
+        let device: [UInt8]
+
+        /// - Parameter device: 8 bytes, other ones for each device of the account.
+        /// - Throws: `outOfBounds`.
+        public init(_ account: SigningAccount, device: [UInt8]) throws(SharingError) {
+            guard device.count == Authorship.deviceBytes else { throw .outOfBounds }
+            (self.account, self.device) = (account, device)
+        }
+
+        /// The id that operations name.
+        public var id: AuthorID { Authorship.authorID(keyID: account.keys.id, device: device) }
+    }
+
+    /// What became of a sealed value.
+    public enum Look: Sendable, Equatable {
+        case counts(Author, id: [UInt8], clear: [UInt8])
+        case refused(AuthorshipError)
+        case held(SharedHold)
+    }
+
+    public let place: SealedPlace
+    private let inner: ObjectSealer
+    /// The newest epoch that can be opened here.
+    private let epoch: UInt32
+    private let lists: SharedBucketReader
+    private let keys: VerifiedKeys
+    private let writer: Writer?
+
+    /// - Parameters:
+    ///   - secrets: as far as they were opened.
+    ///   - lists: what this device knows of who reads.
+    ///   - writer: nil for a device that only reads.
+    /// - Throws: `otherBucket`, `outOfBounds`.
+    public init(
+        serverKey: String, secrets: BucketSecrets, lists: SharedBucketReader, keys: VerifiedKeys, writer: Writer?
+    ) throws(SharingError) {
+        guard secrets.bucket == lists.bucket else { throw .otherBucket }
+        let bucketKeys: SealedBucketKeys = try secrets.keys()
+        do throws(CryptoError) { inner = try bucketKeys.sealer(serverKey: serverKey) } catch { throw .outOfBounds }
+        place = bucketKeys.place(serverKey: serverKey)
+        (epoch, self.lists, self.keys, self.writer) = (secrets.epoch, lists, keys, writer)
+    }
+
+    public var listVersion: Int { Int(lists.version) }
+
+    /// Whether what this device seals counts: its account may write by the newest list that it knows, and it has that list's secret.
+    public var maySeal: Bool { signing != nil }
+
+    private var signing: (writer: Writer, list: ReaderList, place: Int)? {
+        guard lists.fork == nil, let writer: Writer, let list: ReaderList = lists.newest?.list, list.epoch == epoch,
+            let reader: ListedReader = list.reader(writer.account.keys), reader.rights == .writes,
+            let place: Int = list.place(of: reader.user)
+        else { return nil }
+        return (writer, list, place)
+    }
+
+    /// As `ObjectSealer`, with the author in front. Who may not write seals nothing: ask `maySeal`.
+    public func seal(
+        _ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]
+    ) -> [UInt8] {
+        guard let (writer, list, place): (Writer, ReaderList, Int) = signing else {
+            preconditionFailure("only who may write by the newest list seals: see maySeal")
+        }
+        let said: Authorship.Statement = .init(
+            place: self.place, kind: kind, position: position, id: id, clear: clear)
+        let fields: [[UInt8]] = said.fields(list, list.readers[place], writer.device)
+        guard let signature: [UInt8] = try? writer.account.identity.signature(for: .author, fields) else {
+            preconditionFailure("all names are within Limits")
+        }
+        let authorship: Authorship = .init(
+            list: list.version, digest: list.digest, place: place, device: writer.device, signature: signature)
+        return inner.seal(authorship.bytes + clear, kind: kind, id: id, position: position, nonce: nonce)
+    }
+
+    public func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
+        guard case .counts(_, let id, let clear) = look(at: sealed, kind: kind, position: position) else { return nil }
+        return (id: id, clear: clear)
+    }
+
+    /// Opens a value and looks who wrote it.
+    public func look(at sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> Look {
+        do throws(Outcome) { return try judged(sealed, kind, position) } catch { return error.look }
+    }
+
+    /// Why a look ends early.
+    private enum Outcome: Error {
+        case refused(AuthorshipError)
+        case held(SharedHold)
+
+        var look: Look {
+            switch self {
+            case .refused(let error): .refused(error)
+            case .held(let hold): .held(hold)
+            }
+        }
+    }
+
+    private func judged(_ sealed: [UInt8], _ kind: SealedHeader.Kind, _ position: Int) throws(Outcome) -> Look {
+        guard lists.fork == nil else { throw .held(.forked) }
+        guard let header: SealedHeader = .init(of: sealed), header.kind == kind,
+            header.epoch < ReaderLimits.epochsMax
+        else { throw .refused(.doesNotOpen) }
+        guard let newest: ReaderList = lists.newest?.list else { throw .held(.list(1)) }
+        guard header.epoch <= newest.epoch else { throw .held(.epoch(header.epoch)) }
+        guard header.epoch <= epoch else { throw .held(.secret(header.epoch)) }
+        guard let opened: (id: [UInt8], clear: [UInt8]) = inner.open(sealed, kind: kind, position: position) else {
+            throw .refused(.doesNotOpen)
+        }
+        guard let authorship: Authorship = .init(before: opened.clear) else { throw .refused(.unsigned) }
+        let text: [UInt8] = Array(opened.clear.dropFirst(Authorship.bytesCount))
+        let list: ReaderList = try list(of: authorship, header.epoch, newest)
+        let said: Authorship.Statement = .init(
+            place: place, kind: kind, position: position, id: opened.id, clear: text)
+        let reader: ListedReader = try author(authorship, list, said)
+        try check(said, reader, authorship)
+        return .counts(
+            Author(reader: reader, device: authorship.device, list: authorship.list), id: opened.id, clear: text)
+    }
+
+    /// The list that the author wrote under.
+    private func list(
+        of authorship: Authorship, _ epoch: UInt32, _ newest: ReaderList
+    ) throws(Outcome) -> ReaderList {
+        guard authorship.list <= newest.version else {
+            // Epochs never go back: no list to come has an older one than the newest.
+            guard epoch == newest.epoch else { throw .refused(.otherEpoch) }
+            guard authorship.list <= ReaderLimits.listsMax else { throw .refused(.otherList) }
+            throw .held(.list(authorship.list))
+        }
+        guard let list: ReaderList = lists.list(authorship.list), list.digest == authorship.digest else {
+            throw .refused(.otherList)
+        }
+        guard list.epoch == epoch else { throw .refused(.otherEpoch) }
+        return list
+    }
+
+    private func author(
+        _ authorship: Authorship, _ list: ReaderList, _ said: Authorship.Statement
+    ) throws(Outcome) -> ListedReader {
+        guard list.readers.indices.contains(authorship.place) else { throw .refused(.notAReader) }
+        let reader: ListedReader = list.readers[authorship.place]
+        guard let known: PublicKeys = keys.keys(reader) else {
+            throw .held(.keys(user: reader.user, keyID: reader.keyID))
+        }
+        let fields: [[UInt8]] = said.fields(list, reader, authorship.device)
+        guard known.identity.isSignature(authorship.signature, for: .author, fields) else {
+            throw .refused(.badSignature(reader.user))
+        }
+        guard reader.rights == .writes else { throw .refused(.mayNotWrite(reader.user)) }
+        return reader
+    }
+
+    /// What the text says of itself must be what its author has signed. Text that is no operation is left to the log, which knows what
+    /// to do with it.
+    private func check(
+        _ said: Authorship.Statement, _ reader: ListedReader, _ authorship: Authorship
+    ) throws(Outcome) {
+        switch said.kind {
+        case .operation:
+            guard let operation: SealedOperation = try? .init(clear: said.clear) else { return }
+            guard operation.author == Authorship.authorID(keyID: reader.keyID, device: authorship.device) else {
+                throw .refused(.otherDevice(reader.user))
+            }
+            guard operation.list == authorship.list else { throw .refused(.otherList) }
+        case .snapshot:
+            // Nobody has seen operations under a list and writes under an older one.
+            guard let list: Int = SealedSnapshot.list(clear: said.clear), list <= authorship.list else {
+                throw .refused(.otherList)
+            }
+        }
+    }
+}

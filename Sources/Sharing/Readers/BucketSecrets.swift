@@ -1,0 +1,115 @@
+public import ThicketCrypto
+public import ThicketSealed
+
+/// Why secrets of a shared bucket are not wrapped, or not opened.
+public enum SharingError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Nobody has verified whose keys this reader's are.
+    case unverified(String)
+    /// The list names other keys of this reader than those that were verified.
+    case otherKeys(String)
+    /// The list commits to another secret for this epoch, or to none.
+    case notCommitted(epoch: UInt32)
+    /// The list does not name this account with these keys.
+    case notAReader
+    /// There is no wrap of this epoch for this reader that opens.
+    case missing(epoch: UInt32)
+    /// It is another bucket's.
+    case otherBucket
+    /// A secret has 32 bytes, a device's id 8, and a bucket at most `ReaderLimits.epochsMax` epochs.
+    case outOfBounds
+    /// The bytes are no wrap.
+    case malformed
+    /// A key that cannot be used, or another than was said.
+    case unusableKey
+
+    /// A short word for programs.
+    public var code: String {
+        switch self {
+        case .unverified: "unverified"
+        case .otherKeys: "other_keys"
+        case .notCommitted: "not_committed"
+        case .notAReader: "not_a_reader"
+        case .missing: "missing"
+        case .otherBucket: "other_bucket"
+        case .outOfBounds: "out_of_bounds"
+        case .malformed: "malformed"
+        case .unusableKey: "unusable_key"
+        }
+    }
+
+    /// For users and logs: no secrets.
+    public var description: String {
+        switch self {
+        case .unverified(let user): "the keys of \(user) have not been verified"
+        case .otherKeys(let user): "the list of readers names other keys of \(user) than were verified"
+        case .notCommitted(let epoch): "the list of readers commits to another secret of epoch \(epoch)"
+        case .notAReader: "the list of readers does not name this account with these keys"
+        case .missing(let epoch): "no secret of epoch \(epoch) that is sealed to this account opens"
+        case .otherBucket: "this belongs to another bucket"
+        case .outOfBounds:
+            "a secret has 32 bytes, a device's id 8, and a bucket at most \(ReaderLimits.epochsMax) epochs"
+        case .malformed: "the bytes are no wrap of a secret"
+        case .unusableKey: "the key cannot be used here"
+        }
+    }
+}
+
+/// The secrets of a shared bucket, one for each epoch from 0 on. Epoch 0's makes the names of its objects for ever.
+public struct BucketSecrets: Sendable, Equatable {
+    public let bucket: SharedBucket
+    /// By epoch.
+    private let secrets: [SecureBytes]
+    /// What a list commits to, by epoch.
+    public let commitments: [Digest256]
+
+    /// Bytes of a secret.
+    public static let secretBytes: Int = 32
+
+    /// A new bucket's.
+    /// - Parameter secret: 32 random bytes, not derived from anything: its readers have nothing else in common.
+    /// - Throws: `outOfBounds`.
+    public init(of bucket: SharedBucket, secret: SecureBytes) throws(SharingError) {
+        try self.init(of: bucket, secrets: [secret])
+    }
+
+    init(of bucket: SharedBucket, secrets: [SecureBytes]) throws(SharingError) {
+        guard (1...ReaderLimits.epochsMax).contains(secrets.count) else { throw .outOfBounds }
+        var commitments: [Digest256] = []
+        for secret: SecureBytes in secrets { commitments.append(try Self.commitment(of: secret)) }
+        (self.bucket, self.secrets, self.commitments) = (bucket, secrets, commitments)
+    }
+
+    /// With one epoch more: what is written from now on is for those who get this secret.
+    /// - Parameter secret: 32 random bytes.
+    /// - Throws: `outOfBounds`.
+    public func beginning(_ secret: SecureBytes) throws(SharingError) -> BucketSecrets {
+        try BucketSecrets(of: bucket, secrets: secrets + [secret])
+    }
+
+    /// The newest epoch.
+    public var epoch: UInt32 { UInt32(secrets.count - 1) }
+
+    func secret(_ epoch: Int) -> SecureBytes { secrets[epoch] }
+
+    /// What seals and opens the bucket's objects.
+    /// - Throws: `outOfBounds`.
+    public func keys() throws(SharingError) -> SealedBucketKeys {
+        var byEpoch: [UInt32: SecureBytes] = [:]
+        for (epoch, secret): (Int, SecureBytes) in secrets.enumerated() { byEpoch[UInt32(epoch)] = secret }
+        do throws(CryptoError) {
+            return try SealedBucketKeys(
+                owner: bucket.owner, app: bucket.app, bucket: bucket.bucket, secrets: byEpoch)
+        } catch { throw .outOfBounds }
+    }
+
+    /// HKDF-SHA-256 with an empty salt and "thicket/bucket-key/1" ‖ 0 ‖ `commit`, all 32 bytes: nobody finds another secret with
+    /// the same, and it tells nothing of the keys that are made beside it.
+    static func commitment(of secret: SecureBytes) throws(SharingError) -> Digest256 {
+        guard secret.count == secretBytes else { throw .outOfBounds }
+        let info: [UInt8] = LabelledBytes("thicket/bucket-key/1").octets + Array("commit".utf8)
+        guard let derived: SecureBytes = try? HKDF.derive(.sha256, secret: secret, info: info),
+            let digest: Digest256 = derived.withUnsafeBytes({ Digest256(Array($0)) })
+        else { preconditionFailure("32 bytes and a short label are within the bounds of HKDF") }
+        return digest
+    }
+}

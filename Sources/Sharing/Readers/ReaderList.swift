@@ -1,0 +1,165 @@
+public import ThicketCrypto
+import ThicketProtocol
+
+/// A bucket that several accounts share.
+public struct SharedBucket: Sendable, Hashable {
+    /// The user who says who reads it, and whom everything that is sealed in it names.
+    public let owner: String
+    public let app: String
+    public let bucket: String
+
+    /// - Throws: `badName` for a name that is empty or beyond `Limits`.
+    public init(owner: String, app: String, bucket: String) throws(ReaderListError) {
+        guard (1...Limits.userIDBytesMax).contains(owner.utf8.count),
+            (1...Limits.appIDBytesMax).contains(app.utf8.count),
+            (1...Limits.bucketNameBytesMax).contains(bucket.utf8.count)
+        else { throw .badName }
+        (self.owner, self.app, self.bucket) = (owner, app, bucket)
+    }
+
+    private var names: [[UInt8]] { [owner, app, bucket].map { Array($0.utf8) } }
+
+    /// The same names, byte by byte.
+    public static func == (left: SharedBucket, right: SharedBucket) -> Bool { left.names == right.names }
+    public func hash(into hasher: inout Hasher) { hasher.combine(names) }
+}
+
+/// One account in a list, with the keys that it has there: with other keys it is another reader.
+public struct ListedReader: Sendable, Hashable {
+    public enum Rights: UInt8, Sendable {
+        case reads = 1
+        case writes = 2
+    }
+
+    /// The account's id at the server.
+    public let user: String
+    /// `PublicKeys.id`: 32 hex digits in lower case.
+    public let keyID: String
+    public let rights: Rights
+
+    public init(user: String, keyID: String, rights: Rights) {
+        (self.user, self.keyID, self.rights) = (user, keyID, rights)
+    }
+
+    public init(_ keys: PublicKeys, _ rights: Rights) { self.init(user: keys.user, keyID: keys.id, rights: rights) }
+
+    /// Whether it is the same account with the same keys, whatever it may do.
+    public func isSame(as other: ListedReader) -> Bool {
+        user.utf8.elementsEqual(other.user.utf8) && keyID.utf8.elementsEqual(other.keyID.utf8)
+    }
+
+    /// Whether these are its keys.
+    public func has(_ keys: PublicKeys) -> Bool { isSame(as: ListedReader(keys, rights)) }
+
+    public static func == (left: ListedReader, right: ListedReader) -> Bool {
+        left.isSame(as: right) && left.rights == right.rights
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(Array(user.utf8)) }
+}
+
+/// Who reads and who writes a bucket, from this version on: what its owner signs (decision 0067).
+///
+/// A list says nothing until it has been verified: `VerifiedReaderList`.
+public struct ReaderList: Sendable, Equatable {
+    public let bucket: SharedBucket
+    /// From 1 on, one more with each list.
+    public let version: UInt64
+    /// Digest of the list before it; zero in the first.
+    public let previous: Digest256
+    /// What commits to the secret of each epoch, from epoch 0 on: nobody can give two readers two secrets.
+    public let commitments: [Digest256]
+    /// By the bytes of their names.
+    public let readers: [ListedReader]
+    /// The one form that this list has as bytes.
+    public let bytes: [UInt8]
+    /// SHA-256 of the bytes. Every field is in it.
+    public let digest: Digest256
+
+    /// - Parameter readers: in any order.
+    /// - Throws: `ReaderListError` for what no list may be, whatever came before it.
+    public init(
+        bucket: SharedBucket, version: UInt64, previous: Digest256, commitments: [Digest256], readers: [ListedReader]
+    ) throws(ReaderListError) {
+        let sorted: [ListedReader] = readers.sorted { $0.user.utf8.lexicographicallyPrecedes($1.user.utf8) }
+        try Self.check(bucket, version, previous, commitments, sorted)
+        (self.bucket, self.version, self.previous) = (bucket, version, previous)
+        (self.commitments, self.readers) = (commitments, sorted)
+        bytes = try Self.bytes(bucket, version, previous, commitments, sorted)
+        digest = Digest256.of(bytes)
+    }
+
+    private static func check(
+        _ bucket: SharedBucket, _ version: UInt64, _ previous: Digest256, _ commitments: [Digest256],
+        _ readers: [ListedReader]
+    ) throws(ReaderListError) {
+        guard version <= ReaderLimits.listsMax, commitments.count <= ReaderLimits.epochsMax,
+            readers.count <= ReaderLimits.readersMax
+        else { throw .tooMany }
+        // The first list begins the first epoch, and each later one at most one more.
+        guard version >= 1, (version == 1) == (previous == .zero), !commitments.isEmpty, commitments.count <= version
+        else { throw .malformed }
+        for reader: ListedReader in readers {
+            guard (1...Limits.userIDBytesMax).contains(reader.user.utf8.count),
+                let id: [UInt8] = Hex.decode(reader.keyID), id.count == keyIDBytes,
+                Hex.encode(id).utf8.elementsEqual(reader.keyID.utf8)
+            else { throw .badName }
+        }
+        for (one, next): (ListedReader, ListedReader) in zip(readers, readers.dropFirst())
+        where one.user.utf8.elementsEqual(next.user.utf8) { throw .twice(one.user) }
+        for (epoch, commitment): (Int, Digest256) in commitments.enumerated()
+        where commitments[..<epoch].contains(commitment) { throw .repeatedSecret(epoch: UInt32(epoch)) }
+        guard readers.contains(where: { $0.rights == .writes && $0.user.utf8.elementsEqual(bucket.owner.utf8) }) else {
+            throw .ownerMissing
+        }
+    }
+
+    /// The epoch that is sealed with.
+    public var epoch: UInt32 { UInt32(commitments.count - 1) }
+
+    /// The owner's own entry.
+    public var owner: ListedReader? { reader(bucket.owner) }
+
+    public func reader(_ user: String) -> ListedReader? { place(of: user).map { readers[$0] } }
+
+    /// An account's entry, if it stands there with these keys.
+    public func reader(_ keys: PublicKeys) -> ListedReader? { reader(keys.user).flatMap { $0.has(keys) ? $0 : nil } }
+
+    /// Where a user stands in `readers`.
+    func place(of user: String) -> Int? { readers.firstIndex { $0.user.utf8.elementsEqual(user.utf8) } }
+
+    public static func == (left: ReaderList, right: ReaderList) -> Bool { left.bytes == right.bytes }
+}
+
+extension ReaderList {
+    /// The list that follows this one.
+    /// - Parameter commitment: of the secret of a new epoch; nil: none begins.
+    /// - Throws: `ReaderListError`, `removedWithoutEpoch` among them.
+    public func next(
+        readers: [ListedReader], beginning commitment: Digest256? = nil
+    ) throws(ReaderListError) -> ReaderList {
+        let list: ReaderList = try .init(
+            bucket: bucket, version: version + 1, previous: digest,
+            commitments: commitments + (commitment.map { [$0] } ?? []), readers: readers)
+        try list.check(follows: self)
+        return list
+    }
+
+    /// Whether this may come right after that one.
+    /// - Throws: `ReaderListError`, which says what of it may not.
+    public func check(follows before: ReaderList) throws(ReaderListError) {
+        guard bucket == before.bucket else { throw .otherBucket }
+        guard version == before.version + 1, previous == before.digest else { throw .notNext }
+        guard commitments.count >= before.commitments.count else { throw .epochBack }
+        guard commitments.count <= before.commitments.count + 1 else { throw .epochSkipped }
+        for (epoch, pair): (Int, (Digest256, Digest256)) in zip(before.commitments, commitments).enumerated()
+        where pair.0 != pair.1 { throw .changedSecret(epoch: UInt32(epoch)) }
+        guard epoch == before.epoch, let lost: ListedReader = before.readers(notIn: self).first else { return }
+        throw .removedWithoutEpoch(lost.user)
+    }
+
+    /// Readers who are not in another list, or not with these keys.
+    public func readers(notIn other: ReaderList) -> [ListedReader] {
+        readers.filter { one in other.reader(one.user).map { !$0.isSame(as: one) } ?? true }
+    }
+}

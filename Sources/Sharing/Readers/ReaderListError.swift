@@ -1,0 +1,75 @@
+/// Why a list of readers is not taken.
+public enum ReaderListError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The bytes are no list, or not in the one form that a list has.
+    case malformed
+    /// A name that is empty or too long, or a key id that is none.
+    case badName
+    /// More readers, lists or epochs than `ReaderLimits` allow.
+    case tooMany
+    /// The owner is not among the readers, or may not write.
+    case ownerMissing
+    /// The same user stands in it twice.
+    case twice(String)
+    /// Two epochs have one secret.
+    case repeatedSecret(epoch: UInt32)
+    /// It is another bucket's.
+    case otherBucket
+    /// Nobody has verified whose keys the owner's are.
+    case unknownOwner
+    /// It names other keys of the owner than those that were verified.
+    case otherOwnerKey
+    /// The owner's key has not signed it.
+    case badSignature
+    /// It does not follow the list before it: another version than the next, or another list before it.
+    case notNext
+    /// It has fewer epochs than the list before it.
+    case epochBack
+    /// It begins more than one epoch.
+    case epochSkipped
+    /// It names another secret for an epoch that was there.
+    case changedSecret(epoch: UInt32)
+    /// A reader, or a reader's keys, are gone, and no epoch begins: they could read what comes.
+    case removedWithoutEpoch(String)
+
+    /// A short word for programs.
+    public var code: String {
+        switch self {
+        case .malformed: "malformed"
+        case .badName: "bad_name"
+        case .tooMany: "too_many"
+        case .ownerMissing: "owner_missing"
+        case .twice: "twice"
+        case .repeatedSecret: "repeated_secret"
+        case .otherBucket: "other_bucket"
+        case .unknownOwner: "unknown_owner"
+        case .otherOwnerKey: "other_owner_key"
+        case .badSignature: "bad_signature"
+        case .notNext: "not_next"
+        case .epochBack: "epoch_back"
+        case .epochSkipped: "epoch_skipped"
+        case .changedSecret: "changed_secret"
+        case .removedWithoutEpoch: "removed_without_epoch"
+        }
+    }
+
+    /// For users and logs: names of users, and no secrets.
+    public var description: String {
+        switch self {
+        case .malformed: "the bytes are no list of readers"
+        case .badName: "a name in the list of readers is empty, too long, or no name"
+        case .tooMany: "the list of readers is too long"
+        case .ownerMissing: "the list of readers lacks its owner"
+        case .twice(let user): "the list of readers names \(user) twice"
+        case .repeatedSecret(let epoch): "epoch \(epoch) of the bucket has the secret of an older one"
+        case .otherBucket: "the list of readers is another bucket's"
+        case .unknownOwner: "the keys of the bucket's owner have not been verified"
+        case .otherOwnerKey: "the list of readers names other keys of the owner than were verified"
+        case .badSignature: "the bucket's owner has not signed this list of readers"
+        case .notNext: "the list of readers does not follow the one before it"
+        case .epochBack: "the list of readers goes back to an older epoch"
+        case .epochSkipped: "the list of readers leaves out an epoch"
+        case .changedSecret(let epoch): "the list of readers names another secret for epoch \(epoch)"
+        case .removedWithoutEpoch(let user): "\(user) is removed from the readers, and no new epoch begins"
+        }
+    }
+}

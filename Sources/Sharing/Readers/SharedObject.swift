@@ -1,0 +1,143 @@
+public import ThicketProtocol
+public import ThicketSealed
+
+/// What a shared object has to tell beside what sealed objects tell.
+public enum SharedEvent: Sendable, Equatable {
+    /// This account wrote the operation at this position, or the snapshot of it.
+    case written(by: Author, SealedHeader.Kind, at: Int)
+    /// Somebody put something there that counts for nothing.
+    case uncounted(AuthorshipError, SealedHeader.Kind, at: Int)
+    case object(SealedEvent)
+}
+
+/// Why a device has nothing of an object.
+public enum SharedOpenError: Error, Equatable, Sendable {
+    case held(SharedHold)
+    /// The snapshot counts for nothing.
+    case refused(AuthorshipError)
+    case sealed(SealedOpenError)
+}
+
+/// One object of a shared bucket on one device: `SealedObject`, for which nothing is taken before it can be said of all of it who wrote
+/// it. Give it the sealer that fits what the device knows of lists and secrets at the time.
+public struct SharedObject: Sendable, Equatable {
+    public private(set) var object: SealedObject
+
+    /// - Parameter object: one whose author is the sealer's writer (`AuthoredSealer.Writer.id`).
+    public init(_ object: SealedObject) { self.object = object }
+
+    /// Opens an object on a device that has nothing of it. The device believes the account that wrote the snapshot all that stands
+    /// before it.
+    public static func open(
+        _ entity: SealedEntity, author: AuthorID, with sealer: AuthoredSealer
+    ) throws(SharedOpenError) -> (object: SharedObject, events: [SharedEvent]) {
+        let judged: JudgedSealer
+        do throws(SharedHold) { judged = try JudgedSealer(entity, sealer) } catch { throw .held(error) }
+        if case .uncounted(let error, .snapshot, _)? = judged.events.first { throw .refused(error) }
+        do throws(SealedOpenError) {
+            let (object, events): (SealedObject, [SealedEvent]) = try SealedObject.open(
+                entity, author: author, place: sealer.place, with: judged)
+            return (SharedObject(object), judged.events + events.map { .object($0) })
+        } catch { throw .sealed(error) }
+    }
+
+    /// Takes the operation that follows.
+    /// - Throws: `SharedHold`; nothing has been taken then: give it again once what is lacking is there.
+    public mutating func receive(_ sealed: [UInt8], with sealer: AuthoredSealer) throws(SharedHold) -> [SharedEvent] {
+        var judged: JudgedSealer = .init(sealer)
+        try judged.judge(sealed, .operation, position: 0, at: object.log.position + 1)
+        return judged.events + object.receive(sealed, with: judged).map { .object($0) }
+    }
+
+    /// Takes the object as the server shows it now.
+    /// - Throws: as `receive`.
+    public mutating func adopt(
+        _ entity: SealedEntity, with sealer: AuthoredSealer
+    ) throws(SharedHold) -> [SharedEvent] {
+        let judged: JudgedSealer = try .init(entity, sealer)
+        let (incarnation, position): ([UInt8], Int) = (object.log.incarnation, object.log.position)
+        let events: [SealedEvent] = object.adopt(entity, with: judged)
+        // Of what was there before it has told.
+        let told: [SharedEvent] = judged.events.filter { event in
+            switch event {
+            case .written(_, _, let at), .uncounted(_, .operation, let at):
+                object.log.incarnation != incarnation || at > position
+            case .uncounted(_, .snapshot, _), .object: true
+            }
+        }
+        return told + events.map { .object($0) }
+    }
+
+    /// Takes an edit of the app.
+    /// - Throws: `readOnly` also for an account that may only read.
+    public mutating func edit(_ diff: ObjectDiff, with sealer: AuthoredSealer) throws(SealedEditError) {
+        guard sealer.maySeal else { throw .readOnly }
+        try object.edit(diff)
+    }
+
+    /// The next operation of the edits that wait, as `SealedObject.seal`; nil also for who may not write, or no more: the edits stay.
+    public mutating func seal(
+        changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
+    ) -> SealedObject.Pending? {
+        sealer.maySeal ? object.seal(changeID: changeID, nonce: nonce, with: sealer) : nil
+    }
+
+    /// An operation that changes nothing and ends what older lists allow, as `SealedObject.sealMark`: after a removal, one for each
+    /// object.
+    public mutating func sealMark(
+        changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
+    ) -> SealedObject.Pending? {
+        sealer.maySeal ? object.sealMark(changeID: changeID, nonce: nonce, with: sealer) : nil
+    }
+
+    /// The server has the pending operation, and the log, read to its end, does not count it: as `SealedObject.refuse`.
+    public mutating func refuse() -> [SharedEvent] { object.refuse().map { .object($0) } }
+
+    /// The snapshot of what the log holds; nil for who may not write.
+    public func sealedSnapshot(id: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer) -> [UInt8]? {
+        sealer.maySeal ? object.sealedSnapshot(id: id, nonce: nonce, with: sealer) : nil
+    }
+}
+
+/// Opens what was looked at before, so that no signature is verified twice.
+private struct JudgedSealer: Sealer {
+    private let sealer: AuthoredSealer
+    private var opened: [[UInt8]: (id: [UInt8], clear: [UInt8])] = [:]
+    private(set) var events: [SharedEvent] = []
+
+    init(_ sealer: AuthoredSealer) { self.sealer = sealer }
+
+    /// Looks at the newest snapshot of an object, and at all operations behind it.
+    init(_ entity: SealedEntity, _ sealer: AuthoredSealer) throws(SharedHold) {
+        self.init(sealer)
+        guard let newest: (position: Int, text: String) = entity.newest else { return }
+        try judge(
+            SealedObject.bytes(of: newest.text), .snapshot, position: newest.position, at: newest.position)
+        for (index, text): (Int, String) in entity.tail.reversed().enumerated() {
+            try judge(SealedObject.bytes(of: text), .operation, position: 0, at: newest.position + 1 + index)
+        }
+    }
+
+    mutating func judge(
+        _ sealed: [UInt8], _ kind: SealedHeader.Kind, position: Int, at place: Int
+    ) throws(SharedHold) {
+        switch sealer.look(at: sealed, kind: kind, position: position) {
+        case .counts(let author, let id, let clear):
+            opened[sealed] = (id, clear)
+            events.append(.written(by: author, kind, at: place))
+        case .refused(let error): events.append(.uncounted(error, kind, at: place))
+        case .held(let hold): throw hold
+        }
+    }
+
+    var listVersion: Int { sealer.listVersion }
+
+    func seal(_ clear: [UInt8], kind: SealedHeader.Kind, id: [UInt8], position: Int, nonce: [UInt8]) -> [UInt8] {
+        sealer.seal(clear, kind: kind, id: id, position: position, nonce: nonce)
+    }
+
+    /// What was not looked at, or refused, does not open. The kind is in the bytes, and a snapshot's position was looked at with it.
+    func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
+        opened[sealed]
+    }
+}

@@ -1,0 +1,321 @@
+import Testing
+import ThicketCrypto
+import ThicketNonces
+import ThicketProtocol
+import ThicketSealed
+import ThicketTestSupport
+
+@testable import ThicketSharing
+
+/// Ann owns the bucket, ben writes, cleo reads. Each of them, the server, and somebody outside try to put something in.
+@Suite("Who wrote what in a shared bucket", .nonceWatch)
+struct AuthorshipTests {
+    private static let device: [UInt8] = .init(repeating: 1, count: 8)
+    private static let incarnation: [UInt8] = .init(repeating: 5, count: 16)
+
+    private static func circle() throws -> Circle { try Circle(["ben": .writes, "cleo": .reads]) }
+
+    /// What can be said in place of what an honest device says.
+    private struct Forgery {
+        var circle: Circle
+        /// Who seals: somebody with the bucket's secrets.
+        var secrets: BucketSecrets
+        var list: ReaderList
+        var place: Int = 1
+        var device: [UInt8] = AuthorshipTests.device
+        /// Of whose device the operation calls itself.
+        var author: AuthorID
+        var listNamed: Int
+        var serverKey: String = "k"
+        var id: [UInt8]
+        /// What the statement says where it is not what is sealed.
+        var saidKey: String?
+        var saidID: [UInt8]?
+        var saidKind: SealedHeader.Kind = .operation
+        var saidText: [UInt8]?
+        var saidBucket: SharedBucket?
+
+        /// All honest: ben's.
+        init(_ circle: Circle) throws {
+            let list: ReaderList = circle.newest
+            (self.circle, secrets, self.list) = (circle, circle.secrets, list)
+            author = Authorship.authorID(keyID: try circle.member("ben").keys.id, device: AuthorshipTests.device)
+            (listNamed, id) = (Int(list.version), RandomBytes.make(16))
+        }
+
+        var text: [UInt8] {
+            get throws {
+                let log: SealedLog = .init(
+                    place: .init(owner: "ann", app: "notes", bucket: "plans", serverKey: serverKey), appKey: "note",
+                    incarnation: AuthorshipTests.incarnation, object: ["t": ""])
+                let edit: Edit = try .init(
+                    .object(ObjectDiff([(key: "t", operation: .text(TextDelta([.insert([0x61])])))])))
+                return SealedOperation(
+                    base: 0, head: try #require(log.chain[0]), incarnation: log.incarnationTag, author: author,
+                    list: listNamed, content: .edit(edit)
+                ).clearBytes()
+            }
+        }
+
+        /// Signed by somebody, whose place it may not be.
+        func sealed(by user: String = "ben") throws -> [UInt8] {
+            let signer: Member = try circle.member(user)
+            let bucket: SharedBucket = saidBucket ?? circle.bucket
+            let said: Authorship.Statement = .init(
+                place: SealedPlace(
+                    owner: bucket.owner, app: bucket.app, bucket: bucket.bucket, serverKey: saidKey ?? serverKey),
+                kind: saidKind, position: 0, id: saidID ?? id, clear: try saidText ?? text)
+            let reader: ListedReader = list.readers[min(place, list.readers.count - 1)]
+            let signature: [UInt8] = try signer.account.identity.signature(
+                for: .author, said.fields(list, reader, device))
+            let authorship: Authorship = .init(
+                list: list.version, digest: list.digest, place: place, device: device, signature: signature)
+            return try raw(authorship.bytes + text)
+        }
+
+        /// Sealed with the bucket's secrets, whatever it is.
+        func raw(_ clear: [UInt8]) throws -> [UInt8] {
+            try secrets.keys().sealer(serverKey: serverKey).seal(
+                clear, kind: .operation, id: id, position: 0, nonce: RandomBytes.make(12))
+        }
+    }
+
+    private static func look(
+        _ circle: Circle, _ sealed: [UInt8], at key: String = "k"
+    ) throws -> AuthoredSealer.Look {
+        let look: AuthoredSealer.Look = try circle.sealer(of: "ann", key: key).look(
+            at: sealed, kind: .operation, position: 0)
+        // All readers say the same of it.
+        for user: String in ["ben", "cleo"] where circle.newest.reader(user) != nil {
+            #expect(try circle.sealer(of: user, key: key).look(at: sealed, kind: .operation, position: 0) == look)
+        }
+        return look
+    }
+
+    @Test("what a writer of the list has sealed counts for every reader, under the writer's name")
+    func counts() throws {
+        let circle: Circle = try Self.circle()
+        let forgery: Forgery = try .init(circle)
+        let ben: Author = .init(reader: circle.newest.readers[1], device: Self.device, list: 1)
+        let text: [UInt8] = try forgery.text
+        #expect(
+            try Self.look(circle, forgery.sealed()) == .counts(ben, id: forgery.id, clear: text), "made by the test")
+        let sealer: AuthoredSealer = try circle.sealer(of: "ben")
+        let sealed: [UInt8] = sealer.seal(
+            text, kind: .operation, id: forgery.id, position: 0, nonce: RandomBytes.make(12))
+        #expect(try Self.look(circle, sealed) == .counts(ben, id: forgery.id, clear: text))
+        #expect(try circle.sealer(of: "cleo").open(sealed, kind: .operation, position: 0)?.clear == text)
+        #expect(ben.reader.user == "ben")
+    }
+
+    @Test("what a reader without the right to write, an outsider or another member seals counts for nothing")
+    func others() throws {
+        let circle: Circle = try Self.circle()
+        var forgery: Forgery = try .init(circle)
+        // Another member under ben's name; and the owner, who may write, but not as ben.
+        for user: String in ["cleo", "ann"] {
+            #expect(try Self.look(circle, forgery.sealed(by: user)) == .refused(.badSignature("ben")))
+        }
+        // Cleo under her own name: her signature is good, her right is not.
+        forgery.place = 2
+        forgery.author = Authorship.authorID(keyID: try circle.member("cleo").keys.id, device: Self.device)
+        #expect(try Self.look(circle, forgery.sealed(by: "cleo")) == .refused(.mayNotWrite("cleo")))
+        #expect(try Self.look(circle, forgery.sealed()) == .refused(.badSignature("cleo")))
+        // A place in the list that nobody has.
+        for place: Int in [3, 65_535] {
+            forgery.place = place
+            #expect(try Self.look(circle, forgery.sealed(by: "cleo")) == .refused(.notAReader))
+        }
+        // Nobody's: what is sealed as in a private bucket, and nothing at all.
+        for clear: [UInt8] in [try forgery.text, [], [1], .init(repeating: 1, count: Authorship.bytesCount - 1)] {
+            #expect(try Self.look(circle, forgery.raw(clear)) == .refused(.unsigned))
+        }
+    }
+
+    @Test("the server's inventions count for nothing: bytes of its own, of other keys, of another object")
+    func server() throws {
+        let circle: Circle = try Self.circle()
+        var forgery: Forgery = try .init(circle)
+        let sealed: [UInt8] = try forgery.sealed()
+        #expect(try Self.look(circle, sealed, at: "l") == .refused(.doesNotOpen))
+        #expect(try Self.look(circle, []) == .refused(.doesNotOpen))
+        #expect(try Self.look(circle, .init(repeating: 2, count: 178)) == .refused(.doesNotOpen))
+        forgery.secrets = try .init(of: circle.bucket, secret: .random(32))
+        #expect(try Self.look(circle, forgery.sealed()) == .refused(.doesNotOpen))
+        #expect(
+            try circle.sealer(of: "cleo").look(at: sealed, kind: .snapshot, position: 0) == .refused(.doesNotOpen))
+        for changed: [UInt8] in sealed.flipped where changed[..<22] == sealed[..<22] {
+            #expect(try circle.sealer(of: "cleo").open(changed, kind: .operation, position: 0) == nil)
+        }
+    }
+
+    @Test("an authorship with any bit flipped, or in front of other words, is refused, sealed anew by a member")
+    func flipped() throws {
+        let circle: Circle = try Self.circle()
+        let forgery: Forgery = try .init(circle)
+        let cleo: AuthoredSealer = try circle.sealer(of: "cleo")
+        let opened: [UInt8] = try #require(
+            circle.secrets.keys().sealer(serverKey: "k").open(forgery.sealed(), kind: .operation, position: 0)
+        ).clear
+        for (bit, changed): (Int, [UInt8]) in opened.flipped.enumerated() {
+            guard case .refused = cleo.look(at: try forgery.raw(changed), kind: .operation, position: 0) else {
+                // The version of a list that is not there yet: the device waits, and takes nothing.
+                let isAhead: Bool = (8..<72).contains(bit)
+                #expect(isAhead, "bit \(bit)")
+                continue
+            }
+        }
+        guard case .counts = cleo.look(at: try forgery.raw(opened), kind: .operation, position: 0) else {
+            Issue.record("the same again")
+            return
+        }
+    }
+
+    @Test("a signature is worth nothing beside another object, bucket, operation, kind or text")
+    func moved() throws {
+        let circle: Circle = try Self.circle()
+        let honest: Forgery = try .init(circle)
+        var forgeries: [Forgery] = .init(repeating: honest, count: 5)
+        forgeries[0].saidKey = "l"
+        forgeries[1].saidBucket = try SharedBucket(owner: "ann", app: "notes", bucket: "other")
+        forgeries[2].saidID = .init(repeating: 0, count: 16)
+        forgeries[3].saidKind = .snapshot
+        forgeries[4].saidText = try honest.text + [0x20]
+        for (number, forgery): (Int, Forgery) in forgeries.enumerated() {
+            #expect(try Self.look(circle, forgery.sealed()) == .refused(.badSignature("ben")), "\(number)")
+        }
+    }
+
+    @Test("nobody writes under the id of another account's device, nor names another list than they sign")
+    func devices() throws {
+        let circle: Circle = try Self.circle()
+        var forgery: Forgery = try .init(circle)
+        forgery.author = Authorship.authorID(keyID: try circle.ann.keys.id, device: Self.device)
+        #expect(try Self.look(circle, forgery.sealed()) == .refused(.otherDevice("ben")))
+        forgery = try .init(circle)
+        for list: Int in [0, 2, 1 << 50] {
+            forgery.listNamed = list
+            #expect(try Self.look(circle, forgery.sealed()) == .refused(.otherList))
+        }
+    }
+
+    @Test("an operation of another list or epoch than it says counts for nothing; of a list to come it is held")
+    func lists() throws {
+        let old: Circle = try Self.circle()
+        var circle: Circle = old
+        try circle.change(to: ["cleo": .reads, "dora": .writes], newEpoch: true)
+        // Ben is removed. What he wrote under his list counts where it stood.
+        let before: Forgery = try .init(old)
+        guard case .counts(let ben, _, _) = try Self.look(circle, before.sealed()) else {
+            Issue.record("what was written before is ben's")
+            return
+        }
+        #expect(ben.list == 1 && ben.reader.user == "ben")
+        // He names the new list, in his old place or dora's; under the old epoch, since he has no other.
+        var late: Forgery = try .init(circle)
+        late.secrets = old.secrets
+        for place: Int in [1, 2] {
+            late.place = place
+            #expect(try Self.look(circle, late.sealed()) == .refused(.otherEpoch))
+        }
+        // A list that nobody has made, under the old epoch: no list to come is of an epoch that is over.
+        let mine: ReaderList = try ReaderList(
+            bucket: circle.bucket, version: 9, previous: Digest256.of([1]), commitments: old.secrets.commitments,
+            readers: old.newest.readers)
+        late.list = mine
+        #expect(try Self.look(circle, late.sealed()) == .refused(.otherEpoch))
+        // Another list of a version that is there.
+        late.list = try old.newest.next(readers: old.newest.readers, beginning: Digest256.of([2]))
+        #expect(try Self.look(circle, late.sealed()) == .refused(.otherList))
+        // Dora's, for a device that has not seen her list: it waits, and does not throw away.
+        var doras: Forgery = try .init(circle)
+        doras.place = 2
+        doras.author = Authorship.authorID(keyID: try circle.member("dora").keys.id, device: Self.device)
+        let sealed: [UInt8] = try doras.sealed(by: "dora")
+        guard case .counts = try Self.look(circle, sealed) else {
+            Issue.record("dora writes")
+            return
+        }
+        let cleo: AuthoredSealer = try old.sealer(of: "cleo")
+        #expect(cleo.look(at: sealed, kind: .operation, position: 0) == .held(.epoch(1)))
+        let late_: AuthoredSealer = try .init(
+            serverKey: "k", secrets: old.secrets, lists: circle.reader(), keys: circle.verified, writer: nil)
+        #expect(late_.look(at: sealed, kind: .operation, position: 0) == .held(.secret(1)))
+        let none: AuthoredSealer = try .init(
+            serverKey: "k", secrets: circle.secrets, lists: circle.reader(), keys: VerifiedKeys { _ in nil },
+            writer: nil)
+        let id: String = try circle.member("dora").keys.id
+        #expect(none.look(at: sealed, kind: .operation, position: 0) == .held(.keys(user: "dora", keyID: id)))
+    }
+
+    @Test("a snapshot that claims operations under a newer list than its author knows counts for nothing")
+    func snapshots() throws {
+        let circle: Circle = try Self.circle()
+        let sealer: AuthoredSealer = try circle.sealer(of: "ben")
+        let log: SealedLog = .init(
+            place: sealer.place, appKey: "note", incarnation: Self.incarnation, object: ["t": "x"])
+        var clear: JSONObject = try #require(
+            JSONValue(parsing: SealedSnapshot.clearBytes(of: log), maxDepth: 600).objectValue)
+        func look(_ text: [UInt8]) throws -> AuthoredSealer.Look {
+            let sealed: [UInt8] = sealer.seal(
+                text, kind: .snapshot, id: RandomBytes.make(16), position: 0, nonce: RandomBytes.make(12))
+            return try circle.sealer(of: "cleo").look(at: sealed, kind: .snapshot, position: 0)
+        }
+        for list: JSONValue? in [nil, 1] {
+            clear["l"] = list
+            guard case .counts(let author, _, _) = try look(JSONValue.object(clear).serialized()) else {
+                Issue.record("ben's")
+                return
+            }
+            #expect(author.reader.user == "ben")
+        }
+        clear["l"] = 2
+        #expect(try look(JSONValue.object(clear).serialized()) == .refused(.otherList))
+        #expect(try look([0x7B]) == .refused(.otherList))
+    }
+
+    @Test("only who may write by the newest list, with its secret, seals")
+    func sealing() throws {
+        let old: Circle = try Self.circle()
+        var circle: Circle = old
+        #expect(try circle.sealer(of: "ann").maySeal && circle.sealer(of: "ben").maySeal)
+        #expect(try !circle.sealer(of: "cleo").maySeal)
+        try circle.change(to: ["ben": .writes, "cleo": .reads], newEpoch: true)
+        // Ben knows the new list, and has not opened its secret yet.
+        let writer: AuthoredSealer.Writer = try .init(circle.member("ben").account, device: Self.device)
+        let early: AuthoredSealer = try .init(
+            serverKey: "k", secrets: old.secrets, lists: circle.reader(), keys: circle.verified, writer: writer)
+        #expect(!early.maySeal)
+        #expect(try circle.sealer(of: "ben").maySeal)
+        try circle.change(to: ["ben": .reads, "cleo": .reads], newEpoch: false)
+        #expect(try !circle.sealer(of: "ben").maySeal)
+        #expect(throws: SharingError.outOfBounds) {
+            _ = try AuthoredSealer.Writer(circle.ann.account, device: [1, 2])
+        }
+        #expect(throws: SharingError.otherBucket) {
+            _ = try AuthoredSealer(
+                serverKey: "k", secrets: Circle([:], bucket: "other").secrets, lists: circle.reader(),
+                keys: circle.verified, writer: nil)
+        }
+    }
+
+    @Test("one typed character is at most 640 bytes on the wire here, too, whatever the object's size")
+    func oneCharacter() throws {
+        let circle: Circle = try Self.circle()
+        let name: String = try circle.secrets.keys().serverKey(of: "note")
+        let typing: TextDelta = .init([.retain(9_999_999), .insert([0x61])])
+        let text: [UInt8] = SealedOperation(
+            base: 999_999, head: try #require(Head(RandomBytes.make(16))), incarnation: .max,
+            author: .init(rawValue: .max), list: 4_096,
+            content: .edit(try Edit(.object(ObjectDiff([(key: "content", operation: .text(typing))]))))
+        ).clearBytes()
+        let sealed: [UInt8] = try circle.sealer(of: "ben", key: name).seal(
+            text, kind: .operation, id: RandomBytes.make(16), position: 0, nonce: RandomBytes.make(12))
+        var writer: JSONWriter = .init()
+        ChangeRequest(
+            key: name, ccid: String(repeating: "0", count: 32), operation: .modify, sv: 1_000_000,
+            diff: .value(SealedEntity.insertion(Base64.encodeURL(sealed)).json)
+        ).write(to: &writer)
+        #expect(writer.bytes.count + "0:c:".utf8.count <= 640, "\(writer.bytes.count)")
+    }
+}

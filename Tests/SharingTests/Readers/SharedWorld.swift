@@ -1,0 +1,367 @@
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+import ThicketTestSupport
+
+@testable import ThicketSharing
+
+/// What a server does for one object of a shared bucket, and all that it has ever stored.
+struct StoringServer {
+    enum Change {
+        case insertion([UInt8])
+        case compaction
+    }
+
+    private(set) var entity: SealedEntity
+    private(set) var feed: [Change] = []
+    /// Every sealed value in its order.
+    private(set) var stored: [(bytes: [UInt8], kind: SealedHeader.Kind, position: Int)]
+    private var known: Set<[UInt8]> = []
+
+    init(snapshot: [UInt8]) {
+        entity = SealedEntity(snapshots: [0: Base64.encodeURL(snapshot)])
+        stored = [(snapshot, .snapshot, 0)]
+    }
+
+    /// - Returns: false for a ccid that was there before (409).
+    mutating func insert(_ sealed: [UInt8], changeID: [UInt8]) -> Bool {
+        guard known.insert(changeID).inserted else { return false }
+        entity.tail.insert(Base64.encodeURL(sealed), at: 0)
+        stored.append((sealed, .operation, 0))
+        feed.append(.insertion(sealed))
+        return true
+    }
+
+    mutating func compact(_ snapshot: [UInt8], at position: Int, knowing: [Int]) {
+        guard let old: Int = knowing.max(), position > old, let newest: Int = entity.newest?.position else { return }
+        entity.snapshots[position] = Base64.encodeURL(snapshot)
+        for older: Int in knowing { entity.snapshots[older] = nil }
+        if position > newest { entity.tail.removeLast(position - newest) }
+        stored.append((snapshot, .snapshot, position))
+        feed.append(.compaction)
+    }
+}
+
+/// One object of ann's bucket, a server, and devices of several accounts that type, compact, go away and come back.
+struct SharedWorld {
+    struct Device {
+        let user: String
+        let writer: AuthoredSealer.Writer
+        var lists: SharedBucketReader
+        var secrets: BucketSecrets
+        var object: SharedObject
+        var cursor: Int = 0
+        var isSent: Bool = false
+        var knownSnapshots: [Int] = [0]
+        var isAway: Bool = false
+        /// What was told that counts for nothing.
+        var uncounted: [AuthorshipError] = []
+        /// Operations that were told, by the user who wrote them.
+        var written: [String: Int] = [:]
+        /// What it cannot go on without; nil: it goes on.
+        var hold: SharedHold?
+    }
+
+    struct Failure: Error, CustomStringConvertible { let description: String }
+
+    static let appKey: String = "note"
+    var circle: Circle
+    var random: SeededRandom
+    private(set) var server: StoringServer
+    var devices: [Device] = []
+    private var typed: Set<UInt32> = []
+    private var nextLetter: UInt32 = 0x4E00
+    let serverKey: String
+
+    init(seed: UInt64, _ circle: Circle) throws {
+        self.circle = circle
+        random = SeededRandom(seed: seed)
+        serverKey = try circle.secrets.keys().serverKey(of: Self.appKey)
+        let sealer: AuthoredSealer = try circle.sealer(of: "ann", key: serverKey)
+        let log: SealedLog = .init(
+            place: sealer.place, appKey: Self.appKey, incarnation: RandomBytes.make(16), object: ["t": ""])
+        let first: SharedObject = .init(SealedObject(author: .init(rawValue: 1), log: log))
+        let sealed: [UInt8]? = first.sealedSnapshot(
+            id: RandomBytes.make(16), nonce: RandomBytes.make(12), with: sealer)
+        guard let snapshot: [UInt8] = sealed else { throw Failure(description: "ann may not write") }
+        server = StoringServer(snapshot: snapshot)
+    }
+
+    // MARK: - Devices
+
+    func sealer(_ chosen: Int) throws -> AuthoredSealer { try sealer(devices[chosen]) }
+
+    private func sealer(_ device: Device) throws -> AuthoredSealer {
+        try AuthoredSealer(
+            serverKey: serverKey, secrets: device.secrets, lists: device.lists, keys: circle.verified,
+            writer: device.writer)
+    }
+
+    /// A device of an account that has nothing yet: it opens what the server shows.
+    mutating func join(_ user: String) throws {
+        let member: Member = try circle.member(user)
+        let writer: AuthoredSealer.Writer = try .init(member.account, device: random.bytes(8))
+        let lists: SharedBucketReader = circle.reader()
+        let secrets: BucketSecrets = try circle.opened(by: user)
+        let sealer: AuthoredSealer = try .init(
+            serverKey: serverKey, secrets: secrets, lists: lists, keys: circle.verified, writer: writer)
+        let (object, events): (SharedObject, [SharedEvent]) = try SharedObject.open(
+            server.entity, author: writer.id, with: sealer)
+        var device: Device = .init(user: user, writer: writer, lists: lists, secrets: secrets, object: object)
+        device.cursor = server.feed.count
+        device.knownSnapshots = Array(server.entity.snapshots.keys)
+        devices.append(device)
+        try note(events, devices.count - 1)
+    }
+
+    /// The device gets the lists that there are, and the secrets that it may have.
+    mutating func refresh(_ chosen: Int) throws {
+        let verdict: SharedBucketReader.Verdict = devices[chosen].lists.take(circle.lists, keys: circle.verified)
+        switch verdict {
+        case .taken, .known: break
+        default: throw Failure(description: "lists of device \(chosen): \(verdict)")
+        }
+        // Who has been removed keeps what there was.
+        guard circle.newest.reader(devices[chosen].user) != nil else { return }
+        devices[chosen].secrets = try circle.opened(by: devices[chosen].user, known: devices[chosen].secrets)
+        devices[chosen].hold = nil
+    }
+
+    // MARK: - What they do
+
+    /// Types one character that nobody else types.
+    mutating func type(_ chosen: Int) throws {
+        let text: String = devices[chosen].object.object.object?["t"]?.stringValue ?? ""
+        let place: Int = random.below(text.utf16.count + 1)
+        var delta: TextDelta = .init()
+        delta.retain(place)
+        delta.insert([UInt16(nextLetter)])
+        delta.retain(text.utf16.count - place)
+        try devices[chosen].object.edit(
+            ObjectDiff([(key: "t", operation: .text(delta))]), with: sealer(chosen))
+        typed.insert(nextLetter)
+        nextLetter += 1
+    }
+
+    mutating func send(_ chosen: Int) throws {
+        if devices[chosen].object.object.pending == nil {
+            let made: SealedObject.Pending? = devices[chosen].object.seal(
+                changeID: RandomBytes.make(16), nonce: RandomBytes.make(12), with: try sealer(chosen))
+            devices[chosen].isSent = false
+            // Now and then it is sealed and not sent yet.
+            guard made != nil, random.below(3) > 0 else { return }
+        }
+        try resend(chosen)
+    }
+
+    private mutating func resend(_ chosen: Int) throws {
+        guard let pending: SealedObject.Pending = devices[chosen].object.object.pending, !devices[chosen].isSent else {
+            return
+        }
+        _ = server.insert(pending.sealed, changeID: pending.changeID)
+        devices[chosen].isSent = true
+    }
+
+    /// After a removal: what older lists allow counts no more.
+    mutating func mark(_ chosen: Int) throws {
+        try catchUp(chosen)
+        let made: SealedObject.Pending? = devices[chosen].object.sealMark(
+            changeID: RandomBytes.make(16), nonce: RandomBytes.make(12), with: try sealer(chosen))
+        guard made != nil else { throw Failure(description: "no mark") }
+        devices[chosen].isSent = false
+        try resend(chosen)
+    }
+
+    mutating func compact(_ chosen: Int) throws {
+        let device: Device = devices[chosen]
+        guard device.object.object.log.position > device.knownSnapshots.max() ?? 0,
+            let snapshot: [UInt8] = device.object.sealedSnapshot(
+                id: RandomBytes.make(16), nonce: RandomBytes.make(12), with: try sealer(chosen))
+        else { return }
+        server.compact(snapshot, at: device.object.object.log.position, knowing: device.knownSnapshots)
+        devices[chosen].knownSnapshots = [device.object.object.log.position]
+    }
+
+    /// Somebody puts in what no honest device does.
+    mutating func put(_ sealed: [UInt8]) { _ = server.insert(sealed, changeID: RandomBytes.make(16)) }
+
+    mutating func take(_ chosen: Int, atMost count: Int) throws {
+        for _ in 0..<count {
+            guard devices[chosen].cursor < server.feed.count else { return }
+            let change: StoringServer.Change = server.feed[devices[chosen].cursor]
+            let events: [SharedEvent]
+            do throws(SharedHold) {
+                switch change {
+                case .insertion(let sealed):
+                    let with: AuthoredSealer
+                    do { with = try sealer(chosen) } catch { throw .forked }
+                    events = try devices[chosen].object.receive(sealed, with: with)
+                case .compaction where devices[chosen].cursor == server.feed.count - 1:
+                    events = try read(chosen)
+                case .compaction: events = []
+                }
+            } catch {
+                devices[chosen].hold = error
+                return
+            }
+            devices[chosen].cursor += 1
+            try note(events, chosen)
+        }
+    }
+
+    /// The whole object as it stands.
+    private mutating func read(_ chosen: Int) throws(SharedHold) -> [SharedEvent] {
+        let with: AuthoredSealer
+        do { with = try sealer(chosen) } catch { throw .forked }
+        var events: [SharedEvent] = try devices[chosen].object.adopt(server.entity, with: with)
+        devices[chosen].knownSnapshots = Array(server.entity.snapshots.keys)
+        if let pending: SealedObject.Pending = devices[chosen].object.object.pending, devices[chosen].isSent,
+            !server.insert(pending.sealed, changeID: pending.changeID)
+        {
+            events += devices[chosen].object.refuse()
+        }
+        return events
+    }
+
+    /// Takes all that there is, and what is lacking for it.
+    mutating func catchUp(_ chosen: Int) throws {
+        try take(chosen, atMost: .max)
+        if devices[chosen].hold != nil {
+            try refresh(chosen)
+            if devices[chosen].hold == nil { try take(chosen, atMost: .max) }
+        }
+    }
+
+    private mutating func note(_ events: [SharedEvent], _ chosen: Int) throws {
+        for event: SharedEvent in events {
+            switch event {
+            case .written(let author, .operation, _): devices[chosen].written[author.reader.user, default: 0] += 1
+            case .written: break
+            case .uncounted(let error, _, _): devices[chosen].uncounted.append(error)
+            // What does not count is told by the object, too.
+            case .object(.integrity(.misfit(_, .doesNotOpen))): break
+            case .object(.integrity(let integrity)):
+                throw Failure(description: "a false alarm on device \(chosen): \(integrity)")
+            case .object(.stopped), .object(.recreated):
+                throw Failure(description: "device \(chosen): \(event)")
+            case .object: break
+            }
+        }
+    }
+
+    /// An operation as a member makes it who does not keep to what honest devices do: it types one character at the beginning.
+    ///
+    /// - Parameters:
+    ///   - list: that it names; its author signs, and is listed there.
+    ///   - secrets: that it seals with.
+    func written(
+        by user: String, under list: ReaderList, with secrets: BucketSecrets, letter: UInt16
+    ) throws -> [UInt8] {
+        let member: Member = try circle.member(user)
+        let device: [UInt8] = .init(repeating: 7, count: 8)
+        let log: SealedLog = devices[0].object.object.log
+        guard let head: Head = log.chain[log.position], let place: Int = list.place(of: user) else {
+            throw Failure(description: "no place")
+        }
+        let length: Int = log.object?["t"]?.stringValue?.utf16.count ?? 0
+        let typing: Edit = try .init(
+            .object(ObjectDiff([(key: "t", operation: .text(TextDelta([.insert([letter]), .retain(length)])))])))
+        let text: [UInt8] = SealedOperation(
+            base: log.position, head: head, incarnation: log.incarnationTag,
+            author: Authorship.authorID(keyID: member.keys.id, device: device), list: Int(list.version),
+            content: .edit(typing)
+        ).clearBytes()
+        return try signed(
+            text, .operation, position: 0, id: RandomBytes.make(16), by: member, list, place, device, secrets)
+    }
+
+    /// A snapshot that a member has made up.
+    func inventedSnapshot(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [UInt8] {
+        let member: Member = try circle.member(user)
+        guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
+        let log: SealedLog = devices[0].object.object.log
+        return try signed(
+            SealedSnapshot.clearBytes(of: log), .snapshot, position: log.position, id: RandomBytes.make(16),
+            by: member, list, place, .init(repeating: 7, count: 8), secrets)
+    }
+
+    private func signed(
+        _ text: [UInt8], _ kind: SealedHeader.Kind, position: Int, id: [UInt8], by member: Member, _ list: ReaderList,
+        _ place: Int, _ device: [UInt8], _ secrets: BucketSecrets
+    ) throws -> [UInt8] {
+        let keys: SealedBucketKeys = try secrets.keys()
+        let said: Authorship.Statement = .init(
+            place: keys.place(serverKey: serverKey), kind: kind, position: position, id: id, clear: text)
+        let signature: [UInt8] = try member.account.identity.signature(
+            for: .author, said.fields(list, list.readers[place], device))
+        let authorship: Authorship = .init(
+            list: list.version, digest: list.digest, place: place, device: device, signature: signature)
+        return try keys.sealer(serverKey: serverKey).seal(
+            authorship.bytes + text, kind: kind, id: id, position: position, nonce: RandomBytes.make(12))
+    }
+
+    /// A member has the server take a compaction.
+    mutating func putSnapshot(_ sealed: [UInt8]) {
+        server.compact(
+            sealed, at: devices[0].object.object.log.position, knowing: Array(server.entity.snapshots.keys))
+    }
+
+    // MARK: - The whole of it
+
+    /// Steps of those who are there, in any order.
+    mutating func play(_ steps: Int, among chosen: [Int]) throws {
+        for _ in 0..<steps {
+            let one: Int = chosen[random.below(chosen.count)]
+            let mayWrite: Bool = try sealer(one).maySeal
+            switch random.below(12) {
+            case 0...3 where mayWrite: try type(one)
+            case 4...6 where mayWrite: try send(one)
+            case 7 where mayWrite && random.below(6) == 0: try compact(one)
+            default:
+                try take(one, atMost: 1 + random.below(6))
+                if devices[one].hold != nil { try refresh(one) }
+            }
+        }
+    }
+
+    /// Everybody of these reads and sends until nothing is left.
+    mutating func settle(_ chosen: [Int]) throws {
+        for _ in 0..<200 {
+            var isQuiet: Bool = true
+            for one: Int in chosen {
+                try catchUp(one)
+                guard devices[one].object.object.pending != nil || devices[one].object.object.hasEdits else { continue }
+                isQuiet = false
+                if devices[one].object.object.pending == nil { try send(one) }
+                try resend(one)
+            }
+            if isQuiet, chosen.allSatisfy({ devices[$0].cursor == server.feed.count }) { return }
+        }
+        throw Failure(description: "it does not come to rest")
+    }
+
+    /// All of these and a fresh device hold the same, and in the text stands what was typed, once each.
+    func checkEqual(_ chosen: [Int], lacking: Set<UInt32> = []) throws {
+        let first: Device = devices[chosen[0]]
+        let (fresh, _): (SharedObject, [SharedEvent]) = try SharedObject.open(
+            server.entity, author: .init(rawValue: 9), with: sealer(first))
+        for one: Int in chosen {
+            guard devices[one].object.object.log == fresh.object.log,
+                devices[one].object.object.object == fresh.object.object
+            else { throw Failure(description: "device \(one) of \(devices[one].user) holds something else") }
+        }
+        let letters: [UInt32] = (fresh.object.object?["t"]?.stringValue ?? "").unicodeScalars.map(\.value)
+        guard Set(letters).count == letters.count else { throw Failure(description: "a letter is doubled") }
+        guard Set(letters) == typed.subtracting(lacking) else {
+            throw Failure(
+                description: "missing \(typed.subtracting(letters)), too many \(Set(letters).subtracting(typed))")
+        }
+    }
+
+    /// The letters that a device has typed and nobody has taken.
+    func unsent(_ chosen: Int) -> Set<UInt32> {
+        let shown: String = devices[chosen].object.object.object?["t"]?.stringValue ?? ""
+        let ordered: String = devices[chosen].object.object.log.object?["t"]?.stringValue ?? ""
+        return Set(shown.unicodeScalars.map(\.value)).subtracting(ordered.unicodeScalars.map(\.value))
+    }
+}
