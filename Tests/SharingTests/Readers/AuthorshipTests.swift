@@ -10,75 +10,10 @@ import ThicketTestSupport
 /// Ann owns the bucket, ben writes, cleo reads. Each of them, the server, and somebody outside try to put something in.
 @Suite("Who wrote what in a shared bucket", .nonceWatch)
 struct AuthorshipTests {
-    private static let device: [UInt8] = .init(repeating: 1, count: 8)
-    private static let incarnation: [UInt8] = .init(repeating: 5, count: 16)
+    static let device: [UInt8] = .init(repeating: 1, count: 8)
+    static let incarnation: [UInt8] = .init(repeating: 5, count: 16)
 
     private static func circle() throws -> Circle { try Circle(["ben": .writes, "cleo": .reads]) }
-
-    /// What can be said in place of what an honest device says.
-    private struct Forgery {
-        var circle: Circle
-        /// Who seals: somebody with the bucket's secrets.
-        var secrets: BucketSecrets
-        var list: ReaderList
-        var place: Int = 1
-        var device: [UInt8] = AuthorshipTests.device
-        /// Of whose device the operation calls itself.
-        var author: AuthorID
-        var listNamed: Int
-        var serverKey: String = "k"
-        var id: [UInt8]
-        /// What the statement says where it is not what is sealed.
-        var saidKey: String?
-        var saidID: [UInt8]?
-        var saidKind: SealedHeader.Kind = .operation
-        var saidText: [UInt8]?
-        var saidBucket: SharedBucket?
-
-        /// All honest: ben's.
-        init(_ circle: Circle) throws {
-            let list: ReaderList = circle.newest
-            (self.circle, secrets, self.list) = (circle, circle.secrets, list)
-            author = Authorship.authorID(keyID: try circle.member("ben").keys.id, device: AuthorshipTests.device)
-            (listNamed, id) = (Int(list.version), RandomBytes.make(16))
-        }
-
-        var text: [UInt8] {
-            get throws {
-                let log: SealedLog = .init(
-                    place: .init(owner: "ann", app: "notes", bucket: "plans", serverKey: serverKey), appKey: "note",
-                    incarnation: AuthorshipTests.incarnation, object: ["t": ""])
-                let edit: Edit = try .init(
-                    .object(ObjectDiff([(key: "t", operation: .text(TextDelta([.insert([0x61])])))])))
-                return SealedOperation(
-                    base: 0, head: try #require(log.chain[0]), incarnation: log.incarnationTag, author: author,
-                    list: listNamed, content: .edit(edit)
-                ).clearBytes()
-            }
-        }
-
-        /// Signed by somebody, whose place it may not be.
-        func sealed(by user: String = "ben") throws -> [UInt8] {
-            let signer: Member = try circle.member(user)
-            let bucket: SharedBucket = saidBucket ?? circle.bucket
-            let said: Authorship.Statement = .init(
-                place: SealedPlace(
-                    owner: bucket.owner, app: bucket.app, bucket: bucket.bucket, serverKey: saidKey ?? serverKey),
-                kind: saidKind, position: 0, id: saidID ?? id, clear: try saidText ?? text)
-            let reader: ListedReader = list.readers[min(place, list.readers.count - 1)]
-            let signature: [UInt8] = try signer.account.identity.signature(
-                for: .author, said.fields(list, reader, device))
-            let authorship: Authorship = .init(
-                list: list.version, digest: list.digest, place: place, device: device, signature: signature)
-            return try raw(authorship.bytes + text)
-        }
-
-        /// Sealed with the bucket's secrets, whatever it is.
-        func raw(_ clear: [UInt8]) throws -> [UInt8] {
-            try secrets.keys().sealer(serverKey: serverKey).seal(
-                clear, kind: .operation, id: id, position: 0, nonce: RandomBytes.make(12))
-        }
-    }
 
     private static func look(
         _ circle: Circle, _ sealed: [UInt8], at key: String = "k"

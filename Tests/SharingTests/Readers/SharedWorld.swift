@@ -5,43 +5,6 @@ import ThicketTestSupport
 
 @testable import ThicketSharing
 
-/// What a server does for one object of a shared bucket, and all that it has ever stored.
-struct StoringServer {
-    enum Change {
-        case insertion([UInt8])
-        case compaction
-    }
-
-    private(set) var entity: SealedEntity
-    private(set) var feed: [Change] = []
-    /// Every sealed value in its order.
-    private(set) var stored: [(bytes: [UInt8], kind: SealedHeader.Kind, position: Int)]
-    private var known: Set<[UInt8]> = []
-
-    init(snapshot: [UInt8]) {
-        entity = SealedEntity(snapshots: [0: Base64.encodeURL(snapshot)])
-        stored = [(snapshot, .snapshot, 0)]
-    }
-
-    /// - Returns: false for a ccid that was there before (409).
-    mutating func insert(_ sealed: [UInt8], changeID: [UInt8]) -> Bool {
-        guard known.insert(changeID).inserted else { return false }
-        entity.tail.insert(Base64.encodeURL(sealed), at: 0)
-        stored.append((sealed, .operation, 0))
-        feed.append(.insertion(sealed))
-        return true
-    }
-
-    mutating func compact(_ snapshot: [UInt8], at position: Int, knowing: [Int]) {
-        guard let old: Int = knowing.max(), position > old, let newest: Int = entity.newest?.position else { return }
-        entity.snapshots[position] = Base64.encodeURL(snapshot)
-        for older: Int in knowing { entity.snapshots[older] = nil }
-        if position > newest { entity.tail.removeLast(position - newest) }
-        stored.append((snapshot, .snapshot, position))
-        feed.append(.compaction)
-    }
-}
-
 /// One object of ann's bucket, a server, and devices of several accounts that type, compact, go away and come back.
 struct SharedWorld {
     struct Device {
@@ -247,57 +210,6 @@ struct SharedWorld {
             case .object: break
             }
         }
-    }
-
-    /// An operation as a member makes it who does not keep to what honest devices do: it types one character at the beginning.
-    ///
-    /// - Parameters:
-    ///   - list: that it names; its author signs, and is listed there.
-    ///   - secrets: that it seals with.
-    func written(
-        by user: String, under list: ReaderList, with secrets: BucketSecrets, letter: UInt16
-    ) throws -> [UInt8] {
-        let member: Member = try circle.member(user)
-        let device: [UInt8] = .init(repeating: 7, count: 8)
-        let log: SealedLog = devices[0].object.object.log
-        guard let head: Head = log.chain[log.position], let place: Int = list.place(of: user) else {
-            throw Failure(description: "no place")
-        }
-        let length: Int = log.object?["t"]?.stringValue?.utf16.count ?? 0
-        let typing: Edit = try .init(
-            .object(ObjectDiff([(key: "t", operation: .text(TextDelta([.insert([letter]), .retain(length)])))])))
-        let text: [UInt8] = SealedOperation(
-            base: log.position, head: head, incarnation: log.incarnationTag,
-            author: Authorship.authorID(keyID: member.keys.id, device: device), list: Int(list.version),
-            content: .edit(typing)
-        ).clearBytes()
-        return try signed(
-            text, .operation, position: 0, id: RandomBytes.make(16), by: member, list, place, device, secrets)
-    }
-
-    /// A snapshot that a member has made up.
-    func inventedSnapshot(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [UInt8] {
-        let member: Member = try circle.member(user)
-        guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
-        let log: SealedLog = devices[0].object.object.log
-        return try signed(
-            SealedSnapshot.clearBytes(of: log), .snapshot, position: log.position, id: RandomBytes.make(16),
-            by: member, list, place, .init(repeating: 7, count: 8), secrets)
-    }
-
-    private func signed(
-        _ text: [UInt8], _ kind: SealedHeader.Kind, position: Int, id: [UInt8], by member: Member, _ list: ReaderList,
-        _ place: Int, _ device: [UInt8], _ secrets: BucketSecrets
-    ) throws -> [UInt8] {
-        let keys: SealedBucketKeys = try secrets.keys()
-        let said: Authorship.Statement = .init(
-            place: keys.place(serverKey: serverKey), kind: kind, position: position, id: id, clear: text)
-        let signature: [UInt8] = try member.account.identity.signature(
-            for: .author, said.fields(list, list.readers[place], device))
-        let authorship: Authorship = .init(
-            list: list.version, digest: list.digest, place: place, device: device, signature: signature)
-        return try keys.sealer(serverKey: serverKey).seal(
-            authorship.bytes + text, kind: kind, id: id, position: position, nonce: RandomBytes.make(12))
     }
 
     /// A member has the server take a compaction.

@@ -1,0 +1,59 @@
+import ThicketCrypto
+import ThicketProtocol
+import ThicketSealed
+
+@testable import ThicketSharing
+
+/// What members can do who do not keep to what honest devices do.
+extension SharedWorld {
+    /// An operation as a member makes it who does not keep to what honest devices do: it types one character at the beginning.
+    ///
+    /// - Parameters:
+    ///   - list: that it names; its author signs, and is listed there.
+    ///   - secrets: that it seals with.
+    func written(
+        by user: String, under list: ReaderList, with secrets: BucketSecrets, letter: UInt16
+    ) throws -> [UInt8] {
+        let member: Member = try circle.member(user)
+        let device: [UInt8] = .init(repeating: 7, count: 8)
+        let log: SealedLog = devices[0].object.object.log
+        guard let head: Head = log.chain[log.position], let place: Int = list.place(of: user) else {
+            throw Failure(description: "no place")
+        }
+        let length: Int = log.object?["t"]?.stringValue?.utf16.count ?? 0
+        let typing: Edit = try .init(
+            .object(ObjectDiff([(key: "t", operation: .text(TextDelta([.insert([letter]), .retain(length)])))])))
+        let text: [UInt8] = SealedOperation(
+            base: log.position, head: head, incarnation: log.incarnationTag,
+            author: Authorship.authorID(keyID: member.keys.id, device: device), list: Int(list.version),
+            content: .edit(typing)
+        ).clearBytes()
+        return try signed(
+            text, .operation, position: 0, id: RandomBytes.make(16), by: member, list, place, device, secrets)
+    }
+
+    /// A snapshot that a member has made up.
+    func inventedSnapshot(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [UInt8] {
+        let member: Member = try circle.member(user)
+        guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
+        let log: SealedLog = devices[0].object.object.log
+        return try signed(
+            SealedSnapshot.clearBytes(of: log), .snapshot, position: log.position, id: RandomBytes.make(16),
+            by: member, list, place, .init(repeating: 7, count: 8), secrets)
+    }
+
+    private func signed(
+        _ text: [UInt8], _ kind: SealedHeader.Kind, position: Int, id: [UInt8], by member: Member, _ list: ReaderList,
+        _ place: Int, _ device: [UInt8], _ secrets: BucketSecrets
+    ) throws -> [UInt8] {
+        let keys: SealedBucketKeys = try secrets.keys()
+        let said: Authorship.Statement = .init(
+            place: keys.place(serverKey: serverKey), kind: kind, position: position, id: id, clear: text)
+        let signature: [UInt8] = try member.account.identity.signature(
+            for: .author, said.fields(list, list.readers[place], device))
+        let authorship: Authorship = .init(
+            list: list.version, digest: list.digest, place: place, device: device, signature: signature)
+        return try keys.sealer(serverKey: serverKey).seal(
+            authorship.bytes + text, kind: kind, id: id, position: position, nonce: RandomBytes.make(12))
+    }
+}
