@@ -35,6 +35,7 @@ let package = Package(
     products: [
         .library(name: "ThicketProtocol", targets: ["ThicketProtocol"]),
         .library(name: "ThicketClient", targets: ["ThicketClient"]),
+        .library(name: "ThicketSharing", targets: ["ThicketSharing"]),
         .executable(name: "thicketd", targets: ["thicketd"]),
         .executable(name: "thicket", targets: ["thicket"]),
     ],
