@@ -69,7 +69,7 @@ struct KeyLogAttackTests {
     }
 
     @Test(
-        "entries that no log may hold are alarms when it holds them: another user's, another app's, a gap, a moment before"
+        "entries that no log may hold are alarms when it holds them: another user's, another app's, a gap, a moment before, keys of somebody else"
     )
     func badEntries() throws {
         let (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))
@@ -83,10 +83,19 @@ struct KeyLogAttackTests {
             change(&fields)
             return try .made(fields, newKey, last: ann.identity)
         }
+        func stolen(_ owner: KeyLogPerson, by thief: KeyLogPerson) throws -> KeyLogEntry {
+            var fields: KeyLogEntry.Fields = thief.newest.fields
+            fields.keys = try PublicKeys(
+                user: thief.user, identity: owner.keys.identity, encryption: owner.keys.encryption)
+            return try .made(fields, thief.identity, last: nil)
+        }
         let cases: [([KeyLogEntry], KeyLogError.Kind)] = [
             ([ben.newest], .otherUser), ([foreign], .otherApp),
             ([ann.newest, try second { $0.sequence = 2 }], .sequence),
             ([ann.newest, try second { $0.validFrom = 1 }], .time),
+            // Somebody else's keys under one's own name, without their signature.
+            ([try stolen(ben, by: ann)], .signature),
+            ([try .init(ann.newest.fields, signature: ben.newest.signature, previousSignature: nil)], .signature),
         ]
         for (chain, kind): ([KeyLogEntry], KeyLogError.Kind) in cases {
             var log: HostileLog = .init(key: Self.key)
