@@ -1,39 +1,46 @@
-/// Connections that wait until their group has time for them, those first that came first.
+/// Connections that wait until their group has time to read them, those first that came first.
 ///
-/// Holds at most twice as many as lived when it was last looked through, and 64: connections that end while they wait are
-/// taken out then, and not before their turn otherwise.
-struct ConnectionRow {
+/// Holds at most twice as many as stood in it when it was last looked through, and 64: those that leave it are taken out then,
+/// and not before their turn otherwise.
+final class ConnectionRow {
     private static let leastRoom: Int = 64
 
-    private var waiting: [Connection] = []
-    /// Those before it have been taken.
+    /// nil: handed out.
+    private var waiting: [Connection?] = []
+    /// Those before it have been handed out.
     private var head: Int = 0
     /// So many before it is looked through.
     private var room: Int = leastRoom
 
-    /// Whether nobody waits; those that have ended count until they are met.
+    /// Whether nobody waits; those that have left count until they are met.
     var isEmpty: Bool { head == waiting.count }
-    /// Those that wait, and those that have ended and were not met yet.
+    /// Those that wait, and those that have left and were not met yet.
     var count: Int { waiting.count - head }
 
-    mutating func append(_ connection: Connection) {
+    /// Puts a connection at the end. It stands in no other row from now on.
+    func append(_ connection: Connection) {
         if waiting.count >= room { lookThrough() }
+        connection.row = self
         waiting.append(connection)
     }
 
-    /// Takes the first that lives.
-    mutating func popFirst() -> Connection? {
+    /// Takes out the first.
+    func popFirst() -> Connection? {
         while head < waiting.count {
-            let connection: Connection = waiting[head]
+            let connection: Connection? = waiting[head]
+            waiting[head] = nil
             head += 1
             if head == waiting.count { (waiting, head, room) = ([], 0, Self.leastRoom) }
-            if connection.phase != .dead { return connection }
+            if let connection, connection.row === self {
+                connection.row = nil
+                return connection
+            }
         }
         return nil
     }
 
-    private mutating func lookThrough() {
-        waiting = waiting[head...].filter { $0.phase != .dead }
+    private func lookThrough() {
+        waiting = waiting[head...].filter { $0?.row === self }
         head = 0
         room = max(Self.leastRoom, 2 * waiting.count)
     }

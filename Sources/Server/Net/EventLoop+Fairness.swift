@@ -19,8 +19,10 @@ final class LoopGroup {
     var account: ShareAccount = .init()
     /// Nanoseconds of the monotonic clock until which nothing is done for it.
     var restsUntil: Int64 = .min
-    /// Its connections with something to do when it has rested, or in its part of the next turn.
-    var row: ConnectionRow = .init()
+    /// Its connections to read when it has rested, or in its part of a later turn.
+    let row: ConnectionRow = .init()
+    /// Its connections to write to when it has rested. Not in the row: what comes in must not keep answers from leaving.
+    var resting: [Connection] = []
     /// In the loop's list of groups to go on with.
     var isDue: Bool = false
 
@@ -43,9 +45,10 @@ extension EventLoop {
     /// Reads for a connection in the time of its group.
     /// - Returns: false when the group has had its share of this turn and nothing was done.
     func reads(_ connection: Connection, _ body: () -> Void) -> Bool {
+        // Whoever has shown who it is does not wait with the strangers.
+        sort(connection)
         let group: LoopGroup = begin(connection)
-        guard !rests(connection, group) else { return false }
-        guard group.row.isEmpty || group === served, hasTime(group) else {
+        guard group.restsUntil <= now, group.row.isEmpty || group === served, hasTime(group) else {
             waits(connection, group)
             return false
         }
@@ -62,7 +65,7 @@ extension EventLoop {
         // Whoever has said one thing only, and listens since then, is no stranger.
         sort(connection)
         let group: LoopGroup = begin(connection)
-        guard !rests(connection, group, hasInput: false) else { return false }
+        guard !rests(connection, group) else { return false }
         guard group.writing < settings.turnNanosecondsPerGroup else { return false }
         let begun: Int64 = thicket_monotonic_ns()
         body()
@@ -83,29 +86,24 @@ extension EventLoop {
         return false
     }
 
-    /// Puts a connection aside while its group rests.
-    /// - Parameter hasInput: it is not listened to until then. The kernel is told that of those only that have something to
-    ///   say: of a thousand receivers of one change nobody has.
-    private func rests(_ connection: Connection, _ group: LoopGroup, hasInput: Bool = true) -> Bool {
+    /// Puts a connection that is written to aside while its group rests. It is listened to: of a thousand receivers of one
+    /// change nobody has anything to say.
+    private func rests(_ connection: Connection, _ group: LoopGroup) -> Bool {
         guard group.restsUntil > now else { return false }
-        connection.isResting = true
-        line(up: connection, group)
-        if hasInput { watch(connection) }
+        if !connection.isResting {
+            connection.isResting = true
+            group.resting.append(connection)
+        }
         return true
     }
 
-    /// Puts a connection aside until the group's part of a later turn. Epoll says no more of it: of thousands that are ready
-    /// it would tell in each turn, for one or two that can be read in it.
+    /// Puts a connection aside until its group has rested, or until its part of a later turn. Epoll says no more of what it
+    /// sent: of thousands that are ready it would tell in each turn, for one or two that can be read in it.
     private func waits(_ connection: Connection, _ group: LoopGroup) {
-        line(up: connection, group)
+        if !connection.isQueued { group.row.append(connection) }
         watch(connection)
-        makeDue(group)
-    }
-
-    private func line(up connection: Connection, _ group: LoopGroup) {
-        guard !connection.isQueued else { return }
-        connection.isQueued = true
-        group.row.append(connection)
+        // One that rests comes back by its timer.
+        if group.restsUntil <= now { makeDue(group) }
     }
 
     private func makeDue(_ group: LoopGroup) {
@@ -128,18 +126,17 @@ extension EventLoop {
         served = group
         defer { served = nil }
         begin(group)
-        while group.restsUntil <= now, !group.row.isEmpty, hasTime(group),
-            let connection: Connection = group.row.popFirst()
-        {
+        // No more than epoll tells of in a turn: those of whom nothing is read now take none of the group's time.
+        for _: Int in 0..<Poller.eventsMax {
+            guard group.restsUntil <= now, !group.row.isEmpty, hasTime(group),
+                let connection: Connection = group.row.popFirst()
+            else { break }
             serve(connection)
         }
-        // One that rests comes back by its timer.
         if !group.row.isEmpty && group.restsUntil <= now { makeDue(group) }
     }
 
     private func serve(_ connection: Connection) {
-        (connection.isQueued, connection.isResting) = (false, false)
-        if !connection.outbox.isEmpty { markDirty(connection) }
         let wasDeaf: Bool = !connection.watchesReads
         watch(connection)
         if connection.hasUnread {
@@ -147,6 +144,8 @@ extension EventLoop {
         } else if wasDeaf && connection.watchesReads {
             _ = reads(connection) { readable(connection, isBroken: false) }
         }
+        // Its time may have run out while it waited.
+        if connection.phase != .dead && deadlines[Int(connection.id.slot)] <= now { expired(connection) }
     }
 
     /// Counts what a group took of the loop. A group that takes more than its part while others want theirs rests.
@@ -174,14 +173,21 @@ extension EventLoop {
         return group !== strangers && strangers.members > 0 && time - strangersWantedAt < RecentUsers.memory
     }
 
-    /// The group has rested: its connections are looked at again in the next turn.
+    /// The group has rested: its connections are written to in this turn, and read in the next.
     func wake(_ group: LoopGroup) {
         // It took more after the rest had been set.
         if group.restsUntil > now {
             _ = timers.schedule(at: group.restsUntil) { [unowned self] in wake(group) }
             return
         }
-        makeDue(group)
+        let batch: [Connection] = group.resting
+        group.resting = []
+        for connection: Connection in batch where connection.phase != .dead {
+            connection.isResting = false
+            if !connection.outbox.isEmpty { markDirty(connection) }
+            watch(connection)
+        }
+        if !group.row.isEmpty { makeDue(group) }
     }
 
     /// Forgets groups that nobody is in any more. Not at once: what a user owes the loop is not paid by coming back on
@@ -253,5 +259,9 @@ extension EventLoop {
         group.members += 1
         group.pending += connection.outbox.count
         group.gathered += connection.gathered
+        // It waits with its new group, behind those that wait there.
+        guard connection.isQueued, connection.phase != .dead else { return }
+        connection.row = nil
+        waits(connection, group)
     }
 }

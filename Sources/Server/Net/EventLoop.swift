@@ -274,8 +274,8 @@ public final class EventLoop {
         if event.isWritable, !event.isReadable, connection.tls?.readsWhenWritable == true {
             _ = reads(connection) { readable(connection, isBroken: false) }
         }
-        // Nobody is there for an answer, and epoll would not stop telling.
-        if connection.isQueued && event.isBroken { return drop(connection, .vanished) }
+        // Nobody is there for an answer, and nothing is read that came before.
+        if event.isBroken && !connection.watchesReads && !connection.hasLastWords { return drop(connection, .vanished) }
         let mustLook: Bool = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
             // Otherwise it stands in its group's row.
