@@ -71,6 +71,17 @@ struct ReaderListLogTests {
         #expect(ann.log == ben.log && Self.text(ann) == Self.text(ben) && ann.log.lastPositions.count == 2)
     }
 
+    @Test("where something names a list in a bucket of one account, its devices go on writing")
+    mutating func strayList() throws {
+        var (ann, ben): (SealedObject, SealedObject) = (Self.device(1), Self.device(2))
+        let stray: [UInt8] = try typed("a", on: &ben, under: (1 << 53) - 1)
+        _ = ann.receive(stray, with: Self.sealer(0))
+        let own: [UInt8] = try typed("b", on: &ann, under: 0)
+        _ = ann.receive(own, with: Self.sealer(0))
+        #expect(ann.pending == nil && !ann.hasEdits)
+        #expect(ann.log.object?["t"] == .string("xab"))
+    }
+
     @Test("what counts for nothing puts no log under its list")
     mutating func voids() throws {
         var device: SealedObject = Self.device(1)

@@ -149,9 +149,10 @@ extension SealedObject {
             settle()
             return nil
         }
+        // Where something names a list all the same in a bucket of one account, what comes behind it must name it, too, to count.
         let operation: SealedOperation = .init(
-            base: log.position, head: head, incarnation: log.incarnationTag, author: author, list: sealer.listVersion,
-            content: outcome.value == nil ? .tombstone : .edit(edit))
+            base: log.position, head: head, incarnation: log.incarnationTag, author: author,
+            list: max(sealer.listVersion, log.list), content: outcome.value == nil ? .tombstone : .edit(edit))
         let sealed: [UInt8] = sealer.seal(
             operation.clearBytes(), kind: .operation, id: changeID, position: 0, nonce: nonce)
         let made: Pending = .init(changeID: changeID, sealed: sealed, base: log.position, edit: edit)

@@ -41,11 +41,14 @@ public struct AuthoredSealer: Sealer {
     ///   - secrets: as far as they were opened.
     ///   - lists: what this device knows of who reads.
     ///   - writer: nil for a device that only reads.
-    /// - Throws: `otherBucket`, `outOfBounds`.
+    /// - Throws: `otherBucket`, `outOfBounds`; `notCommitted` for another secret than the newest list says.
     public init(
         serverKey: String, secrets: BucketSecrets, lists: SharedBucketReader, keys: VerifiedKeys, writer: Writer?
     ) throws(SharingError) {
         guard secrets.bucket == lists.bucket else { throw .otherBucket }
+        let said: [Digest256] = lists.newest?.list.commitments ?? []
+        for (epoch, pair): (Int, (Digest256, Digest256)) in zip(secrets.commitments, said).enumerated()
+        where pair.0 != pair.1 { throw .notCommitted(epoch: UInt32(epoch)) }
         let bucketKeys: SealedBucketKeys = try secrets.keys()
         do throws(CryptoError) { inner = try bucketKeys.sealer(serverKey: serverKey) } catch { throw .outOfBounds }
         place = bucketKeys.place(serverKey: serverKey)
@@ -56,6 +59,9 @@ public struct AuthoredSealer: Sealer {
 
     /// Whether what this device seals counts: its account may write by the newest list that it knows, and it has that list's secret.
     public var maySeal: Bool { signing != nil }
+
+    /// The id that operations have to name; nil for a device that only reads.
+    var writerID: AuthorID? { writer?.id }
 
     private var signing: (writer: Writer, list: ReaderList, place: Int)? {
         guard lists.fork == nil, let writer: Writer, let list: ReaderList = lists.newest?.list, list.epoch == epoch,

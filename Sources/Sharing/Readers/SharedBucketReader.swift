@@ -86,7 +86,8 @@ public struct SharedBucketReader: Sendable, Equatable {
         } catch { return .refused(error) }
     }
 
-    /// A list that contradicts one which was taken. What its owner has not signed proves nothing, and is refused.
+    /// A list that contradicts one which was taken. It proves something only if the owner's keys of today have signed the newest of
+    /// what was shown, which is bound to all before it: with earlier ones, whoever has stolen those could stop every device.
     private func conflict(
         _ shown: [SignedReaderList], _ keys: VerifiedKeys
     ) throws(ReaderListError) -> ForkedLists? {
@@ -94,13 +95,13 @@ public struct SharedBucketReader: Sendable, Equatable {
             let list: ReaderList = signed.list
             if let known: ReaderList = self.list(list.version) {
                 guard known != list else { continue }
-                guard signed.isSigned(keys) else { throw .badSignature }
+                _ = try VerifiedReaderList(shown[shown.count - 1], of: bucket, by: keys)
                 return ForkedLists(own: lists[Int(list.version) - 1], other: signed)
             }
             guard list.version == version + 1, let newest: SignedReaderList = lists.last,
                 list.previous != newest.list.digest
             else { continue }
-            guard signed.isSigned(keys) else { throw .badSignature }
+            _ = try VerifiedReaderList(shown[shown.count - 1], of: bucket, by: keys)
             return ForkedLists(own: newest, other: signed)
         }
         return nil

@@ -46,7 +46,10 @@ public struct SharedObject: Sendable, Equatable {
     public mutating func receive(_ sealed: [UInt8], with sealer: AuthoredSealer) throws(SharedHold) -> [SharedEvent] {
         var judged: JudgedSealer = .init(sealer)
         try judged.judge(sealed, .operation, position: 0, at: object.log.position + 1)
-        return judged.events + object.receive(sealed, with: judged).map { .object($0) }
+        let position: Int = object.log.position
+        let events: [SealedEvent] = object.receive(sealed, with: judged)
+        // Of what was not taken nothing is told: it does not stand there.
+        return (object.log.position > position ? judged.events : []) + events.map { .object($0) }
     }
 
     /// Takes the object as the server shows it now.
@@ -55,17 +58,39 @@ public struct SharedObject: Sendable, Equatable {
         _ entity: SealedEntity, with sealer: AuthoredSealer
     ) throws(SharedHold) -> [SharedEvent] {
         let judged: JudgedSealer = try .init(entity, sealer)
+        if let position: Int = madeUnderOlderList(entity, judged) {
+            return Array(judged.events.prefix(1)) + object.report(.snapshotMismatch(at: position)).map { .object($0) }
+        }
         let (incarnation, position): ([UInt8], Int) = (object.log.incarnation, object.log.position)
         let events: [SealedEvent] = object.adopt(entity, with: judged)
         // Of what was there before it has told.
         let told: [SharedEvent] = judged.events.filter { event in
             switch event {
-            case .written(_, _, let at), .uncounted(_, .operation, let at):
-                object.log.incarnation != incarnation || at > position
+            case .written(_, .operation, let at), .uncounted(_, .operation, let at):
+                (object.log.incarnation != incarnation || at > position) && at <= object.log.position
+            case .written(_, .snapshot, let at): object.log.incarnation != incarnation || at > position
             case .uncounted(_, .snapshot, _), .object: true
             }
         }
         return told + events.map { .object($0) }
+    }
+
+    /// Position of a snapshot of another incarnation whose author knew an older list than stands in the log here: the count of lists
+    /// begins anew with it, and who was removed could begin it. nil: it is none.
+    private func madeUnderOlderList(_ entity: SealedEntity, _ judged: JudgedSealer) -> Int? {
+        guard object.problem == nil, !object.isStopped,
+            case .written(let author, .snapshot, let position)? = judged.events.first, author.list < object.log.list,
+            let text: String = entity.newest?.text,
+            let theirs: SealedLog = SealedObject.log(
+                of: SealedObject.bytes(of: text), at: position, object.log.place, judged)
+        else { return nil }
+        return theirs.incarnation == object.log.incarnation ? nil : position
+    }
+
+    /// Whether what is sealed here would count: not under another author than the sealer's writer (the account has other keys now),
+    /// nor under an older list than the log has seen (the lists kept are older than the object).
+    private func maySeal(_ sealer: AuthoredSealer) -> Bool {
+        sealer.maySeal && sealer.writerID == object.author && sealer.listVersion >= object.log.list
     }
 
     /// Takes an edit of the app.
@@ -75,19 +100,20 @@ public struct SharedObject: Sendable, Equatable {
         try object.edit(diff)
     }
 
-    /// The next operation of the edits that wait, as `SealedObject.seal`; nil also for who may not write, or no more: the edits stay.
+    /// The next operation of the edits that wait, as `SealedObject.seal`; nil also for who may not write, or no more, with
+    /// another writer than the object's author, and with older lists than the log has seen: the edits stay.
     public mutating func seal(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> SealedObject.Pending? {
-        sealer.maySeal ? object.seal(changeID: changeID, nonce: nonce, with: sealer) : nil
+        maySeal(sealer) ? object.seal(changeID: changeID, nonce: nonce, with: sealer) : nil
     }
 
     /// An operation that changes nothing and ends what older lists allow, as `SealedObject.sealMark`: after a removal, one for each
-    /// object.
+    /// object. It is not made again by itself: if it counted for nothing (`rebased`), ask again, until the log's `list` is this one.
     public mutating func sealMark(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> SealedObject.Pending? {
-        sealer.maySeal ? object.sealMark(changeID: changeID, nonce: nonce, with: sealer) : nil
+        maySeal(sealer) ? object.sealMark(changeID: changeID, nonce: nonce, with: sealer) : nil
     }
 
     /// The server has the pending operation, and the log, read to its end, does not count it: as `SealedObject.refuse`.
@@ -95,7 +121,8 @@ public struct SharedObject: Sendable, Equatable {
 
     /// The snapshot of what the log holds; nil for who may not write.
     public func sealedSnapshot(id: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer) -> [UInt8]? {
-        sealer.maySeal ? object.sealedSnapshot(id: id, nonce: nonce, with: sealer) : nil
+        sealer.maySeal && sealer.listVersion >= object.log.list
+            ? object.sealedSnapshot(id: id, nonce: nonce, with: sealer) : nil
     }
 }
 
@@ -136,8 +163,9 @@ private struct JudgedSealer: Sealer {
         sealer.seal(clear, kind: kind, id: id, position: position, nonce: nonce)
     }
 
-    /// What was not looked at, or refused, does not open. The kind is in the bytes, and a snapshot's position was looked at with it.
+    /// What was not looked at, or refused, does not open, nor as another kind than it was looked at as: a snapshot may stand among the
+    /// operations, too. Its position was looked at with it.
     func open(_ sealed: [UInt8], kind: SealedHeader.Kind, position: Int) -> (id: [UInt8], clear: [UInt8])? {
-        opened[sealed]
+        SealedHeader(of: sealed)?.kind == kind ? opened[sealed] : nil
     }
 }

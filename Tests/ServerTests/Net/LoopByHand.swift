@@ -44,6 +44,8 @@ final class LoopByHand {
             turn()
             return connections.first { $0.id.serial > before }
         }
+        // Epoll looks at it once more: from now on it tells in the order in which peers speak.
+        turn()
         return (peer, connection)
     }
 
@@ -54,6 +56,7 @@ final class LoopByHand {
         turn()
         told.users[connection.id] = user
         loop.sort(connection)
+        turn()
         guard connection.phase == .open, connection.group.number == user else {
             throw TestPeer.PeerError(what: "it was not opened")
         }

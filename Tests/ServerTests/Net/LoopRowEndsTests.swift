@@ -13,6 +13,7 @@ struct LoopRowEndsTests {
     init() throws { hand = try LoopByHand() }
 
     private var loop: EventLoop { hand.loop }
+    private static let get: String = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
     /// WebSockets of user 7, each of which has said one thing: the first was heard, the others wait in this order.
     private func waiting(_ count: Int) throws -> [(TestPeer, Connection)] {
@@ -70,7 +71,7 @@ struct LoopRowEndsTests {
     @Test("a stranger whose request waits and who has gone is dropped unread, at once")
     func goneStranger() throws {
         let all: [(TestPeer, Connection)] = try (0..<4).map { _ in try hand.join() }
-        for (peer, _): (TestPeer, Connection) in all { try peer.send("GET /hello HTTP/1.1\r\n\r\n") }
+        for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
         hand.turn()
         hand.rest(loop.strangers)
         all[3].0.reset()
@@ -180,29 +181,12 @@ struct LoopRowEndsTests {
     @Test("nobody is given up for the time that it waited: what it said is read first")
     func inTime() throws {
         let all: [(TestPeer, Connection)] = try strangers(6)
-        for (peer, _): (TestPeer, Connection) in all { try peer.send("GET /hello HTTP/1.1\r\n\r\n") }
+        for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
         hand.turn()
         loop.now += 11_000_000_000
         loop.sweep()
         hand.turn(6)
         #expect(all.allSatisfy { hand.told.paths[$0.1.id] == ["/hello"] })
         for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 200) }
-    }
-
-    @Test("who has not said all of it when its turn comes, and its time is over, is given up then")
-    func tooLate() throws {
-        let all: [(TestPeer, Connection)] = try strangers(6)
-        for (peer, _): (TestPeer, Connection) in all { try peer.send("GET /hello HTTP/1.1\r\n") }
-        hand.turn(6)
-        for (peer, _): (TestPeer, Connection) in all { try peer.send("a: b\r\n") }
-        hand.turn()
-        let late: [Connection] = all.map(\.1).filter(\.isQueued)
-        #expect(late.count == 5)
-        for connection: Connection in late { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
-        loop.sweep()
-        #expect(late.allSatisfy { $0.phase == .http })
-        hand.turn(5)
-        #expect(late.allSatisfy { $0.phase == .draining })
-        #expect(try all[5].0.readResponse().status == 408)
     }
 }

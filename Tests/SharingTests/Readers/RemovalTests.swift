@@ -165,6 +165,38 @@ struct RemovalTests {
     }
 
     @Test(
+        "an object that a removed writer makes anew under the list of before is not taken where a newer list stood in the log"
+    )
+    func recreation() throws {
+        var world: SharedWorld = try Self.before(10)
+        let (old, secrets): (ReaderList, BucketSecrets) = (world.circle.newest, world.circle.secrets)
+        try world.circle.change(to: ["cleo": .writes, "dora": .writes], newEpoch: true)
+        for one: Int in [Self.ann, Self.cleo, Self.dora] { try world.refresh(one) }
+        try world.mark(Self.ann)
+        for one: Int in [Self.ann, Self.cleo, Self.dora] { try world.catchUp(one) }
+        let bens: SealedEntity = .init(
+            snapshots: [0: Base64.encodeURL(try world.recreated(by: "ben", under: old, with: secrets))])
+        for one: Int in [Self.ann, Self.cleo] {
+            let shown: JSONObject? = world.devices[one].object.object.object
+            let sealer: AuthoredSealer = try world.sealer(one)
+            let events: [SharedEvent] = try world.devices[one].object.adopt(bens, with: sealer)
+            #expect(events.contains(.object(.integrity(.snapshotMismatch(at: 0)))))
+            #expect(!events.contains(.object(.recreated)))
+            #expect(world.devices[one].object.object.object == shown)
+        }
+        // One who writes under the new list may.
+        let cleos: SealedEntity = .init(
+            snapshots: [
+                0: Base64.encodeURL(
+                    try world.recreated(by: "cleo", under: world.circle.newest, with: world.circle.secrets))
+            ])
+        let sealer: AuthoredSealer = try world.sealer(Self.dora)
+        let events: [SharedEvent] = try world.devices[Self.dora].object.adopt(cleos, with: sealer)
+        #expect(events.contains(.object(.recreated)))
+        #expect(world.devices[Self.dora].object.object.object?["t"] == .string("anew"))
+    }
+
+    @Test(
         "the server shows an old list to a new writer: what that one writes is held against the list that others have")
     func oldList() throws {
         var world: SharedWorld = try Self.before(8)

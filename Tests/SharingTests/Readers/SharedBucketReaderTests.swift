@@ -139,6 +139,9 @@ struct SharedBucketReaderTests {
         let stolen: SignedReaderList = try .init(
             first.list.next(readers: first.list.readers + [Member("eve").listed(.reads)]), signedBy: before.account)
         #expect(copy.take([stolen], keys: new) == .refused(.otherOwnerKey))
+        // Nor stops a device that has the owner's new list, as if the owner had signed two.
+        #expect(reader.take([stolen], keys: new) == .refused(.otherOwnerKey))
+        #expect(reader.fork == nil)
         // A new device is led by the newest list to the older ones.
         var fresh: SharedBucketReader = .init(bucket: circle.bucket)
         #expect(fresh.take([first], keys: new) == .refused(.otherOwnerKey))

@@ -118,6 +118,20 @@ struct SharedTypingTests {
         #expect(world.devices[1].object.object.object?["t"] == .string("\u{4E00}"))
     }
 
+    @Test("a snapshot among the operations is none, for who opens the object anew as for who was there")
+    func snapshotInTail() throws {
+        var world: SharedWorld = try Self.world(4)
+        var entity: SealedEntity = world.server.entity
+        let newest: (position: Int, text: String) = try #require(entity.newest)
+        entity.tail = [newest.text]
+        let sealer: AuthoredSealer = try world.sealer(0)
+        let told: SharedEvent = .object(.integrity(.misfit(at: newest.position + 1, .doesNotOpen)))
+        let anew: [SharedEvent] = try SharedObject.open(entity, author: .init(rawValue: 9), with: sealer).events
+        let there: [SharedEvent] = try world.devices[0].object.receive(
+            SealedObject.bytes(of: newest.text), with: sealer)
+        #expect(anew.contains(told) && there.contains(told))
+    }
+
     @Test("a private bucket's clear text counts nowhere here, and this one's is no operation there")
     func kindsOfBuckets() throws {
         var world: SharedWorld = try Self.world(3)

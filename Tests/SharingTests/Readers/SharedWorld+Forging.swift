@@ -42,6 +42,18 @@ extension SharedWorld {
             by: member, list, place, .init(repeating: 7, count: 8), secrets)
     }
 
+    /// The object made anew by a member: another incarnation.
+    func recreated(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [UInt8] {
+        let member: Member = try circle.member(user)
+        guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
+        let log: SealedLog = .init(
+            place: devices[0].object.object.log.place, appKey: Self.appKey, incarnation: RandomBytes.make(16),
+            object: ["t": "anew"])
+        return try signed(
+            SealedSnapshot.clearBytes(of: log), .snapshot, position: 0, id: RandomBytes.make(16), by: member, list,
+            place, .init(repeating: 7, count: 8), secrets)
+    }
+
     private func signed(
         _ text: [UInt8], _ kind: SealedHeader.Kind, position: Int, id: [UInt8], by member: Member, _ list: ReaderList,
         _ place: Int, _ device: [UInt8], _ secrets: BucketSecrets
