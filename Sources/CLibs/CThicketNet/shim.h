@@ -29,8 +29,6 @@ extern int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 static inline uint32_t thicket_epoll_interest(int reads, int writes) {
     return (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0);
 }
-// Added to an interest: what is always told, that a connection is broken, is told once.
-static inline uint32_t thicket_epoll_once(void) { return EPOLLET; }
 static inline int thicket_epoll_is_writable(uint32_t events) { return (events & EPOLLOUT) != 0; }
 static inline int thicket_epoll_is_readable(uint32_t events) { return (events & EPOLLIN) != 0; }
 static inline int thicket_epoll_is_broken(uint32_t events) { return (events & (EPOLLERR | EPOLLHUP)) != 0; }

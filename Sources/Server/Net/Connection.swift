@@ -30,9 +30,7 @@ final class Connection {
     var isDirty: Bool = false
     /// In the loop's list of connections to read on with.
     var isResuming: Bool = false
-    /// Its group's, while it stands there: it is not listened to until it is its turn. The group outlives it.
-    unowned var row: ConnectionRow?
-    /// In its group's list of those that are written to when the group has rested.
+    /// Put aside until its group has rested.
     var isResting: Bool = false
     /// The peer sends no more.
     var sawEnd: Bool = false
@@ -41,7 +39,6 @@ final class Connection {
     /// What epoll was last told.
     var watchesReads: Bool = true
     var watchesWrites: Bool = false
-    var watchesOnce: Bool = false
 
     var outbox: Outbox = .init()
     var reader: WebSocketReader
@@ -67,21 +64,8 @@ final class Connection {
         exchange = HTTPExchange(limits: settings.http)
     }
 
-    /// Whether it waits for its turn to be read.
-    var isQueued: Bool { row != nil }
-
     /// Whether a request waits for its answer that nobody needs when the peer is gone.
     var isWatched: Bool { phase == .http && exchange?.isWatched == true }
-
-    /// Whether there is input that epoll does not know of: read from the socket, and not handled yet.
-    var hasUnread: Bool { !backlog.isEmpty || tls?.hasMore == true }
-
-    /// Whether what came is handled though the peer has gone: a WebSocket's messages and a user's requests, but not those of
-    /// strangers, who would get their answers for nothing.
-    var hasLastWords: Bool {
-        guard mayConsume else { return false }
-        return phase == .open || phase == .http && group.number != 0
-    }
 
     /// Whether input may be handed to the delegate now.
     var mayConsume: Bool {

@@ -22,7 +22,7 @@ extension EventLoop {
         self.end(connection, end)
         connection.phase = .closing
         expire(connection, after: settings.closeTimeout)
-        if connection.hasUnread { resume(connection) }
+        if !connection.backlog.isEmpty { resume(connection) }
         watch(connection)
     }
 
@@ -93,20 +93,12 @@ extension EventLoop {
         metrics.connections.subtract()
         connection.outbox = .init()
         connection.backlog = []
-        leaveRow(connection)
         move(connection, to: strangers)
         strangers.members -= 1
         // What the socket does not take now is not said.
         _ = connection.tls?.sayFarewell()
         (connection.tls, connection.greeting) = (nil, nil)
         _ = Glibc.close(connection.id.slot)
-    }
-
-    /// The row may hold it for a while, but not what it has gathered. Nobody looks at that: whoever waits is not being read.
-    private func leaveRow(_ connection: Connection) {
-        guard connection.isQueued else { return }
-        (connection.row, connection.exchange) = (nil, nil)
-        connection.reader.finish()
     }
 
     /// Only the count: the delegate may be looking at the bytes just now.
@@ -131,20 +123,17 @@ extension EventLoop {
         for connection: Connection in batch {
             connection.isResuming = false
             guard connection.mayConsume else { continue }
-            // Otherwise it stands in its group's row.
-            _ = reads(connection) { readOn(connection) }
+            let isDone: Bool = reads(connection) {
+                var backlog: [UInt8] = connection.backlog
+                connection.backlog = []
+                backlog.withUnsafeMutableBytes { bytes in
+                    var input: UnsafeMutableRawBufferPointer = bytes
+                    consume(connection, &input)
+                }
+                receiveMore(connection)
+            }
+            if !isDone && !connection.isResting { resume(connection) }
         }
-    }
-
-    /// Handles what was read before.
-    func readOn(_ connection: Connection) {
-        var backlog: [UInt8] = connection.backlog
-        connection.backlog = []
-        backlog.withUnsafeMutableBytes { bytes in
-            var input: UnsafeMutableRawBufferPointer = bytes
-            consume(connection, &input)
-        }
-        receiveMore(connection)
     }
 
     // MARK: Deadlines
@@ -166,10 +155,8 @@ extension EventLoop {
         forgetGroups()
     }
 
-    func expired(_ connection: Connection) {
+    private func expired(_ connection: Connection) {
         switch connection.phase {
-        // What it said in time may wait with it; it is looked at again when that has been read (`serve`).
-        case .http where connection.isQueued, .open where connection.isQueued: break
         case .http:
             if connection.tls?.isHandshaking == true {
                 metrics.tlsHandshakes.add(1, .timeout)

@@ -25,10 +25,11 @@ extension EventLoop {
     func readable(_ connection: Connection, isBroken: Bool) {
         guard connection.watchesReads else {
             // Broken while nothing is read: nobody is there for an answer. Whole, it was paused by somebody else's event
-            // since epoll spoke, and what it sent waits; as do messages that were read already and are handled soon.
-            if isBroken && (connection.backlog.isEmpty || !connection.hasLastWords) { drop(connection, .vanished) }
+            // since epoll spoke, and what it sent waits.
+            if isBroken { drop(connection, .vanished) }
             return
         }
+        sort(connection)
         if let greeting: Greeting = connection.greeting, !greet(connection, greeting) { return }
         if let stream: TLSStream = connection.tls { return receive(connection, stream) }
         let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)

@@ -151,13 +151,10 @@ extension EventLoop {
         let isHeld: Bool = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
         let reads: Bool =
             (connection.mayConsume || connection.isWatched) && !connection.sawEnd && connection.backlog.isEmpty
-            && !isHeld && !connection.isQueued
+            && !isHeld && !connection.isResting
         let writes: Bool = connection.isBlocked && !connection.isResting
-        // Broken or not, it stays in the row.
-        let once: Bool = connection.isQueued && !writes
-        let told: (Bool, Bool, Bool) = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)
-        guard told != (reads, writes, once) else { return }
-        (connection.watchesReads, connection.watchesWrites, connection.watchesOnce) = (reads, writes, once)
-        poller.change(connection.id.slot, reads: reads, writes: writes, once: once, token: connection.id.token)
+        guard reads != connection.watchesReads || writes != connection.watchesWrites else { return }
+        (connection.watchesReads, connection.watchesWrites) = (reads, writes)
+        poller.change(connection.id.slot, reads: reads, writes: writes, token: connection.id.token)
     }
 }

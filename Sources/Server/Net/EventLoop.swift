@@ -56,10 +56,6 @@ public final class EventLoop {
     var dirty: [Connection] = []
     /// Connections to read on with.
     var resuming: [Connection] = []
-    /// Groups with connections that wait and may be served in the next turn.
-    var due: [LoopGroup] = []
-    /// Whose row is being served.
-    var served: LoopGroup?
     /// WebSockets that ended and whose end the delegate does not know yet.
     var ended: [(ConnectionID, ConnectionEnd)] = []
 
@@ -230,7 +226,6 @@ public final class EventLoop {
         let count: Int = waitForEvents()
         now = thicket_monotonic_ns()
         turnNumber += 1
-        serveRows()
         for index: Int in 0..<count { handle(poller[index]) }
         while let action: () -> Void = timers.takeDue(now) { action() }
         if now >= nextSweep { sweep() }
@@ -274,11 +269,11 @@ public final class EventLoop {
         if event.isWritable, !event.isReadable, connection.tls?.readsWhenWritable == true {
             _ = reads(connection) { readable(connection, isBroken: false) }
         }
-        // Nobody is there for an answer, and nothing is read that came before.
-        if event.isBroken && !connection.watchesReads && !connection.hasLastWords { return drop(connection, .vanished) }
+        // Nobody is there for an answer, and epoll would not stop telling.
+        if connection.isResting && event.isBroken { return drop(connection, .vanished) }
         let mustLook: Bool = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
-            // Otherwise it stands in its group's row.
+            // Left alone, epoll tells of it again in the next turn.
             _ = reads(connection) { readable(connection, isBroken: event.isBroken) }
         }
     }
@@ -311,8 +306,8 @@ public final class EventLoop {
         return poller.wait(milliseconds: patience)
     }
 
-    func waitMilliseconds() -> Int32 {
-        if !ended.isEmpty || !resuming.isEmpty || !dirty.isEmpty || !due.isEmpty || isFinished { return 0 }
+    private func waitMilliseconds() -> Int32 {
+        if !ended.isEmpty || !resuming.isEmpty || !dirty.isEmpty || isFinished { return 0 }
         var deadline: Int64 = isStopping ? stopDeadline : .max
         if connectionCount > 0 { deadline = min(deadline, nextSweep) }
         if let timer: Int64 = timers.nextDeadline() { deadline = min(deadline, timer) }
