@@ -91,6 +91,12 @@ struct SimulationTests {
         #expect(!again.problems.isEmpty)
     }
 
+    /// What they found is in decision 0069.
+    @Test("seeds that have found a fault are played again", arguments: [971_754_812_214, 971_754_790_399] as [UInt64])
+    func found(seed: UInt64) {
+        #expect(Simulation.run(seed: seed, kind: .storm).problems == [])
+    }
+
     @Test("days of people pass, too, with the night and the morning after")
     func days() {
         let result: SimulationResult = Simulation.run(seed: 5, with: ["clients": 3, "seconds": 86_400], kind: .days)

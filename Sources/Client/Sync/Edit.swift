@@ -114,6 +114,36 @@ package enum Edits {
         }
     }
 
+    /// The pending change as it was reckoned here and as the server applied it: both edits of `ghost`.
+    package struct Move {
+        let made: Edit?
+        let applied: ObjectDiff
+        let ghost: JSONObject?
+
+        package init(made: Edit?, applied: ObjectDiff, ghost: JSONObject?) {
+            (self.made, self.applied, self.ghost) = (made, applied, ghost)
+        }
+    }
+
+    /// What a local edit of `base` becomes when the server's state differs from it by `difference`.
+    ///
+    /// Where the server has put what we inserted elsewhere, and has done nothing else, the edit follows what it edits. As a
+    /// difference that is a deletion and an insertion: an edit that deletes what we inserted would be gone with it.
+    package static func settle(
+        _ edit: Edit?, over difference: Edit?, as move: Move?, base: JSONObject?
+    ) throws(DiffError) -> Edit? {
+        guard let move, case .modify(let later)? = edit, case .modify(let made)? = move.made,
+            let ghost: JSONObject = move.ghost
+        else { return try carry(edit, over: difference, base: base) }
+        let parts: (moved: ObjectDiff, rest: ObjectDiff) = JSONDiff.follow(
+            later, from: made, to: move.applied, base: ghost)
+        guard !parts.moved.isEmpty else { return try carry(edit, over: difference, base: base) }
+        guard case .modify(let rest)? = try carry(.modify(parts.rest), over: difference, base: base) else {
+            return .modify(parts.moved)
+        }
+        return .modify(JSONDiff.joined(parts.moved, rest))
+    }
+
     /// What a change that was ordered earlier becomes behind a local edit of the same `base`: how it hits what the app
     /// sees. The mirror image of `carry`.
     package static func yield(_ change: Edit?, to edit: Edit?, base: JSONObject?) throws(DiffError) -> Edit? {

@@ -179,9 +179,13 @@ extension SyncMachine {
         var seen: Edit? = difference
         if difference != nil {
             do {
-                entity.record.edits.later = try Edits.carry(edits.later, over: difference, base: entity.base)
+                let move: Edits.Move? = step.map { (step: GhostStep) in
+                    Edits.Move(made: edits.pending?.edit, applied: step.diff, ghost: entity.record.ghost.object)
+                }
+                let later: Edit? = try Edits.settle(edits.later, over: difference, as: move, base: entity.base)
+                entity.record.edits.later = later
+                entity.local = try Edits.apply(later, to: target.object)
                 seen = try Edits.yield(difference, to: edits.later, base: entity.base)
-                entity.local = try Edits.apply(entity.record.edits.later, to: target.object)
             } catch {
                 keepWhole(&entity, edits, target)
                 seen = Edits.between(before, entity.local)

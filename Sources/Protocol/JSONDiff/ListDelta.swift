@@ -59,6 +59,8 @@ struct ListDelta: Equatable {
         }
     }
 
+    mutating func removeLastStep() { steps.removeLast() }
+
     mutating func append(_ step: Step) {
         if case .retain(let count) = step { retain(count) } else { steps.append(step) }
     }

@@ -282,6 +282,55 @@ struct PendingTests {
         #expect(try talk.local("a") == #"{"t":"!aPbL"}"#)
     }
 
+    /// The server meets many changes composed, and may then put an insertion elsewhere among others of the same place.
+    /// Open only, as above.
+    @Test("where the server has put what we inserted elsewhere, later edits follow the characters and not the places")
+    func putElsewhere() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let id: String = ccid(try talk.type("a", at: 1, "PQ").first)
+        _ = talk.hear(
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"t":{"o":"d","v":"=1\t+R\t=1"}},"sv":1,"ev":2,"ccids":["q"]}]"#
+        )
+        #expect(try talk.local("a") == #"{"t":"aRPQb"}"#)
+        // P goes again, and something is typed behind Q.
+        _ = try talk.type("a", at: 2, "", deleting: 1)
+        _ = try talk.type("a", at: 3, "!")
+        #expect(try talk.local("a") == #"{"t":"aRQ!b"}"#)
+        let next: [String] = talk.hear(
+            #"0:c:[{"clientid":"me","cv":"cv3","id":"a","o":"M","v":{"t":{"o":"d","v":"=1\t+PQ\t=2"}},"sv":2,"ev":3,"ccids":["\#(id)"]}]"#
+        )
+        #expect(try talk.local("a") == #"{"t":"aQ!Rb"}"#)
+        #expect(next.first?.contains(#""sv":3,"o":"M","v":{"t":{"o":"d","v":"=1\t-1\t=1\t+!\t=2"}}"#) == true)
+    }
+
+    @Test("so do edits of a list, and of a text inside of an object")
+    func putElsewhereInside() throws {
+        func change(_ talk: inout Transcript, _ v: String) throws -> [String] {
+            let diff: ObjectDiff = try ObjectDiff(JSONValue(parsing: v))
+            return talk.sent(try talk.machine.edit(talk.notes, EntityKey("a"), by: diff, now: talk.now))
+        }
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"l":[1,2],"o":{"t":"ab"}}"#)])
+        let mine: String =
+            #"{"l":{"o":"L","v":{"1":{"o":"+","v":7}}},"o":{"o":"O","v":{"t":{"o":"d","v":"=1\t+P\t=1"}}}}"#
+        let id: String = ccid(try change(&talk, mine).first)
+        _ = talk.hear(
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"l":{"o":"L","v":{"1":{"o":"+","v":8}}},"o":{"o":"O","v":{"t":{"o":"d","v":"=1\t+R\t=1"}}}},"sv":1,"ev":2,"ccids":["q"]}]"#
+        )
+        #expect(try talk.local("a") == #"{"l":[1,7,8,2],"o":{"t":"aRPb"}}"#)
+        _ = try change(
+            &talk,
+            #"{"l":{"o":"L","v":{"1":{"o":"-"}}},"n":{"o":"+","v":true},"o":{"o":"O","v":{"t":{"o":"d","v":"=2\t-1\t=1"}}}}"#
+        )
+        #expect(try talk.local("a") == #"{"l":[1,8,2],"o":{"t":"aRb"},"n":true}"#)
+        let next: [String] = talk.hear(
+            #"0:c:[{"clientid":"me","cv":"cv3","id":"a","o":"M","v":{"l":{"o":"L","v":{"2":{"o":"+","v":7}}},"o":{"o":"O","v":{"t":{"o":"d","v":"=1\t+P\t=2"}}}},"sv":2,"ev":3,"ccids":["\#(id)"]}]"#
+        )
+        #expect(try talk.local("a") == #"{"l":[1,8,2],"o":{"t":"aRb"},"n":true}"#)
+        #expect(next.count == 1)
+    }
+
     @Test("the number of changes in flight is bounded; the rest follows the answers", arguments: BucketKind.allCases)
     func window(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
