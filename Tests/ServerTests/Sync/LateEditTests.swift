@@ -94,6 +94,53 @@ struct LateEditTests {
         }
     }
 
+    /// What a client makes of it (decision 0069). Each unit is another letter, so that nothing is taken for something else.
+    @Test("what a device typed and deleted again stays deleted, wherever the server puts the first change")
+    func deletedStaysDeleted() throws {
+        let seed: UInt64 = .random(in: .min ... .max)
+        var random: SeededRandom = .init(seed: seed)
+        var elsewhere: Int = 0
+        for run: Int in 0..<2_000 {
+            let comment: Comment = "run \(run) of seed \(seed)"
+            var fresh: ClosedRange<UInt16>.Iterator = (0x4E00...0x9FFF).makeIterator()
+            var now: [UInt16] = (0..<Int.random(in: 0..<6, using: &random)).compactMap { _ in fresh.next() }
+            let base: JSONObject = object(now)
+            let mine: TextDelta = random.delta(now, &fresh)
+            // Reckoned one by one, as a device that hears of each change.
+            var reckoned: ObjectDiff = ObjectDiff([(key: "t", operation: .text(mine))])
+            var changes: [LaterChange] = []
+            for _ in 0..<Int.random(in: 0..<7, using: &random) {
+                let theirs: TextDelta = random.delta(now, &fresh)
+                let diff: ObjectDiff = ObjectDiff([(key: "t", operation: .text(theirs))])
+                reckoned = try JSONDiff.transform(reckoned, over: diff, base: object(now), rule: .exact(tie: .after))
+                changes.append(change([(key: "t", operation: .text(theirs))]))
+                now = try theirs.apply(to: now)
+            }
+            guard case .text(let made)? = reckoned["t"] else { continue }
+            let shown: [UInt16] = try made.apply(to: now)
+            let later: TextDelta = random.delta(shown, &fresh)
+            var late: LateEdit = LateEdit(ObjectDiff([(key: "t", operation: .text(mine))]), on: base)
+            try late.rebase(over: changes, rule: .exact(tie: .after), singleWorkMax: 0)
+            guard case .text(let applied)? = late.edit["t"], applied != made else { continue }
+            elsewhere += 1
+            let target: [UInt16] = try applied.apply(to: now)
+            let parts: (moved: ObjectDiff, rest: ObjectDiff) = JSONDiff.follow(
+                ObjectDiff([(key: "t", operation: .text(later))]), from: reckoned, to: late.edit, base: object(now))
+            guard case .text(let followed)? = parts.moved["t"] else {
+                Issue.record("nothing to follow in \(comment)")
+                continue
+            }
+            let wanted: Set<UInt16> = Set(try later.apply(to: shown))
+            let result: [UInt16] = try followed.apply(to: target)
+            #expect(Set(result) == wanted, comment)
+            #expect(result.count == wanted.count, comment)
+            #expect(result.filter { Set(target).contains($0) } == target.filter { wanted.contains($0) }, comment)
+        }
+        #expect(elsewhere > 50)
+    }
+
+    private func object(_ units: [UInt16]) -> JSONObject { ["t": .string(String(decoding: units, as: UTF16.self))] }
+
     @Test("what somebody typed into a text may come back into an edit that sets it whole, though it was replaced since")
     func setWhole() throws {
         let base: JSONObject = ["t": "the quick jumps"]
@@ -166,6 +213,17 @@ extension SeededRandom {
             return nested.isEmpty ? nil : .object(ObjectDiff(nested))
         default: return nil
         }
+    }
+
+    /// Some deletions, and insertions of units that are nowhere yet.
+    fileprivate mutating func delta(_ text: [UInt16], _ fresh: inout ClosedRange<UInt16>.Iterator) -> TextDelta {
+        var delta: TextDelta = .init()
+        for place: Int in 0...text.count {
+            if Int.random(in: 0..<10, using: &self) < 3, let unit: UInt16 = fresh.next() { delta.insert([unit]) }
+            guard place < text.count else { break }
+            if Int.random(in: 0..<10, using: &self) < 3 { delta.delete(1) } else { delta.retain(1) }
+        }
+        return delta
     }
 
     /// Some deletions and insertions, between whole characters.
