@@ -2,21 +2,31 @@ import Glibc
 
 /// A program that runs at a terminal of its own, as if a person sat there.
 ///
+/// Of a program that writes line after line one waits for what it has printed; of one that draws on the whole screen for what is
+/// shown at that moment, which it may have drawn in any order and in any pieces.
+///
 /// Belongs to one thread at a time; ends with its owner.
 public final class PseudoTerminal {
     public let id: pid_t
     private let keyboard: Int32
     private var bytes: [UInt8] = []
     private var isOver: Bool = false
+    /// What is shown now.
+    public private(set) var screen: TerminalScreen = .init()
 
     /// Starts it with the terminal as its controlling one, for input, output and errors.
-    /// - Parameter variables: as `ChildProcess`.
+    /// - Parameter variables: as `ChildProcess`; which terminal it is, and its size, are said here.
     public init(_ words: [String], variables: [String: String] = [:]) throws(ProcessError) {
         keyboard = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        let (rows, columns): (Int, Int) = (TerminalScreen.rowsUsual, TerminalScreen.columnsUsual)
+        var size: winsize = .init(ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
         var (lock, number): (Int32, UInt32) = (0, 0)
-        guard keyboard >= 0, ioctl(keyboard, Self.setLock, &lock) == 0, ioctl(keyboard, Self.getNumber, &number) == 0
+        guard keyboard >= 0, ioctl(keyboard, Self.setLock, &lock) == 0, ioctl(keyboard, Self.getNumber, &number) == 0,
+            ioctl(keyboard, UInt(TIOCSWINSZ), &size) == 0
         else { throw ProcessError("no terminal: \(String(cString: strerror(errno)))") }
-        guard let id: pid_t = Self.start(words, variables, at: "/dev/pts/\(number)") else {
+        // ncurses believes these two more than the terminal.
+        let own: [String: String] = ["TERM": "xterm-256color", "LINES": "\(rows)", "COLUMNS": "\(columns)"]
+        guard let id: pid_t = Self.start(words, variables.merging(own) { $1 }, at: "/dev/pts/\(number)") else {
             throw ProcessError("cannot start \(words.first ?? "nothing")")
         }
         self.id = id
@@ -34,8 +44,18 @@ public final class PseudoTerminal {
     private static let (setLock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
     private static let newSession: Int16 = 0x80
 
-    /// Everything that stood on the screen.
-    public var screen: String { String(decoding: bytes, as: UTF8.self) }
+    /// Everything that was written, of a program that writes line after line.
+    public var printed: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// Whether a text was to be seen at any moment up to now, in one row, or went over the line in one piece.
+    public func everShowed(_ text: String) -> Bool {
+        var screen: TerminalScreen = .init()
+        return printed.contains(text)
+            || bytes.contains { (byte: UInt8) in
+                screen.take([byte])
+                return screen.row(screen.cursor.row).contains(text)
+            }
+    }
 
     /// Whether what is typed is shown.
     public var echoes: Bool {
@@ -48,14 +68,46 @@ public final class PseudoTerminal {
         _ = write(keyboard, bytes, bytes.count)
     }
 
-    /// Waits until the screen shows a text, at least so many times.
-    public func wait(for text: String, times: Int = 1, seconds: Int = 120) throws(ProcessError) {
+    /// Waits until a program that writes line after line has written a text.
+    public func wait(forPrinted text: String, seconds: Int = 120) throws(ProcessError) {
+        try wait(until: "'\(text)' is printed", seconds, onScreen: false) { printed.contains(text) }
+    }
+
+    /// Waits until one row of the screen shows a text: that of this moment, not what was there before.
+    public func wait(forShown text: String, seconds: Int = 120) throws(ProcessError) {
+        try wait(until: "'\(text)' is shown", seconds: seconds) { screen.shows(text) }
+    }
+
+    /// Waits for anything else, of the screen or of the process, and takes in what the program draws meanwhile.
+    public func wait(until what: String, seconds: Int = 120, _ holds: () -> Bool) throws(ProcessError) {
+        try wait(until: what, seconds, onScreen: true, holds)
+    }
+
+    private func wait(until what: String, _ seconds: Int, onScreen: Bool, _ holds: () -> Bool) throws(ProcessError) {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
-        while screen.ranges(of: text).count < times {
+        while true {
+            guard !onScreen || screen.unknown.isEmpty else {
+                throw ProcessError("nobody knows what the terminal shows: \(shown)")
+            }
+            guard onScreen || !screen.isTaken else {
+                throw ProcessError("it draws on the whole screen: wait(forShown:) is for that")
+            }
+            if holds() { return }
             guard Steady.milliseconds() < deadline, read(until: deadline) else {
-                throw ProcessError("the terminal did not show '\(text)': \(screen)")
+                throw ProcessError("waited in vain until \(what): \(onScreen ? shown : printed)")
             }
         }
+    }
+
+    /// What the terminal shows, line by line, and what of it is not understood: for the message of a failure.
+    private var shown: String {
+        let rows: [String] = screen.rows
+        let last: Int = rows.lastIndex { !$0.isEmpty } ?? -1
+        var lines: [String] = rows[...last].map { (row: String) in "| " + row }
+        lines.insert(
+            "cursor at \(screen.cursor.row + 1);\(screen.cursor.column + 1), modes \(screen.modes.sorted())", at: 0)
+        if !screen.unknown.isEmpty { lines[0] += ", unknown: " + screen.unknown.joined(separator: "  ") }
+        return lines.joined(separator: "\n")
     }
 
     public func signal(_ number: Int32) { kill(id, number) }
@@ -64,7 +116,7 @@ public final class PseudoTerminal {
     public func finish(seconds: Int = 120) throws(ProcessError) -> Int32? {
         let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
         while read(until: deadline) {
-            guard Steady.milliseconds() < deadline else { throw ProcessError("it did not end: \(screen)") }
+            guard Steady.milliseconds() < deadline else { throw ProcessError("it did not end: \(shown)") }
         }
         var status: Int32 = 0
         waitpid(id, &status, 0)
@@ -75,13 +127,14 @@ public final class PseudoTerminal {
     /// False when nobody has the terminal open any more.
     private func read(until deadline: Int64) -> Bool {
         var watched: pollfd = .init(fd: keyboard, events: Int16(POLLIN), revents: 0)
-        guard poll(&watched, 1, Int32(clamping: min(1_000, max(0, deadline - Steady.milliseconds())))) > 0 else {
+        guard poll(&watched, 1, Int32(clamping: min(50, max(0, deadline - Steady.milliseconds())))) > 0 else {
             return true
         }
         var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
         let count: Int = Glibc.read(keyboard, &chunk, chunk.count)
         guard count > 0 else { return count < 0 && errno == EINTR }
         bytes += chunk[..<count]
+        screen.take(chunk[..<count])
         return true
     }
 

@@ -78,12 +78,12 @@ struct LockCommandTests {
         try bench.login()
         let terminal: PseudoTerminal = try .init(
             [Programs.thicket, "lock"], variables: bench.variables("home", Self.cheap))
-        try terminal.wait(for: "New passphrase")
+        try terminal.wait(forPrinted: "New passphrase")
         terminal.type("four green leaves\n")
-        try terminal.wait(for: "Once more")
+        try terminal.wait(forPrinted: "Once more")
         terminal.type("four green leaves\n")
         #expect(try terminal.finish() == 0)
-        #expect(!terminal.screen.contains("green"))
+        #expect(!terminal.printed.contains("green"))
         #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8)
         try bench.good(["unlock"], variables: Self.phrase)
     }

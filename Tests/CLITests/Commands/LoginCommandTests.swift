@@ -29,34 +29,34 @@ struct LoginCommandTests {
             try PseudoTerminal([Programs.thicket] + words, variables: bench.variables("home", [:]))
         }
         let different: PseudoTerminal = try terminal(["signup"] + words(bench, "ann", key: key))
-        try different.wait(for: "Password: ")
+        try different.wait(forPrinted: "Password: ")
         #expect(!different.echoes)
         different.type("open sesame\n")
-        try different.wait(for: "Once more: ")
+        try different.wait(forPrinted: "Once more: ")
         different.type("open season\r")
         #expect(try different.finish() == 2)
-        #expect(different.echoes && different.screen.contains("differ") && !different.screen.contains("sesame"))
+        #expect(different.echoes && different.printed.contains("differ") && !different.printed.contains("sesame"))
 
         let signup: PseudoTerminal = try terminal(["signup"] + words(bench, "ann", key: key))
-        try signup.wait(for: "Password: ")
+        try signup.wait(forPrinted: "Password: ")
         signup.type("wrong\u{15}open seaame\u{7F}\u{7F}\u{7F}\u{7F}same\n")
-        try signup.wait(for: "Once more: ")
+        try signup.wait(forPrinted: "Once more: ")
         signup.type("open sesame\n")
         #expect(try signup.finish() == 0)
-        #expect(signup.screen.contains("made the account ann") && signup.screen.contains("logged in to"))
-        #expect(signup.echoes && !signup.screen.contains("same"))
+        #expect(signup.printed.contains("made the account ann") && signup.printed.contains("logged in to"))
+        #expect(signup.echoes && !signup.printed.contains("same"))
         #expect(try bench.good(["whoami"]) == "ann\n")
 
         let wrong: PseudoTerminal = try terminal(["passwd"])
-        try wrong.wait(for: "Password now: ")
+        try wrong.wait(forPrinted: "Password now: ")
         wrong.type("open season\n")
         #expect(try wrong.finish() == 6)
-        #expect(wrong.screen.contains("the password is wrong") && !wrong.screen.contains("New password"))
+        #expect(wrong.printed.contains("the password is wrong") && !wrong.printed.contains("New password"))
         let changed: PseudoTerminal = try terminal(["passwd"])
-        try changed.wait(for: "Password now: ")
+        try changed.wait(forPrinted: "Password now: ")
         changed.type("open sesame\n")
-        for (label, times): (String, Int) in [("New password: ", 1), ("Once more: ", 1)] {
-            try changed.wait(for: label, times: times)
+        for label: String in ["New password: ", "Once more: "] {
+            try changed.wait(forPrinted: label)
             changed.type("open barley\n")
         }
         #expect(try changed.finish() == 0)
@@ -64,7 +64,7 @@ struct LoginCommandTests {
 
         for ending: String in ["\u{3}", "SIGTERM"] {
             let ended: PseudoTerminal = try terminal(["login"])
-            try ended.wait(for: "Password: ")
+            try ended.wait(forPrinted: "Password: ")
             ended.type("open se")
             if ending == "SIGTERM" { ended.signal(SIGTERM) } else { ended.type(ending) }
             #expect(try ended.finish() == (ending == "SIGTERM" ? nil : 1))
@@ -72,9 +72,9 @@ struct LoginCommandTests {
         }
         let token: PseudoTerminal = try terminal(
             ["login", "--profile", "other", "--server", bench.address, "--app", "notes"])
-        try token.wait(for: "Token (not shown): ")
+        try token.wait(forPrinted: "Token (not shown): ")
         token.type(bench.token + "\n")
-        #expect(try token.finish() == 0 && !token.screen.contains(bench.token))
+        #expect(try token.finish() == 0 && !token.printed.contains(bench.token))
         #expect(try bench.good(["whoami", "--profile", "other"]) == "ann@example.com\n")
     }
 
