@@ -190,11 +190,11 @@ struct OnionCommandTests {
         let terminal: PseudoTerminal = try Self.view(notes, words: ["--timeout", "20s"], first: "1  old")
         try notes.bench.stopServer()
         terminal.type("nfresh\u{13}")
-        try terminal.wait(forShown: "not saved yet")
-        try terminal.wait(forShown: "anew")
         // In words for a person, in as many rows as they need.
-        let told: String = terminal.screen.rows.joined(separator: " ")
-        #expect(!told.contains("OfflineReason") && told.contains("time given: "))
+        func told() -> String { terminal.screen.rows.joined(separator: " ") }
+        func saysWhy() -> Bool { ["not saved yet: ", "time given: ", " asks anew"].allSatisfy { told().contains($0) } }
+        try terminal.wait(until: "it says why, and what to do", saysWhy)
+        #expect(!told().contains("OfflineReason"))
         try notes.bench.startServer()
         try Self.save(terminal, typing: " fruit", row: "2  fresh fruit")
         #expect(try Self.titles(notes) == ["old", "fresh fruit"])
@@ -205,7 +205,7 @@ struct OnionCommandTests {
         try terminal.wait(forShown: "Change the note")
         try notes.bench.stopServer()
         terminal.type("er\u{13}")
-        try terminal.wait(forShown: "not saved yet")
+        try terminal.wait(until: "it says so again", saysWhy)
         try notes.bench.startServer()
         try Self.save(terminal, typing: "!", row: "1  older!")
         #expect(try Self.titles(notes) == ["older!", "fresh fruit"])
