@@ -70,6 +70,13 @@ public func fuzzSealedValue(_ bytes: [UInt8]) {
 
 /// The clear form of an operation, from a device that may write anything: two devices that read it end with the same.
 public func fuzzSealedOperation(_ bytes: [UInt8]) {
+    var listed: SealedLog = startLog(list: 3)
+    let named: Int? = SealedOperation.list(clear: bytes)
+    let expected: SealedLog.Verdict = .void(named == nil ? .malformed : .olderList)
+    if named.map({ $0 < 3 }) ?? true {
+        precondition(
+            listed.append([1], clear: bytes) == expected, "under an older list nothing is waited for or believed")
+    }
     guard let read: SealedOperation = try? SealedOperation(clear: bytes) else { return }
     if read.content != .unreadable {
         precondition((try? SealedOperation(clear: read.clearBytes())) == read, "what is written is read")
@@ -174,8 +181,8 @@ private let ownEdit: ObjectDiff? = (try? JSONValue(parsing: Array(#"{"own":{"o":
 private func identifier(_ byte: UInt8) -> [UInt8] { .init(repeating: byte, count: 16) }
 
 /// Something of every kind that an edit may be about.
-private func startLog() -> SealedLog {
+private func startLog(list: Int = 0) -> SealedLog {
     SealedLog(
         place: fixedPlace, appKey: "key", incarnation: identifier(5),
-        object: ["t": "hello 🙂", "n": 1, "l": ["x", 2, ["y": "abc"]], "o": ["s": "text", "p": nil]])
+        object: ["t": "hello 🙂", "n": 1, "l": ["x", 2, ["y": "abc"]], "o": ["s": "text", "p": nil]], list: list)
 }

@@ -13,7 +13,7 @@ extension SealedLog {
         case behindAuthor
         /// It was made for another incarnation.
         case otherIncarnation
-        /// It was written under an older list of readers than one that stands before it.
+        /// It was written under an older list of readers than one that stands before it. Nothing else of it was looked at.
         case olderList
 
         /// Whether no honest server and no honest device can bring it about.
@@ -76,12 +76,7 @@ extension SealedLog {
     /// The operation, if it counts at the next position.
     private func admitted(_ clear: [UInt8]?) throws(VerdictError) -> SealedOperation {
         guard let clear: [UInt8] else { throw VerdictError(verdict: .void(.doesNotOpen)) }
-        let operation: SealedOperation
-        do throws(SealedOperation.ReadingError) {
-            operation = try SealedOperation(clear: clear)
-        } catch {
-            throw VerdictError(verdict: error == .unknownRules ? .unknownRules : .void(.malformed))
-        }
+        let operation: SealedOperation = try read(clear)
         guard operation.incarnation == incarnationTag else { throw VerdictError(verdict: .void(.otherIncarnation)) }
         // Its author has applied more than there is here: something was left out.
         guard operation.base <= position else { throw VerdictError(verdict: .forked(at: position + 1)) }
@@ -91,12 +86,25 @@ extension SealedLog {
         if let last: Int = lastPositions[operation.author], operation.base < last {
             throw VerdictError(verdict: .void(.behindAuthor))
         }
-        // Whoever writes knows the lists of all that it has applied; who had not seen the newer one sends its edit again under it.
-        guard operation.list >= list else { throw VerdictError(verdict: .void(.olderList)) }
         guard position + 1 - operation.base <= SealedLimits.windowPositions else {
             throw VerdictError(verdict: .void(.tooOld))
         }
         return operation
+    }
+
+    /// Reads an operation, of which the list that it names is looked at first: its author may have been removed since, so neither is
+    /// anything waited for that it says, nor believed of what it says to have seen. Whoever writes knows the lists of all that it
+    /// has applied; an honest author who had not seen the newer one sends its edit again under it. Newer rules, too, name their
+    /// list where these do. Where no accounts share the bucket (0) nothing of it is looked for.
+    private func read(_ clear: [UInt8]) throws(VerdictError) -> SealedOperation {
+        let named: Int? = list == 0 ? 0 : SealedOperation.list(clear: clear)
+        if let named, named < list { throw VerdictError(verdict: .void(.olderList)) }
+        do throws(SealedOperation.ReadingError) {
+            return try SealedOperation(clear: clear)
+        } catch {
+            let isToCome: Bool = error == .unknownRules && named != nil
+            throw VerdictError(verdict: isToCome ? .unknownRules : .void(.malformed))
+        }
     }
 
     /// Carries an operation over all that was ordered since its base, and applies it.

@@ -29,12 +29,13 @@ public struct SealedLog: Sendable, Equatable {
     public internal(set) var lastPositions: [AuthorID: Int]
     /// Operations max(1, n − 63) … n; nil for those that changed nothing.
     public internal(set) var window: [Settled?]
-    /// The greatest version of a list of readers that an operation which counts was written under; 0 where no accounts share
-    /// the bucket. What was written under an older one and comes behind it counts for nothing (decision 0067).
+    /// The greatest version of a list of readers that the creation, or an operation which counts, was written under; 0 where no
+    /// accounts share the bucket. What was written under an older one and comes behind it counts for nothing (decision 0067).
     public internal(set) var list: Int
 
     /// A new object, position 0.
-    public init(place: SealedPlace, appKey: String, incarnation: [UInt8], object: JSONObject) {
+    /// - Parameter list: version of the list of readers that it is made under, `Sealer.listVersion`.
+    public init(place: SealedPlace, appKey: String, incarnation: [UInt8], object: JSONObject, list: Int = 0) {
         precondition(incarnation.count == Self.incarnationBytes, "an incarnation id has 16 bytes")
         self.place = place
         self.appKey = appKey
@@ -43,7 +44,7 @@ public struct SealedLog: Sendable, Equatable {
         chain = HeadChain(place, incarnation: incarnation)
         lastPositions = [:]
         window = []
-        list = 0
+        self.list = list
     }
 
     /// From a snapshot.

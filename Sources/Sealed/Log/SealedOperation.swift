@@ -105,6 +105,15 @@ public struct SealedOperation: Sendable, Equatable {
         return Int(version)
     }
 
+    /// The version of a list of readers that a clear text names, an operation's or a snapshot's, of these rules or newer ones: 0 where
+    /// it names none. nil: it is no object, or what stands there is no version.
+    public static func list(clear bytes: [UInt8]) -> Int? {
+        guard let root: JSONNode = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
+            root.kind == .object
+        else { return nil }
+        return list(root["l"])
+    }
+
     private static func content(_ node: JSONNode) -> Content? {
         if node.kind == .string { return node.string?.utf8.elementsEqual("-".utf8) == true ? .tombstone : nil }
         guard node.kind == .object else { return nil }

@@ -84,12 +84,7 @@ public enum SealedSnapshot {
     }
 
     /// What a clear text says of the list of readers that its operations were written under; nil when it is no snapshot.
-    public static func list(clear bytes: [UInt8]) -> Int? {
-        guard let root: JSONNode = try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax).root,
-            root.kind == .object
-        else { return nil }
-        return SealedOperation.list(root["l"])
-    }
+    public static func list(clear bytes: [UInt8]) -> Int? { SealedOperation.list(clear: bytes) }
 
     private static func bytes(_ node: JSONNode?) -> [UInt8]? {
         var bytes: [UInt8]?

@@ -176,6 +176,10 @@ extension SealedObject {
         another theirs: SealedLog, _ tail: [[UInt8]], _ sealer: some Sealer
     ) -> [SealedEvent] {
         guard !pastIncarnations.contains(theirs.incarnation) else { return [block(.rolledBack(to: theirs.position))] }
+        // Whoever makes it anew knows the lists of what was there; somebody who was removed could begin it under an older one.
+        guard sealer.listVersion == 0 || theirs.list >= log.list else {
+            return [block(.snapshotMismatch(at: theirs.position))]
+        }
         remember(log.incarnation)
         stoppedAfter = nil
         let before: JSONValue? = shown

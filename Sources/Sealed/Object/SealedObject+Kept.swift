@@ -13,6 +13,7 @@ import ThicketProtocol
 /// | `r` | true: *keep mine* was chosen, and what the server holds is to be removed first |
 /// | `n` | true: the server shows it in a newer shape; a number: behind this position stand operations of newer rules |
 /// | `b` | what the draft grew from, missing where it is a new one |
+/// | `m` | version of the list of readers that a mark was asked for, missing where none was |
 public struct SealedKept: Sendable, Equatable {
     public var pendingEdit: Edit?
     public var later: Edit?
@@ -23,6 +24,8 @@ public struct SealedKept: Sendable, Equatable {
     /// The position behind which operations of newer rules stand, at least 0; nil: the object has not stopped at any.
     public var stoppedAfter: Int?
     public var draftBase: JSONObject?
+    /// 0: none was asked for.
+    public var owedMark: Int = 0
 
     public init() {}
 
@@ -52,6 +55,7 @@ public struct SealedKept: Sendable, Equatable {
             object["n"] = .number(JSONNumber(Int64(stoppedAfter)))
         }
         object["b"] = draftBase.map { .object($0) }
+        if owedMark > 0 { object["m"] = .number(JSONNumber(Int64(owedMark))) }
         return object
     }
 
@@ -74,6 +78,10 @@ public struct SealedKept: Sendable, Equatable {
             stoppedAfter = position
         }
         draftBase = json["b"]?.objectValue
+        if let mark: JSONValue = json["m"] {
+            guard let version: Int = mark.intValue.flatMap({ Int(exactly: $0) }), version > 0 else { return nil }
+            owedMark = version
+        }
         guard let word: String = json["x"]?.stringValue else { return }
         guard let problem: SealedIntegrity = .init(word: word) else { return nil }
         self.problem = problem
@@ -86,7 +94,7 @@ extension SealedObject {
         var kept: SealedKept = .init()
         (kept.pendingEdit, kept.later) = (pending?.edit, later)
         (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
-        (kept.draftBase, kept.isNewer) = (draftBase, stop == .shape)
+        (kept.draftBase, kept.isNewer, kept.owedMark) = (draftBase, stop == .shape, log.list < owedMark ? owedMark : 0)
         kept.stoppedAfter = stop == .rules ? log.position : nil
         return kept
     }
@@ -110,7 +118,7 @@ extension SealedObject {
     ) -> SealedObject? {
         var object: SealedObject = .init(author: author, log: log)
         (object.pastIncarnations, object.problem) = (kept.pastIncarnations, kept.problem)
-        (object.isReplacing, object.draftBase) = (kept.isReplacing, kept.draftBase)
+        (object.isReplacing, object.draftBase, object.owedMark) = (kept.isReplacing, kept.draftBase, kept.owedMark)
         if kept.isNewer { object.stop = .shape }
         // Where the log stands elsewhere, they have been read.
         if kept.stoppedAfter == log.position { (object.stop, object.stoppedAfter) = (.rules, log.position) }
@@ -134,7 +142,7 @@ extension SealedObject {
     /// made anew.
     public mutating func removedAfterTombstone() {
         var gone: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
-        gone.pastIncarnations = pastIncarnations
+        (gone.pastIncarnations, gone.owedMark) = (pastIncarnations, owedMark)
         gone.remember(log.incarnation)
         if let object: JSONObject { (gone.later, gone.shown) = (.set(.object(object)), .object(object)) }
         self = gone
@@ -142,13 +150,16 @@ extension SealedObject {
 
     /// The draft as a new incarnation at position 0; nil when there is none.
     ///
-    /// - Parameter incarnation: 16 random bytes.
-    public func created(incarnation: [UInt8]) -> SealedObject? {
+    /// - Parameters:
+    ///   - incarnation: 16 random bytes.
+    ///   - list: version of the list of readers that it is made under, `Sealer.listVersion`.
+    public func created(incarnation: [UInt8], list: Int = 0) -> SealedObject? {
         guard let object: JSONObject, needsRecreation else { return nil }
         var made: SealedObject = .init(
             author: author,
-            log: SealedLog(place: log.place, appKey: log.appKey, incarnation: incarnation, object: object))
-        (made.pastIncarnations, made.draftBase) = (pastIncarnations, draftBase)
+            log: SealedLog(
+                place: log.place, appKey: log.appKey, incarnation: incarnation, object: object, list: list))
+        (made.pastIncarnations, made.draftBase, made.owedMark) = (pastIncarnations, draftBase, owedMark)
         return made
     }
 
@@ -156,7 +167,7 @@ extension SealedObject {
     /// have passed; if the server takes it all the same, from an older connection, it is one like any other.
     public mutating func notCreated() {
         var draft: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
-        (draft.pastIncarnations, draft.draftBase) = (pastIncarnations, draftBase)
+        (draft.pastIncarnations, draft.draftBase, draft.owedMark) = (pastIncarnations, draftBase, owedMark)
         (draft.shown, draft.later) = (shown, shown.map { .set($0) })
         self = draft
     }
@@ -170,7 +181,7 @@ extension SealedObject {
     public mutating func keepMine() {
         let mine: JSONValue? = shown
         var draft: SealedObject = .absent(author: author, place: log.place, appKey: log.appKey)
-        draft.pastIncarnations = pastIncarnations
+        (draft.pastIncarnations, draft.owedMark) = (pastIncarnations, owedMark)
         if log.incarnation.contains(where: { $0 != 0 }) { draft.remember(log.incarnation) }
         (draft.shown, draft.later, draft.isReplacing) = (mine, mine.map { .set($0) }, true)
         if mine != nil { draft.draftBase = log.object ?? draftBase }

@@ -4,14 +4,17 @@ import ThicketProtocol
 extension SealedObject {
     /// *Keep mine*: what the app sees, as a new incarnation. The client removes what the server has and creates this.
     ///
-    /// - Parameter incarnation: 16 random bytes.
+    /// - Parameters:
+    ///   - incarnation: 16 random bytes.
+    ///   - list: version of the list of readers that it is made under, `Sealer.listVersion`.
     /// - Returns: nil when the object is deleted here.
-    public func keepingMine(incarnation: [UInt8]) -> SealedObject? {
+    public func keepingMine(incarnation: [UInt8], list: Int = 0) -> SealedObject? {
         guard let object: JSONObject else { return nil }
         var fresh: SealedObject = .init(
             author: author,
-            log: SealedLog(place: log.place, appKey: log.appKey, incarnation: incarnation, object: object))
-        fresh.pastIncarnations = pastIncarnations
+            log: SealedLog(
+                place: log.place, appKey: log.appKey, incarnation: incarnation, object: object, list: list))
+        (fresh.pastIncarnations, fresh.owedMark) = (pastIncarnations, owedMark)
         fresh.remember(log.incarnation)
         return fresh
     }
@@ -28,6 +31,7 @@ extension SealedObject {
         let mine: JSONValue? = shown
         var fresh: SealedObject = theirs
         fresh.pastIncarnations = pastIncarnations.filter { $0 != theirs.log.incarnation }
+        fresh.owedMark = owedMark
         self = fresh
         var told: [SealedEvent] = events + [.changed(nil)]
         if mine != shown { told.append(.conflict(SealedConflict(path: [], losing: mine, winning: shown))) }

@@ -8,8 +8,9 @@ extension SealedObject {
     /// are versions of one text are joined, nothing that either has is left out; what somebody deleted may come back.
     public mutating func yield(to theirs: SealedObject) -> [SealedEvent] {
         let (draft, base, past): (JSONObject?, JSONObject?, [[UInt8]]) = (object, draftBase, pastIncarnations)
+        let owed: Int = owedMark
         self = theirs
-        pastIncarnations = past
+        (pastIncarnations, owedMark) = (past, max(owed, owedMark))
         guard let mine: JSONObject = draft else { return [.changed(nil)] }
         guard let other: JSONObject = object else {
             (later, shown) = (.set(.object(mine)), .object(mine))

@@ -47,6 +47,9 @@ public struct SealedObject: Sendable, Equatable {
     /// What the draft grew from, an incarnation that was there; nil: the draft is new, or there is none.
     public internal(set) var draftBase: JSONObject?
 
+    /// Version of the list of readers that a mark was asked for; 0: none ever was.
+    var owedMark: Int = 0
+
     /// - Parameter log: a new object, or one that was opened from a snapshot.
     public init(author: AuthorID, log: SealedLog) {
         self.author = author
@@ -63,6 +66,9 @@ public struct SealedObject: Sendable, Equatable {
 
     /// Whether there is anything that the log does not hold yet.
     public var hasEdits: Bool { pending?.edit != nil || later != nil }
+
+    /// Whether a mark was asked for (`sealMark`) and the log does not stand under its list yet: `seal` makes it, until it does.
+    public var owesMark: Bool { log.object != nil && log.list < owedMark }
 
     /// Whether the object was deleted by others and edited here: it must be made again, as a new incarnation.
     public var needsRecreation: Bool { log.object == nil && pending == nil && object != nil }
@@ -130,13 +136,18 @@ extension SealedObject {
         return edit.isEmpty ? nil : edit
     }
 
-    /// Makes the next operation of the edits that wait, if none is on its way.
+    /// Makes the next operation of the edits that wait, if none is on its way; without edits the mark that is owed.
     ///
     /// - Parameters:
     ///   - changeID: 16 random bytes, the change's ccid.
     ///   - nonce: 12 random bytes.
     /// - Returns: what must be saved before it is sent; nil when there is nothing to send, or nothing may be sent.
     public mutating func seal(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
+        sealEdit(changeID: changeID, nonce: nonce, with: sealer)
+            ?? sealOwedMark(changeID: changeID, nonce: nonce, with: sealer)
+    }
+
+    private mutating func sealEdit(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
         guard pending == nil, problem == nil, !isStopped, !needsRecreation, let edit: Edit = later else { return nil }
         later = nil
         // A whole object that stands again where others have edited it since is told as an edit of theirs.
@@ -162,12 +173,18 @@ extension SealedObject {
     }
 
     /// Makes an operation that changes nothing. It puts the log under the newest list of readers, so that nothing counts any more
-    /// that somebody writes under an older one.
+    /// that somebody writes under an older one. It is owed from now on (`owesMark`): where it cannot be made yet, or counts for
+    /// nothing, `seal` makes it, until the log stands under that list, by whatever operation.
     ///
     /// - Parameters: as `seal`.
     /// - Returns: as `seal`; nil also where the log stands under that list, and for an object that is deleted.
     public mutating func sealMark(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
-        guard pending == nil, problem == nil, !isStopped, log.object != nil, sealer.listVersion > log.list,
+        owedMark = max(owedMark, sealer.listVersion)
+        return sealOwedMark(changeID: changeID, nonce: nonce, with: sealer)
+    }
+
+    private mutating func sealOwedMark(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
+        guard pending == nil, problem == nil, !isStopped, owesMark, sealer.listVersion >= owedMark,
             let nothing: Edit = try? .init(.object(ObjectDiff())), let head: Head = log.chain[log.position]
         else { return nil }
         let operation: SealedOperation = .init(

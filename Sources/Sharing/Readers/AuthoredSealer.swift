@@ -36,6 +36,8 @@ public struct AuthoredSealer: Sealer {
     private let lists: SharedBucketReader
     private let keys: VerifiedKeys
     private let writer: Writer?
+    /// The owner says that no list is newer than the newest one here.
+    private var isNewest: Bool = false
 
     /// - Parameters:
     ///   - secrets: as far as they were opened.
@@ -62,6 +64,23 @@ public struct AuthoredSealer: Sealer {
 
     /// The id that operations have to name; nil for a device that only reads.
     var writerID: AuthorID? { writer?.id }
+
+    /// The same for the bucket's owner to say that no list is newer than the newest that this device knows. What names a list or an
+    /// epoch to come is then not waited for: it counts for nothing, as `noSuchList`. For an object that is held by what somebody
+    /// has invented: adopt it with this sealer and compact it at once; the other devices, which cannot know, go on from that snapshot.
+    ///
+    /// Only where all lists are known that the owner has made, on whatever device: what somebody has truly written under another
+    /// one is given up by it, and who has taken it is told of a snapshot that does not fit.
+    ///
+    /// - Returns: nil for everybody but the owner, with the keys and the secret of the newest list.
+    public var knowingNewest: AuthoredSealer? {
+        guard let owner: String = signing?.writer.account.keys.user,
+            owner.utf8.elementsEqual(lists.bucket.owner.utf8)
+        else { return nil }
+        var sealer: AuthoredSealer = self
+        sealer.isNewest = true
+        return sealer
+    }
 
     private var signing: (writer: Writer, list: ReaderList, place: Int)? {
         guard lists.fork == nil, let writer: Writer, let list: ReaderList = lists.newest?.list, list.epoch == epoch,
@@ -99,6 +118,21 @@ public struct AuthoredSealer: Sealer {
         do throws(Outcome) { return try judged(sealed, kind, position) } catch { return error.look }
     }
 
+    /// Opens an operation that names an older list than its log stands under. It counts for nothing, whoever wrote it: nobody's keys are
+    /// waited for, who may have left long ago.
+    /// - Parameter version: of the list that the log stands under.
+    /// - Returns: nil for all else.
+    func late(_ sealed: [UInt8], behind version: Int) -> (id: [UInt8], clear: [UInt8])? {
+        guard lists.fork == nil, let header: SealedHeader = .init(of: sealed),
+            let opened: (id: [UInt8], clear: [UInt8]) = inner.open(sealed, kind: .operation, position: 0),
+            let authorship: Authorship = .init(before: opened.clear), authorship.list < version,
+            let list: ReaderList = lists.list(authorship.list), list.digest == authorship.digest,
+            list.epoch == header.epoch
+        else { return nil }
+        let clear: [UInt8] = Array(opened.clear.dropFirst(Authorship.bytesCount))
+        return SealedOperation.list(clear: clear) == Int(list.version) ? (opened.id, clear) : nil
+    }
+
     /// Why a look ends early.
     private enum Outcome: Error {
         case refused(AuthorshipError)
@@ -118,16 +152,18 @@ public struct AuthoredSealer: Sealer {
             header.epoch < ReaderLimits.epochsMax
         else { throw .refused(.doesNotOpen) }
         guard let newest: ReaderList = lists.newest?.list else { throw .held(.list(1)) }
-        guard header.epoch <= newest.epoch else { throw .held(.epoch(header.epoch)) }
+        guard header.epoch <= newest.epoch else {
+            throw isNewest ? .refused(.noSuchList(nil)) : .held(.epoch(header.epoch))
+        }
         guard header.epoch <= epoch else { throw .held(.secret(header.epoch)) }
         guard let opened: (id: [UInt8], clear: [UInt8]) = inner.open(sealed, kind: kind, position: position) else {
             throw .refused(.doesNotOpen)
         }
         guard let authorship: Authorship = .init(before: opened.clear) else { throw .refused(.unsigned) }
         let text: [UInt8] = Array(opened.clear.dropFirst(Authorship.bytesCount))
-        let list: ReaderList = try list(of: authorship, header.epoch, newest)
         let said: Authorship.Statement = .init(
             place: place, kind: kind, position: position, id: opened.id, clear: text)
+        let list: ReaderList = try list(of: authorship, header.epoch, newest, said)
         let reader: ListedReader = try author(authorship, list, said)
         try check(said, reader, authorship)
         return .counts(
@@ -136,19 +172,30 @@ public struct AuthoredSealer: Sealer {
 
     /// The list that the author wrote under.
     private func list(
-        of authorship: Authorship, _ epoch: UInt32, _ newest: ReaderList
+        of authorship: Authorship, _ epoch: UInt32, _ newest: ReaderList, _ said: Authorship.Statement
     ) throws(Outcome) -> ReaderList {
         guard authorship.list <= newest.version else {
             // Epochs never go back: no list to come has an older one than the newest.
             guard epoch == newest.epoch else { throw .refused(.otherEpoch) }
             guard authorship.list <= ReaderLimits.listsMax else { throw .refused(.otherList) }
-            throw .held(.list(authorship.list))
+            guard isNewest else { throw .held(.list(authorship.list)) }
+            throw .refused(.noSuchList(inventor(authorship, newest, said)))
         }
         guard let list: ReaderList = lists.list(authorship.list), list.digest == authorship.digest else {
             throw .refused(.otherList)
         }
         guard list.epoch == epoch else { throw .refused(.otherEpoch) }
         return list
+    }
+
+    /// Who has signed what names a list that is not there: one of those who have the secret that it is sealed with, if anybody has.
+    private func inventor(
+        _ authorship: Authorship, _ newest: ReaderList, _ said: Authorship.Statement
+    ) -> String? {
+        newest.readers.first { reader in
+            let fields: [[UInt8]] = said.fields(authorship.list, authorship.digest, reader, authorship.device)
+            return keys.keys(reader)?.identity.isSignature(authorship.signature, for: .author, fields) == true
+        }?.user
     }
 
     private func author(
@@ -167,23 +214,27 @@ public struct AuthoredSealer: Sealer {
         return reader
     }
 
-    /// What the text says of itself must be what its author has signed. Text that is no operation is left to the log, which knows what
-    /// to do with it.
+    /// What the text says of itself must be what its author has signed, the list also under rules that are not known here. Text that is
+    /// no operation is left to the log, which knows what to do with it.
     private func check(
         _ said: Authorship.Statement, _ reader: ListedReader, _ authorship: Authorship
     ) throws(Outcome) {
         switch said.kind {
         case .operation:
-            guard let operation: SealedOperation = try? .init(clear: said.clear) else { return }
-            guard operation.author == Authorship.authorID(keyID: reader.keyID, device: authorship.device) else {
+            if let operation: SealedOperation = try? .init(clear: said.clear),
+                operation.author != Authorship.authorID(keyID: reader.keyID, device: authorship.device)
+            {
                 throw .refused(.otherDevice(reader.user))
             }
-            guard operation.list == authorship.list else { throw .refused(.otherList) }
-        case .snapshot:
-            // Nobody has seen operations under a list and writes under an older one.
-            guard let list: Int = SealedSnapshot.list(clear: said.clear), list <= authorship.list else {
+            if let list: Int = SealedOperation.list(clear: said.clear), list != authorship.list {
                 throw .refused(.otherList)
             }
+        case .snapshot:
+            // Nobody has seen operations under a list and writes under an older one; and a new object begins at its author's, so
+            // that nobody writes there first whom that one has removed.
+            guard let list: Int = SealedSnapshot.list(clear: said.clear), list <= authorship.list,
+                said.position > 0 || list == authorship.list
+            else { throw .refused(.otherList) }
         }
     }
 }

@@ -56,8 +56,14 @@ public struct Authorship: Sendable, Equatable {
         /// Owner, app, bucket, server key, kind, position, id, the list's version and digest, user, key id, device, SHA-256 of the
         /// clear text. The list names all who may read it, and the epoch that it is sealed under.
         func fields(_ list: ReaderList, _ author: ListedReader, _ device: [UInt8]) -> [[UInt8]] {
+            fields(list.version, list.digest, author, device)
+        }
+
+        func fields(
+            _ version: UInt64, _ digest: Digest256, _ author: ListedReader, _ device: [UInt8]
+        ) -> [[UInt8]] {
             [place.owner, place.app, place.bucket, place.serverKey].map { Array($0.utf8) }
-                + [[kind.rawValue], UInt64(position).octets, id, list.version.octets, list.digest.bytes]
+                + [[kind.rawValue], UInt64(position).octets, id, version.octets, digest.bytes]
                 + [Array(author.user.utf8), Array(author.keyID.utf8), device, Digest256.of(clear).bytes]
         }
     }
@@ -92,6 +98,9 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
     case otherList
     /// It is sealed under another epoch than that of its list.
     case otherEpoch
+    /// It names a list, or an epoch, that the owner has not made, says the owner (`AuthoredSealer.knowingNewest`): invented by this
+    /// reader; nil: by nobody who can be named, with the secrets or without.
+    case noSuchList(String?)
     /// It names nobody of its list.
     case notAReader
     /// Its author may only read.
@@ -108,6 +117,8 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
         case .unsigned: "nobody has signed it"
         case .otherList: "it names a list of readers that this bucket has not"
         case .otherEpoch: "it is sealed under another epoch than its list of readers says"
+        case .noSuchList(let user):
+            "it names a list of readers or an epoch that there is not" + (user.map { ", by \($0)" } ?? "")
         case .notAReader: "it names an author who is in no list of readers"
         case .mayNotWrite(let user): "\(user) may only read"
         case .badSignature(let user): "it bears the name of \(user), who has not signed it"
@@ -117,7 +128,8 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
 }
 
 /// What a device lacks before it can say whether something counts. Until then nothing of the object is taken: what one device took and
-/// another did not would part them for ever.
+/// another did not would part them for ever. What names a list or an epoch may have been invented, or the list is kept back: only the
+/// owner can tell, and end it (`AuthoredSealer.knowingNewest`).
 public enum SharedHold: Error, Equatable, Sendable, CustomStringConvertible {
     /// This list, or a newer one, has not been seen here.
     case list(UInt64)

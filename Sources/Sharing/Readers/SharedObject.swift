@@ -42,10 +42,11 @@ public struct SharedObject: Sendable, Equatable {
     }
 
     /// Takes the operation that follows.
-    /// - Throws: `SharedHold`; nothing has been taken then: give it again once what is lacking is there.
+    /// - Throws: `SharedHold`; nothing has been taken then: give it again once what is lacking is there, or adopt the object once its
+    ///   owner has said that there is no such list, and compacted it (`AuthoredSealer.knowingNewest`).
     public mutating func receive(_ sealed: [UInt8], with sealer: AuthoredSealer) throws(SharedHold) -> [SharedEvent] {
         var judged: JudgedSealer = .init(sealer)
-        try judged.judge(sealed, .operation, position: 0, at: object.log.position + 1)
+        try judged.judge(sealed, .operation, position: 0, at: object.log.position + 1, behind: object.log.list)
         let position: Int = object.log.position
         let events: [SealedEvent] = object.receive(sealed, with: judged)
         // Of what was not taken nothing is told: it does not stand there.
@@ -100,7 +101,7 @@ public struct SharedObject: Sendable, Equatable {
         try object.edit(diff)
     }
 
-    /// The next operation of the edits that wait, as `SealedObject.seal`; nil also for who may not write, or no more, with
+    /// The next operation of the edits that wait, or the mark that is owed, as `SealedObject.seal`; nil also for who may not write, or no more, with
     /// another writer than the object's author, and with older lists than the log has seen: the edits stay.
     public mutating func seal(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
@@ -109,7 +110,7 @@ public struct SharedObject: Sendable, Equatable {
     }
 
     /// An operation that changes nothing and ends what older lists allow, as `SealedObject.sealMark`: after a removal, one for each
-    /// object. It is not made again by itself: if it counted for nothing (`rebased`), ask again, until the log's `list` is this one.
+    /// object. Where it counts for nothing (`rebased`), `seal` makes it again, until the log's `list` is this one (`owesMark`).
     public mutating func sealMark(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> SealedObject.Pending? {
@@ -138,22 +139,30 @@ private struct JudgedSealer: Sealer {
     init(_ entity: SealedEntity, _ sealer: AuthoredSealer) throws(SharedHold) {
         self.init(sealer)
         guard let newest: (position: Int, text: String) = entity.newest else { return }
-        try judge(
-            SealedObject.bytes(of: newest.text), .snapshot, position: newest.position, at: newest.position)
+        let snapshot: [UInt8] = SealedObject.bytes(of: newest.text)
+        try judge(snapshot, .snapshot, position: newest.position, at: newest.position)
+        // The log says which list is over where.
+        var log: SealedLog? = SealedObject.log(of: snapshot, at: newest.position, sealer.place, self)
         for (index, text): (Int, String) in entity.tail.reversed().enumerated() {
-            try judge(SealedObject.bytes(of: text), .operation, position: 0, at: newest.position + 1 + index)
+            let sealed: [UInt8] = SealedObject.bytes(of: text)
+            try judge(
+                sealed, .operation, position: 0, at: newest.position + 1 + index, behind: log?.list ?? 0)
+            _ = log?.append(sealed, clear: open(sealed, kind: .operation, position: 0)?.clear)
         }
     }
 
+    /// - Parameter list: that the log stands under there.
     mutating func judge(
-        _ sealed: [UInt8], _ kind: SealedHeader.Kind, position: Int, at place: Int
+        _ sealed: [UInt8], _ kind: SealedHeader.Kind, position: Int, at place: Int, behind list: Int = 0
     ) throws(SharedHold) {
         switch sealer.look(at: sealed, kind: kind, position: position) {
         case .counts(let author, let id, let clear):
             opened[sealed] = (id, clear)
             events.append(.written(by: author, kind, at: place))
         case .refused(let error): events.append(.uncounted(error, kind, at: place))
-        case .held(let hold): throw hold
+        case .held(let hold):
+            guard let late: (id: [UInt8], clear: [UInt8]) = sealer.late(sealed, behind: list) else { throw hold }
+            opened[sealed] = late
         }
     }
 

@@ -132,6 +132,17 @@ struct AuthorshipTests {
             forgery.listNamed = list
             #expect(try Self.look(circle, forgery.sealed()) == .refused(.otherList))
         }
+        // Nor under rules that nobody knows yet; where the list is the one that is signed, the log says what becomes of it.
+        for list: Int in [0, 2, 4_096] {
+            forgery.other = Array(#"{"t":2,"l":\#(list)}"#.utf8)
+            if list == 0 { forgery.other = Array(#"{"t":2}"#.utf8) }
+            #expect(try Self.look(circle, forgery.sealed()) == .refused(.otherList))
+        }
+        forgery.other = Array(#"{"t":2,"l":1}"#.utf8)
+        guard case .counts = try Self.look(circle, forgery.sealed()) else {
+            Issue.record("newer rules of ben's")
+            return
+        }
     }
 
     @Test("an operation of another list or epoch than it says counts for nothing; of a list to come it is held")
@@ -183,7 +194,9 @@ struct AuthorshipTests {
         #expect(none.look(at: sealed, kind: .operation, position: 0) == .held(.keys(user: "dora", keyID: id)))
     }
 
-    @Test("a snapshot that claims operations under a newer list than its author knows counts for nothing")
+    @Test(
+        "a snapshot that claims operations under a newer list than its author knows counts for nothing, and so does a new object that does not begin at its author's list"
+    )
     func snapshots() throws {
         let circle: Circle = try Self.circle()
         let sealer: AuthoredSealer = try circle.sealer(of: "ben")
@@ -191,19 +204,21 @@ struct AuthorshipTests {
             place: sealer.place, appKey: "note", incarnation: Self.incarnation, object: ["t": "x"])
         var clear: JSONObject = try #require(
             JSONValue(parsing: SealedSnapshot.clearBytes(of: log), maxDepth: 600).objectValue)
-        func look(_ text: [UInt8]) throws -> AuthoredSealer.Look {
+        func look(_ text: [UInt8], at position: Int = 0) throws -> AuthoredSealer.Look {
             let sealed: [UInt8] = sealer.seal(
-                text, kind: .snapshot, id: RandomBytes.make(16), position: 0, nonce: RandomBytes.make(12))
-            return try circle.sealer(of: "cleo").look(at: sealed, kind: .snapshot, position: 0)
+                text, kind: .snapshot, id: RandomBytes.make(16), position: position, nonce: RandomBytes.make(12))
+            return try circle.sealer(of: "cleo").look(at: sealed, kind: .snapshot, position: position)
         }
-        for list: JSONValue? in [nil, 1] {
+        for (list, position): (JSONValue?, Int) in [(.none, 7), (.some(1), 7), (.some(1), 0)] {
             clear["l"] = list
-            guard case .counts(let author, _, _) = try look(JSONValue.object(clear).serialized()) else {
+            guard case .counts(let author, _, _) = try look(JSONValue.object(clear).serialized(), at: position) else {
                 Issue.record("ben's")
                 return
             }
             #expect(author.reader.user == "ben")
         }
+        clear.remove("l")
+        #expect(try look(JSONValue.object(clear).serialized()) == .refused(.otherList), "it begins before every list")
         clear["l"] = 2
         #expect(try look(JSONValue.object(clear).serialized()) == .refused(.otherList))
         #expect(try look([0x7B]) == .refused(.otherList))

@@ -24,6 +24,8 @@ struct Forgery {
     var saidKind: SealedHeader.Kind = .operation
     var saidText: [UInt8]?
     var saidBucket: SharedBucket?
+    /// What is sealed in the place of an operation.
+    var other: [UInt8]?
 
     /// All honest: ben's.
     init(_ circle: Circle) throws {
@@ -35,6 +37,7 @@ struct Forgery {
 
     var text: [UInt8] {
         get throws {
+            if let other { return other }
             let log: SealedLog = .init(
                 place: .init(owner: "ann", app: "notes", bucket: "plans", serverKey: serverKey), appKey: "note",
                 incarnation: AuthorshipTests.incarnation, object: ["t": ""])

@@ -165,6 +165,87 @@ struct RemovalTests {
     }
 
     @Test(
+        "somebody removed, or who may only read now, neither stops devices nor makes them blame the server, with newer rules or a history that never was; who was away sends its edit again"
+    )
+    func hostileTexts() throws {
+        for isRemoved: Bool in [true, false] {
+            var world: SharedWorld = try Self.before(11)
+            let (old, secrets): (ReaderList, BucketSecrets) = (world.circle.newest, world.circle.secrets)
+            try world.type(Self.dora)
+            while world.devices[Self.dora].object.object.pending == nil { try world.send(Self.dora) }
+            let rights: [String: ListedReader.Rights] = ["cleo": .writes, "dora": .writes]
+            try world.circle.change(
+                to: isRemoved ? rights : rights.merging(["ben": .reads]) { $1 }, newEpoch: isRemoved)
+            for one: Int in [Self.ann, Self.cleo] { try world.refresh(one) }
+            try world.mark(Self.ann)
+            for one: Int in [Self.ann, Self.cleo] { try world.catchUp(one) }
+            for sealed: [UInt8] in try world.hostile(by: "ben", under: old, with: secrets) {
+                world.put(sealed)
+                for one: Int in [Self.ann, Self.cleo] { try world.catchUp(one) }
+            }
+            try world.join("dora")
+            for one: Int in [Self.ann, Self.cleo] { try world.type(one) }
+            try world.settle([Self.ann, Self.cleo, Self.dora, 4])
+            try world.checkEqual([Self.ann, Self.cleo, Self.dora, 4])
+            #expect(world.devices.allSatisfy { $0.uncounted == [] && !$0.object.object.isStopped })
+        }
+    }
+
+    @Test(
+        "nobody waits for the keys of somebody removed whose operation stands behind the first word under the new list: it counts for nothing, whoever wrote it"
+    )
+    func unknownKeys() throws {
+        var world: SharedWorld = try Self.before(13)
+        try world.compact(Self.ann)
+        let (old, secrets): (ReaderList, BucketSecrets) = (world.circle.newest, world.circle.secrets)
+        try world.circle.change(to: ["cleo": .writes, "dora": .writes], newEpoch: true)
+        for one: Int in [Self.ann, Self.dora] { try world.refresh(one) }
+        let verified: [String: PublicKeys] = world.circle.members.mapValues(\.keys).filter { $0.key != "ben" }
+        func withoutBen(_ device: Int) throws -> AuthoredSealer {
+            let known: SharedWorld.Device = world.devices[device]
+            return try AuthoredSealer(
+                serverKey: world.serverKey, secrets: known.secrets, lists: known.lists,
+                keys: VerifiedKeys { verified[$0] }, writer: known.writer)
+        }
+        let stranger: AuthoredSealer = try withoutBen(Self.ann)
+        func opened() throws -> SharedObject {
+            try SharedObject.open(world.server.entity, author: .init(rawValue: 9), with: stranger).object
+        }
+        var there: SharedObject = try opened()
+        // What may count is waited for: somebody must know whose it is.
+        let id: String = try world.circle.member("ben").keys.id
+        let early: [UInt8] = try world.written(by: "ben", under: old, with: secrets, letter: 0x79)
+        #expect(throws: SharedHold.keys(user: "ben", keyID: id)) { _ = try there.receive(early, with: stranger) }
+        try world.mark(Self.ann)
+        try world.catchUp(Self.ann)
+        there = try opened()
+        let late: [UInt8] = try world.written(by: "ben", under: old, with: secrets, letter: 0x78)
+        world.put(late)
+        try world.catchUp(Self.ann)
+        _ = try there.receive(late, with: stranger)
+        #expect(try opened().object.log == world.devices[Self.ann].object.object.log)
+        #expect(there.object.log == world.devices[Self.ann].object.object.log && there.object.log.list == 2)
+    }
+
+    @Test(
+        "in an object that is made under the new list somebody of the same epoch who may only read by it writes nothing, the server helping"
+    )
+    func newObject() throws {
+        var circle: Circle = try .init(["ben": .writes, "cleo": .writes], seed: 12)
+        let old: ReaderList = circle.newest
+        try circle.change(to: ["ben": .reads, "cleo": .writes], newEpoch: false)
+        var world: SharedWorld = try .init(seed: 12, circle)
+        for user: String in ["ann", "ben", "cleo"] { try world.join(user) }
+        world.put(try world.written(by: "ben", under: old, with: circle.secrets, letter: 0x78))
+        try world.play(30, among: [0, 1, 2])
+        try world.settle([0, 1, 2])
+        try world.checkEqual([0, 1, 2])
+        for device: SharedWorld.Device in world.devices {
+            #expect(device.object.object.object?["t"]?.stringValue?.unicodeScalars.contains("x") == false)
+        }
+    }
+
+    @Test(
         "an object that a removed writer makes anew under the list of before is not taken where a newer list stood in the log"
     )
     func recreation() throws {

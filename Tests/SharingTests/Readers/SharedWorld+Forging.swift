@@ -32,6 +32,29 @@ extension SharedWorld {
             text, .operation, position: 0, id: RandomBytes.make(16), by: member, list, place, device, secrets)
     }
 
+    /// What would stop every device, or make it blame the server, if it counted: operations of newer rules, on a position to come, and
+    /// on a head that was never there. All else of it is honest: the author signs, under the list that it names.
+    func hostile(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [[UInt8]] {
+        let member: Member = try circle.member(user)
+        let device: [UInt8] = .init(repeating: 7, count: 8)
+        let log: SealedLog = devices[0].object.object.log
+        guard let head: Head = log.chain[log.position], let never: Head = .init(RandomBytes.make(16)),
+            let place: Int = list.place(of: user)
+        else { throw Failure(description: "no place") }
+        func text(_ base: Int, _ head: Head) -> [UInt8] {
+            SealedOperation(
+                base: base, head: head, incarnation: log.incarnationTag,
+                author: Authorship.authorID(keyID: member.keys.id, device: device), list: Int(list.version),
+                content: .tombstone
+            ).clearBytes()
+        }
+        let newerRules: [UInt8] = Array(#"{"t":2,"l":\#(list.version),"x":{}}"#.utf8)
+        return try [newerRules, text(log.position + 9, head), text(log.position, never)].map { clear in
+            try signed(
+                clear, .operation, position: 0, id: RandomBytes.make(16), by: member, list, place, device, secrets)
+        }
+    }
+
     /// A snapshot that a member has made up.
     func inventedSnapshot(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [UInt8] {
         let member: Member = try circle.member(user)
@@ -48,7 +71,7 @@ extension SharedWorld {
         guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
         let log: SealedLog = .init(
             place: devices[0].object.object.log.place, appKey: Self.appKey, incarnation: RandomBytes.make(16),
-            object: ["t": "anew"])
+            object: ["t": "anew"], list: Int(list.version))
         return try signed(
             SealedSnapshot.clearBytes(of: log), .snapshot, position: 0, id: RandomBytes.make(16), by: member, list,
             place, .init(repeating: 7, count: 8), secrets)

@@ -42,7 +42,8 @@ struct SharedWorld {
         serverKey = try circle.secrets.keys().serverKey(of: Self.appKey)
         let sealer: AuthoredSealer = try circle.sealer(of: "ann", key: serverKey)
         let log: SealedLog = .init(
-            place: sealer.place, appKey: Self.appKey, incarnation: RandomBytes.make(16), object: ["t": ""])
+            place: sealer.place, appKey: Self.appKey, incarnation: RandomBytes.make(16), object: ["t": ""],
+            list: sealer.listVersion)
         let first: SharedObject = .init(SealedObject(author: .init(rawValue: 1), log: log))
         let sealed: [UInt8]? = first.sealedSnapshot(
             id: RandomBytes.make(16), nonce: RandomBytes.make(12), with: sealer)
@@ -173,9 +174,11 @@ struct SharedWorld {
     }
 
     /// The whole object as it stands.
-    private mutating func read(_ chosen: Int) throws(SharedHold) -> [SharedEvent] {
+    private mutating func read(
+        _ chosen: Int, with other: AuthoredSealer? = nil
+    ) throws(SharedHold) -> [SharedEvent] {
         let with: AuthoredSealer
-        do { with = try sealer(chosen) } catch { throw .forked }
+        do { with = try other ?? sealer(chosen) } catch { throw .forked }
         var events: [SharedEvent] = try devices[chosen].object.adopt(server.entity, with: with)
         devices[chosen].knownSnapshots = Array(server.entity.snapshots.keys)
         if let pending: SealedObject.Pending = devices[chosen].object.object.pending, devices[chosen].isSent,
@@ -216,6 +219,18 @@ struct SharedWorld {
     mutating func putSnapshot(_ sealed: [UInt8]) {
         server.compact(
             sealed, at: devices[0].object.object.log.position, knowing: Array(server.entity.snapshots.keys))
+    }
+
+    /// Reads the whole object where a device cannot take what follows, with a sealer of its own or the one that it has.
+    mutating func reread(_ chosen: Int, with sealer: AuthoredSealer? = nil) throws {
+        devices[chosen].hold = nil
+        let events: [SharedEvent]
+        do throws(SharedHold) { events = try read(chosen, with: sealer) } catch {
+            devices[chosen].hold = error
+            return
+        }
+        devices[chosen].cursor = server.feed.count
+        try note(events, chosen)
     }
 
     // MARK: - The whole of it
