@@ -84,7 +84,7 @@ struct AccountServerTests {
             let (app, user): (AppID, UserID) = (try AppID("notes"), try UserID(try made.string("userid")))
             let bob: TestClient = try server.client(app: "notes")
             #expect(try Self.initialize(bob, try bobs.string("access_token")) == "0:auth:bob")
-            let patience: ContinuousClock.Instant = .now + .seconds(20)
+            let patience: ContinuousClock.Instant = .now + .seconds(120)
             while try !reader.buckets(of: app, user: user).isEmpty, .now < patience { _ = try bob.drain() }
             #expect(try reader.buckets(of: app, user: user).isEmpty)
             #expect(try bob.ask("0:i:1:::").contains(#""d":{"a":1}"#))

@@ -196,7 +196,7 @@ final class PartnerSyncTests {
         /// Waits for the next one.
         func nextCode() -> String? {
             let now: Duration = OwnThread.steadyTime()
-            return row.takeAll(until: now + .seconds(20)).first.map { mail in
+            return row.takeAll(until: now + .seconds(120)).first.map { mail in
                 String(mail.text.filter { ("0"..."9").contains($0) }.prefix(8))
             }
         }

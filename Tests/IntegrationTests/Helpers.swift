@@ -87,9 +87,9 @@ final class Flag: Sendable {
     func set(_ isSet: Bool) { value.store(isSet, ordering: .sequentiallyConsistent) }
 }
 
-/// Waits for an event of another thread that cannot be waited for otherwise, 20 s at most.
+/// Waits for an event of another thread that cannot be waited for otherwise, two minutes at most.
 func waitUntil(_ isTrue: () -> Bool) -> Bool {
-    for _ in 0..<4_000 {
+    for _ in 0..<24_000 {
         if isTrue() { return true }
         poll(nil, 0, 5)
     }

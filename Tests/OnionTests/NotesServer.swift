@@ -45,7 +45,7 @@ final class NotesServer: Sendable {
 
     func account() throws -> OnionAccount {
         try OnionAccount(
-            server: "http://127.0.0.1:\(server.port)", app: Self.app, apiKey: apiKey, patience: .seconds(20))
+            server: "http://127.0.0.1:\(server.port)", app: Self.app, apiKey: apiKey, patience: .seconds(120))
     }
 
     /// A new user's notes.

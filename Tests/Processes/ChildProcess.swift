@@ -158,13 +158,15 @@ public final class ChildProcess {
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { (word: String) in strdup(word) } + [nil]
         var environment: [UnsafeMutablePointer<CChar>?] = merged(variables).map { strdup($0) } + [nil]
         defer { (arguments + environment).forEach { (text: UnsafeMutablePointer<CChar>?) in free(text) } }
+        // Inputs of tests fit a pipe (64 KiB), so nobody has to wait here. Written before the start: a program that ends
+        // without reading would end this process, too (`SIGPIPE`).
+        let bytes: [UInt8] = Array(input.utf8)
+        precondition(bytes.count <= 1 << 16, "input for a program is longer than a pipe holds")
+        if !bytes.isEmpty { _ = write(inputWrite, bytes, bytes.count) }
+        close(inputWrite)
         var id: pid_t = 0
         let result: Int32 = posix_spawn(&id, words.first ?? "", &actions, nil, &arguments, &environment)
         [inputRead, outWrite, errorWrite].forEach { (end: Int32) in close(end) }
-        // Inputs of tests fit a pipe (64 KiB), so nobody has to wait here.
-        let bytes: [UInt8] = Array(input.utf8)
-        if !bytes.isEmpty { _ = write(inputWrite, bytes, bytes.count) }
-        close(inputWrite)
         guard result == 0 else {
             errno = result
             return nil

@@ -62,7 +62,7 @@ struct SealsTests {
                     [Programs.thicket, "put", "notes", "k9", #"{"t":"\#(home)"}"#, "--offline"],
                     variables: variables(home))
                 let size: Int = Self.pairs(file).count
-                _ = Steady.waitFor(seconds: 5) { Self.pairs(file).count > size ? true : nil }
+                _ = Steady.waitFor(seconds: 60) { Self.pairs(file).count > size ? true : nil }
                 killed.signal(SIGKILL)
                 _ = try killed.finish()
             }

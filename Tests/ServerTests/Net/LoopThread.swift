@@ -84,14 +84,14 @@ final class Box<Value: Sendable>: Sendable {
     let value: Mutex<Value?> = .init(nil)
 }
 
-/// Waits for something another thread does, looking every half millisecond; ends the test run after 20 s.
+/// Waits for something another thread does, looking every half millisecond; ends the test run after two minutes.
 @discardableResult
 func waitFor<Value>(_ condition: () -> Value?) -> Value {
-    for _: Int in 0..<40_000 {
+    for _: Int in 0..<240_000 {
         if let value: Value = condition() { return value }
         usleep(500)
     }
-    preconditionFailure("waited 20 s for something that never happened")
+    preconditionFailure("waited two minutes for something that never happened")
 }
 
 /// Plain threads.
