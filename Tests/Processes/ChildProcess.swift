@@ -118,6 +118,12 @@ public final class ChildProcess {
         }
     }
 
+    /// Whether it has ended, by itself or by a signal; `finish` still tells how.
+    public var hasEnded: Bool {
+        var told: siginfo_t = .init()
+        return waitid(P_PID, id_t(id), &told, WEXITED | WNOHANG | WNOWAIT) == 0 && told.si_signo == SIGCHLD
+    }
+
     /// Sends a signal.
     public func signal(_ number: Int32) { kill(id, number) }
 

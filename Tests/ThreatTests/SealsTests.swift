@@ -62,7 +62,11 @@ struct SealsTests {
                     [Programs.thicket, "put", "notes", "k9", #"{"t":"\#(home)"}"#, "--offline"],
                     variables: variables(home))
                 let size: Int = Self.pairs(file).count
-                _ = Steady.waitFor(seconds: 60) { Self.pairs(file).count > size ? true : nil }
+                // Once it is stored the same again writes nothing.
+                let isSeen: Bool? = Steady.waitFor {
+                    Self.pairs(file).count > size || killed.hasEnded ? true : nil
+                }
+                #expect(isSeen == true)
                 killed.signal(SIGKILL)
                 _ = try killed.finish()
             }
