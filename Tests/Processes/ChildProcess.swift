@@ -149,6 +149,9 @@ public final class ChildProcess {
         }
     }
 
+    /// `F_SETPIPE_SZ`, `F_GETPIPE_SZ`, which Swift does not import (Linux only), and what a pipe holds by itself.
+    private static let (setPipeSize, getPipeSize, pipeBytes): (Int32, Int32, Int) = (1031, 1032, 1 << 16)
+
     private static func start(
         _ words: [String], _ input: String, _ variables: [String: String]
     ) -> (pid_t, Int32, Int32)? {
@@ -164,10 +167,11 @@ public final class ChildProcess {
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { (word: String) in strdup(word) } + [nil]
         var environment: [UnsafeMutablePointer<CChar>?] = merged(variables).map { strdup($0) } + [nil]
         defer { (arguments + environment).forEach { (text: UnsafeMutablePointer<CChar>?) in free(text) } }
-        // Inputs of tests fit a pipe (64 KiB), so nobody has to wait here. Written before the start: a program that ends
-        // without reading would end this process, too (`SIGPIPE`).
+        // Written before the start: a program that ends without reading would end this process, too (`SIGPIPE`). So the pipe
+        // is to hold all of it, which it does up to 1 MiB.
         let bytes: [UInt8] = Array(input.utf8)
-        precondition(bytes.count <= 1 << 16, "input for a program is longer than a pipe holds")
+        if bytes.count > Self.pipeBytes { _ = fcntl(inputWrite, Self.setPipeSize, Int32(clamping: bytes.count)) }
+        precondition(bytes.count <= fcntl(inputWrite, Self.getPipeSize), "input is longer than a pipe holds")
         if !bytes.isEmpty { _ = write(inputWrite, bytes, bytes.count) }
         close(inputWrite)
         var id: pid_t = 0
