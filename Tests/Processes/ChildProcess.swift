@@ -149,13 +149,30 @@ public final class ChildProcess {
         }
     }
 
-    /// `F_SETPIPE_SZ`, `F_GETPIPE_SZ`, which Swift does not import (Linux only), and what a pipe holds by itself.
-    private static let (setPipeSize, getPipeSize, pipeBytes): (Int32, Int32, Int) = (1031, 1032, 1 << 16)
+    /// A pipe that has the input already: if it were written after the start, a program that ends without reading would end
+    /// this process, too (`SIGPIPE`). More than a pipe holds stands in a file that has no name.
+    private static func opened(with bytes: [UInt8]) -> Int32? {
+        if bytes.count <= pipeBytes {
+            guard let (read, write): (Int32, Int32) = makePipe() else { return nil }
+            if !bytes.isEmpty { _ = Glibc.write(write, bytes, bytes.count) }
+            close(write)
+            return read
+        }
+        var name: [CChar] = Array("/tmp/thicket-input-XXXXXX".utf8CString)
+        let file: Int32 = mkstemp(&name)
+        guard file >= 0, fcntl(file, F_SETFD, FD_CLOEXEC) == 0 else { return nil }
+        unlink(name)
+        guard pwrite(file, bytes, bytes.count, 0) == bytes.count else { return nil }
+        return file
+    }
+
+    /// What a pipe holds.
+    private static let pipeBytes: Int = 1 << 16
 
     private static func start(
         _ words: [String], _ input: String, _ variables: [String: String]
     ) -> (pid_t, Int32, Int32)? {
-        guard let (inputRead, inputWrite): (Int32, Int32) = makePipe(), let (outRead, outWrite) = makePipe(),
+        guard let inputRead: Int32 = opened(with: Array(input.utf8)), let (outRead, outWrite) = makePipe(),
             let (errorRead, errorWrite) = makePipe()
         else { return nil }
         var actions: posix_spawn_file_actions_t = .init()
@@ -167,13 +184,6 @@ public final class ChildProcess {
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { (word: String) in strdup(word) } + [nil]
         var environment: [UnsafeMutablePointer<CChar>?] = merged(variables).map { strdup($0) } + [nil]
         defer { (arguments + environment).forEach { (text: UnsafeMutablePointer<CChar>?) in free(text) } }
-        // Written before the start: a program that ends without reading would end this process, too (`SIGPIPE`). So the pipe
-        // is to hold all of it, which it does up to 1 MiB.
-        let bytes: [UInt8] = Array(input.utf8)
-        if bytes.count > Self.pipeBytes { _ = fcntl(inputWrite, Self.setPipeSize, Int32(clamping: bytes.count)) }
-        precondition(bytes.count <= fcntl(inputWrite, Self.getPipeSize), "input is longer than a pipe holds")
-        if !bytes.isEmpty { _ = write(inputWrite, bytes, bytes.count) }
-        close(inputWrite)
         var id: pid_t = 0
         let result: Int32 = posix_spawn(&id, words.first ?? "", &actions, nil, &arguments, &environment)
         [inputRead, outWrite, errorWrite].forEach { (end: Int32) in close(end) }
