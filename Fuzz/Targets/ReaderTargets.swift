@@ -30,11 +30,14 @@ public func fuzzSecretWrap(_ bytes: [UInt8]) {
 
 /// What a device keeps of a bucket's readers.
 public func fuzzSharedReader(_ bytes: [UInt8]) {
-    guard var reader: SharedBucketReader = try? .init(saved: bytes) else { return }
+    guard var reader: SharedBucketReader = try? .init(unverified: bytes) else { return }
     precondition(reader.saved == bytes, "what is read is written, byte for byte")
     precondition((0..<reader.version).allSatisfy { reader.list($0 + 1)?.version == $0 + 1 }, "without gaps")
+    let nobody: VerifiedKeys = .init { _ in nil }
+    let isRestored: Bool = (try? SharedBucketReader(saved: bytes, keys: nobody)) != nil
+    precondition(isRestored == (reader.lists.isEmpty && reader.fork == nil), "nobody has verified anything")
     let (before, shown): (SharedBucketReader, [SignedReaderList]) = (reader, reader.lists)
-    let verdict: SharedBucketReader.Verdict = reader.take(shown, keys: VerifiedKeys { _ in nil })
+    let verdict: SharedBucketReader.Verdict = reader.take(shown, keys: nobody)
     precondition(reader == before, "nothing new was shown")
     if reader.fork == nil { precondition(verdict == .known, "all of it is known") }
 }

@@ -86,6 +86,11 @@ public enum SealedSnapshot {
     /// What a clear text says of the list of readers that its operations were written under; nil when it is no snapshot.
     public static func list(clear bytes: [UInt8]) -> Int? { SealedOperation.list(clear: bytes) }
 
+    /// What a clear text says of whose object it is: the app's key; nil when it is no snapshot.
+    public static func appKey(clear bytes: [UInt8]) -> String? {
+        (try? JSONDocument(parsing: bytes, maxDepth: SealedLimits.clearDepthMax))?.root["k"]?.string
+    }
+
     private static func bytes(_ node: JSONNode?) -> [UInt8]? {
         var bytes: [UInt8]?
         _ = node?.withText { bytes = Base64.decodeURL($0) }

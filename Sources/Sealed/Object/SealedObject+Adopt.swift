@@ -67,7 +67,12 @@ extension SealedObject {
 
     /// Takes the object as the server shows it now: after a reconnect, an index, or a compaction. Everything that both
     /// know is compared before anything is believed.
-    public mutating func adopt(_ entity: SealedEntity, with sealer: some Sealer) -> [SealedEvent] {
+    ///
+    /// - Parameter byOthers: another account may have written the snapshot: what it says of this device's own operations is held
+    ///   against what this device has sealed.
+    public mutating func adopt(
+        _ entity: SealedEntity, with sealer: some Sealer, byOthers: Bool = false
+    ) -> [SealedEvent] {
         guard problem == nil, !isStopped else { return [] }
         guard let newest: (position: Int, text: String) = entity.newest,
             let theirs: SealedLog = Self.log(of: newest, log.place, sealer),
@@ -79,7 +84,7 @@ extension SealedObject {
         guard theirs.incarnation == log.incarnation else { return adopt(another: theirs, tail, sealer) }
         if let place: Int = theirs.chain.firstDifference(to: log.chain) { return [block(.forked(at: place))] }
         if theirs.position > log.position {
-            let events: [SealedEvent] = catchUp(to: theirs)
+            let events: [SealedEvent] = catchUp(to: theirs, byOthers)
             settle()
             return events + tail.flatMap { receive($0, with: sealer) }
         }
@@ -105,20 +110,40 @@ extension SealedObject {
     }
 
     /// A snapshot ahead of us, of the same chain as far as can be seen.
-    private mutating func catchUp(to snapshot: SealedLog) -> [SealedEvent] {
+    private mutating func catchUp(to snapshot: SealedLog, _ byOthers: Bool) -> [SealedEvent] {
         guard log.lastPositions.allSatisfy({ snapshot.lastPositions[$0.key] ?? 0 >= $0.value }),
-            snapshot.list >= log.list
+            snapshot.list >= log.list, !byOthers || isPossible(snapshot)
         else {
             return [block(.snapshotMismatch(at: snapshot.position))]
         }
-        let wasCounted: Bool = (snapshot.lastPositions[author] ?? 0) > (log.lastPositions[author] ?? 0)
-        guard snapshot.reaches(log.position) else { return leap(to: snapshot, pendingWasCounted: wasCounted) }
+        guard snapshot.reaches(log.position) else {
+            let (done, seen): (Pending?, JSONValue?) = (claimed(by: snapshot) == nil ? nil : pending, projected)
+            let events: [SealedEvent] = leap(to: snapshot, pendingWasCounted: done != nil)
+            return byOthers ? events + (done.map { lacking($0, seen) } ?? []) : events
+        }
         guard leads(to: snapshot) else { return [block(.snapshotMismatch(at: snapshot.position))] }
+        var next: SealedObject = self
+        guard let events: [SealedEvent] = next.walk(to: snapshot, byOthers) else {
+            return [block(.snapshotMismatch(at: snapshot.position))]
+        }
+        self = next
+        return events
+    }
+
+    /// - Returns: nil when the snapshot says of the pending operation what it cannot have done.
+    private mutating func walk(to snapshot: SealedLog, _ byOthers: Bool) -> [SealedEvent]? {
         var events: [SealedEvent] = []
         var ordered: JSONValue? = log.object.map { .object($0) }
+        var counted: Int? = claimed(by: snapshot)
         for position: Int in (log.position + 1)...snapshot.position {
-            guard let settled: SealedLog.Settled = snapshot.settled(at: position) else { continue }
-            if settled.author == author, let done: Pending = pending {
+            let settled: SealedLog.Settled? = snapshot.settled(at: position)
+            if byOthers, position == counted, !isDone(by: settled?.edit, on: ordered) {
+                guard letGo?.author == pendingAuthor else { return nil }
+                // It is the one that was given up.
+                counted = nil
+            }
+            guard let settled else { continue }
+            if settled.author == pendingAuthor, let done: Pending = pending, !byOthers || position == counted {
                 // What is ours has one place in the log: it is the pending one.
                 pending = nil
                 events += [.acknowledged(done.changeID)] + Self.conflicts(of: done.edit, on: ordered)
@@ -129,7 +154,7 @@ extension SealedObject {
             if let outcome: Edit.Applied = try? settled.edit.apply(to: ordered) { ordered = outcome.value }
         }
         log = snapshot
-        if wasCounted, let done: Pending = pending {
+        if counted != nil, let done: Pending = pending {
             // It counts and had nothing left to do.
             pending = nil
             projected = log.object.map { .object($0) }
@@ -182,6 +207,7 @@ extension SealedObject {
         }
         remember(log.incarnation)
         stoppedAfter = nil
+        letGo = nil
         let before: JSONValue? = shown
         var events: [SealedEvent] = [.recreated] + leap(to: theirs, pendingWasCounted: false)
         settle()

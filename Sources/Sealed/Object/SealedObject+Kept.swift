@@ -14,6 +14,7 @@ import ThicketProtocol
 /// | `n` | true: the server shows it in a newer shape; a number: behind this position stand operations of newer rules |
 /// | `b` | what the draft grew from, missing where it is a new one |
 /// | `m` | version of the list of readers that a mark was asked for, missing where none was |
+/// | `g` | author and base of the newest operation that was given up before it was known whether it counts; missing: none was |
 public struct SealedKept: Sendable, Equatable {
     public var pendingEdit: Edit?
     public var later: Edit?
@@ -26,6 +27,7 @@ public struct SealedKept: Sendable, Equatable {
     public var draftBase: JSONObject?
     /// 0: none was asked for.
     public var owedMark: Int = 0
+    public var letGo: SealedLetGo?
 
     public init() {}
 
@@ -56,6 +58,7 @@ public struct SealedKept: Sendable, Equatable {
         }
         object["b"] = draftBase.map { .object($0) }
         if owedMark > 0 { object["m"] = .number(JSONNumber(Int64(owedMark))) }
+        object["g"] = letGo?.json
         return object
     }
 
@@ -82,6 +85,10 @@ public struct SealedKept: Sendable, Equatable {
             guard let version: Int = mark.intValue.flatMap({ Int(exactly: $0) }), version > 0 else { return nil }
             owedMark = version
         }
+        if let given: JSONValue = json["g"] {
+            guard let letGo: SealedLetGo = .init(given) else { return nil }
+            self.letGo = letGo
+        }
         guard let word: String = json["x"]?.stringValue else { return }
         guard let problem: SealedIntegrity = .init(word: word) else { return nil }
         self.problem = problem
@@ -95,6 +102,7 @@ extension SealedObject {
         (kept.pendingEdit, kept.later) = (pending?.edit, later)
         (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
         (kept.draftBase, kept.isNewer, kept.owedMark) = (draftBase, stop == .shape, log.list < owedMark ? owedMark : 0)
+        kept.letGo = letGo
         kept.stoppedAfter = stop == .rules ? log.position : nil
         return kept
     }
@@ -119,6 +127,7 @@ extension SealedObject {
         var object: SealedObject = .init(author: author, log: log)
         (object.pastIncarnations, object.problem) = (kept.pastIncarnations, kept.problem)
         (object.isReplacing, object.draftBase, object.owedMark) = (kept.isReplacing, kept.draftBase, kept.owedMark)
+        object.letGo = kept.letGo
         if kept.isNewer { object.stop = .shape }
         // Where the log stands elsewhere, they have been read.
         if kept.stoppedAfter == log.position { (object.stop, object.stoppedAfter) = (.rules, log.position) }
@@ -127,7 +136,8 @@ extension SealedObject {
                 let operation: SealedOperation = try? .init(clear: opened.clear)
             else { return nil }
             object.pending = Pending(
-                changeID: opened.id, sealed: sealed, base: operation.base, edit: kept.pendingEdit)
+                changeID: opened.id, sealed: sealed, base: operation.base, edit: kept.pendingEdit,
+                sealedAs: operation.author == author ? nil : operation.author)
         }
         object.later = kept.later
         do throws(DiffError) {

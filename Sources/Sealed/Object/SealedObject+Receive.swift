@@ -4,9 +4,10 @@ extension SealedObject {
     /// Takes the operation that follows what the log holds, in the order of the server: somebody else's or our own.
     public mutating func receive(_ sealed: [UInt8], with sealer: some Sealer) -> [SealedEvent] {
         guard problem == nil, !isStopped else { return [] }
-        let opened: (id: [UInt8], clear: [UInt8])? = sealer.open(sealed, kind: .operation, position: 0)
-        let isOwn: Bool = pending.map { opened?.id == $0.changeID } ?? false
-        let verdict: SealedLog.Verdict = log.append(sealed, clear: opened?.clear)
+        let clear: [UInt8]? = sealer.open(sealed, kind: .operation, position: 0)?.clear
+        // Its bytes never change. Somebody else who has the keys may seal other ones under its id.
+        let isOwn: Bool = pending?.sealed == sealed
+        let verdict: SealedLog.Verdict = log.append(sealed, clear: clear)
         var events: [SealedEvent] = warnings(verdict)
         switch verdict {
         case .applied(let author, let edit, let conflicts):
@@ -87,21 +88,20 @@ extension SealedObject {
     /// Carries pending and later edits over an operation that was ordered before them, and what the app sees over to
     /// it.
     mutating func advance(over edit: Edit, _ other: AuthorID) -> [SealedEvent] {
-        do throws(DiffError) {
-            return try carry(over: edit, Meeting(isLater: true, own: author, other: other))
-        } catch {
-            return recover()
-        }
+        do throws(DiffError) { return try carry(over: edit, other) } catch { return recover() }
     }
 
-    private mutating func carry(over edit: Edit, _ meeting: Meeting) throws(DiffError) -> [SealedEvent] {
+    private mutating func carry(over edit: Edit, _ other: AuthorID) throws(DiffError) -> [SealedEvent] {
         var coming: Edit? = edit
         var gaveWay: [SealedEvent] = []
         var next: SealedObject = self
         if let mine: Edit = pending?.edit {
+            // As everybody's log will carry it: under the id that it names.
+            let meeting: Meeting = .init(isLater: true, own: pendingAuthor, other: other)
             next.pending?.edit = try mine.transformed(over: edit, meeting)
             coming = try edit.transformed(over: mine, meeting.opposite)
         }
+        let meeting: Meeting = .init(isLater: true, own: author, other: other)
         if let edit: Edit = coming {
             let outcome: Edit.Applied = try edit.apply(to: projected)
             next.projected = outcome.value
@@ -132,6 +132,7 @@ extension SealedObject {
     /// Something does not fit that always should. What the app sees is kept, and becomes an edit of what the log holds.
     mutating func recover() -> [SealedEvent] {
         let lost: Pending? = pending
+        letPendingGo()
         pending = nil
         projected = log.object.map { .object($0) }
         later = Self.difference(from: projected, to: shown)

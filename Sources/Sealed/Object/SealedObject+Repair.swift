@@ -32,6 +32,8 @@ extension SealedObject {
         var fresh: SealedObject = theirs
         fresh.pastIncarnations = pastIncarnations.filter { $0 != theirs.log.incarnation }
         fresh.owedMark = owedMark
+        letPendingGo()
+        if theirs.log.incarnation == log.incarnation { fresh.letGo = letGo }
         self = fresh
         var told: [SealedEvent] = events + [.changed(nil)]
         if mine != shown { told.append(.conflict(SealedConflict(path: [], losing: mine, winning: shown))) }

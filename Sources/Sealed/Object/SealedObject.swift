@@ -14,6 +14,8 @@ public struct SealedObject: Sendable, Equatable {
         public let base: Int
         /// Its edit, carried over all that arrived since; nil when nothing is left to do.
         public internal(set) var edit: Edit?
+        /// The author that it names, where the object has another one since (`write(as:)`); nil: the object's.
+        var sealedAs: AuthorID?
     }
 
     /// What this program is too old for.
@@ -24,7 +26,7 @@ public struct SealedObject: Sendable, Equatable {
         case shape
     }
 
-    public let author: AuthorID
+    public internal(set) var author: AuthorID
     public internal(set) var log: SealedLog
     public internal(set) var pending: Pending?
     /// Edits behind the pending one, composed.
@@ -46,6 +48,8 @@ public struct SealedObject: Sendable, Equatable {
 
     /// What the draft grew from, an incarnation that was there; nil: the draft is new, or there is none.
     public internal(set) var draftBase: JSONObject?
+    /// The newest operation that was given up before it was known whether it counts; nil: none was, in this incarnation.
+    var letGo: SealedLetGo?
 
     /// Version of the list of readers that a mark was asked for; 0: none ever was.
     var owedMark: Int = 0
@@ -122,6 +126,7 @@ extension SealedObject {
 
     /// Gives up what the log does not hold: pending and later edits. For edits that the server does not take.
     public mutating func discardEdits() {
+        letPendingGo()
         (pending, later) = (nil, nil)
         projected = log.object.map { .object($0) }
         shown = projected

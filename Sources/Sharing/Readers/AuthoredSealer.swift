@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketProtocol
 public import ThicketSealed
 
 /// Seals and opens the values of one object of a shared bucket: signs what it seals, and opens only what somebody has signed who might
@@ -30,10 +31,11 @@ public struct AuthoredSealer: Sealer {
     }
 
     public let place: SealedPlace
+    private let bucketKeys: SealedBucketKeys
     private let inner: ObjectSealer
     /// The newest epoch that can be opened here.
     private let epoch: UInt32
-    private let lists: SharedBucketReader
+    private var lists: SharedBucketReader
     private let keys: VerifiedKeys
     private let writer: Writer?
     /// The owner says that no list is newer than the newest one here.
@@ -51,7 +53,7 @@ public struct AuthoredSealer: Sealer {
         let said: [Digest256] = lists.newest?.list.commitments ?? []
         for (epoch, pair): (Int, (Digest256, Digest256)) in zip(secrets.commitments, said).enumerated()
         where pair.0 != pair.1 { throw .notCommitted(epoch: UInt32(epoch)) }
-        let bucketKeys: SealedBucketKeys = try secrets.keys()
+        bucketKeys = try secrets.keys()
         do throws(CryptoError) { inner = try bucketKeys.sealer(serverKey: serverKey) } catch { throw .outOfBounds }
         place = bucketKeys.place(serverKey: serverKey)
         (epoch, self.lists, self.keys, self.writer) = (secrets.epoch, lists, keys, writer)
@@ -80,6 +82,31 @@ public struct AuthoredSealer: Sealer {
         var sealer: AuthoredSealer = self
         sealer.isNewest = true
         return sealer
+    }
+
+    /// The same, and for a device that only reads one under which nobody writes anything.
+    var author: AuthorID { writer?.id ?? AuthorID(rawValue: 0) }
+
+    /// The account that writes here, and its device.
+    var writing: (keys: PublicKeys, device: [UInt8])? { writer.map { ($0.account.keys, $0.device) } }
+
+    /// Whether this account wrote it on this device, under whichever of its keys.
+    func isOwn(_ author: Author) -> Bool {
+        guard let (keys, device): (PublicKeys, [UInt8]) = writing else { return false }
+        return author.reader.user.utf8.elementsEqual(keys.user.utf8) && author.device == device
+    }
+
+    /// As if the owner had not signed two lists: for what was taken before that was found, and kept.
+    var beforeFork: AuthoredSealer {
+        var sealer: AuthoredSealer = self
+        sealer.lists.fork = nil
+        return sealer
+    }
+
+    /// Whether an app may use this key, and it is the object's.
+    func isNamed(_ appKey: String) -> Bool {
+        guard (try? EntityKey(appKey)) != nil else { return false }
+        return bucketKeys.serverKey(of: appKey).utf8.elementsEqual(place.serverKey.utf8)
     }
 
     private var signing: (writer: Writer, list: ReaderList, place: Int)? {
@@ -235,6 +262,10 @@ public struct AuthoredSealer: Sealer {
             guard let list: Int = SealedSnapshot.list(clear: said.clear), list <= authorship.list,
                 said.position > 0 || list == authorship.list
             else { throw .refused(.otherList) }
+            // Who has the keys may write any name into it, and show one object as another.
+            guard let name: String = SealedSnapshot.appKey(clear: said.clear), isNamed(name) else {
+                throw .refused(.otherName(reader.user))
+            }
         }
     }
 }

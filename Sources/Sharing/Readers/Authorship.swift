@@ -109,6 +109,8 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
     case badSignature(String)
     /// It is written under the id of another account's device.
     case otherDevice(String)
+    /// A snapshot that its author has given the name of another object.
+    case otherName(String)
 
     /// For users and logs: names of users, and no content.
     public var description: String {
@@ -123,6 +125,7 @@ public enum AuthorshipError: Error, Equatable, Sendable, CustomStringConvertible
         case .mayNotWrite(let user): "\(user) may only read"
         case .badSignature(let user): "it bears the name of \(user), who has not signed it"
         case .otherDevice(let user): "\(user) wrote it under the id of another device"
+        case .otherName(let user): "\(user) gave it the name of another object"
         }
     }
 }

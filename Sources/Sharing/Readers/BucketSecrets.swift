@@ -21,6 +21,8 @@ public enum SharingError: Error, Equatable, Sendable, CustomStringConvertible {
     case malformed
     /// A key that cannot be used, or another than was said.
     case unusableKey
+    /// The app's key does not give the key by which the server knows the object.
+    case otherObject
 
     /// A short word for programs.
     public var code: String {
@@ -34,6 +36,7 @@ public enum SharingError: Error, Equatable, Sendable, CustomStringConvertible {
         case .outOfBounds: "out_of_bounds"
         case .malformed: "malformed"
         case .unusableKey: "unusable_key"
+        case .otherObject: "other_object"
         }
     }
 
@@ -50,6 +53,7 @@ public enum SharingError: Error, Equatable, Sendable, CustomStringConvertible {
             "a secret has 32 bytes, a device's id 8, and a bucket at most \(ReaderLimits.epochsMax) epochs"
         case .malformed: "the bytes are no wrap of a secret"
         case .unusableKey: "the key cannot be used here"
+        case .otherObject: "this belongs to another object"
         }
     }
 }

@@ -3,7 +3,8 @@
 public struct ForkedLists: Error, Sendable, Equatable {
     /// What this device has taken before.
     public let own: SignedReaderList
-    /// What was shown now: the same version, or the next one of another list.
+    /// What was shown now: the same version, or the next one of another list; where nobody has verified the keys that signed it, the
+    /// newest that followed it.
     public let other: SignedReaderList
 }
 
@@ -91,18 +92,18 @@ public struct SharedBucketReader: Sendable, Equatable {
     private func conflict(
         _ shown: [SignedReaderList], _ keys: VerifiedKeys
     ) throws(ReaderListError) -> ForkedLists? {
+        let newest: SignedReaderList = shown[shown.count - 1]
         for signed: SignedReaderList in shown {
             let list: ReaderList = signed.list
             if let known: ReaderList = self.list(list.version) {
                 guard known != list else { continue }
-                _ = try VerifiedReaderList(shown[shown.count - 1], of: bucket, by: keys)
-                return ForkedLists(own: lists[Int(list.version) - 1], other: signed)
+                _ = try VerifiedReaderList(newest, of: bucket, by: keys)
+                return ForkedLists(own: lists[Int(list.version) - 1], other: signed.isSigned(keys) ? signed : newest)
             }
-            guard list.version == version + 1, let newest: SignedReaderList = lists.last,
-                list.previous != newest.list.digest
+            guard list.version == version + 1, let own: SignedReaderList = lists.last, list.previous != own.list.digest
             else { continue }
-            _ = try VerifiedReaderList(shown[shown.count - 1], of: bucket, by: keys)
-            return ForkedLists(own: newest, other: signed)
+            _ = try VerifiedReaderList(newest, of: bucket, by: keys)
+            return ForkedLists(own: own, other: signed.isSigned(keys) ? signed : newest)
         }
         return nil
     }
@@ -142,10 +143,25 @@ extension SharedBucketReader {
 
     private static func long(_ bytes: [UInt8]) -> [UInt8] { UInt32(bytes.count).octets + bytes }
 
-    /// What was kept. That the lists follow each other is looked at again; that the owner has signed them was when they were taken,
-    /// perhaps with keys that are the owner's no more: whoever can write into the device's store can put back an older one.
-    /// - Throws: `ReaderListError`.
-    public init(saved bytes: [UInt8]) throws(ReaderListError) {
+    /// What was kept, looked at again: that the lists follow each other, and that the owner has signed the newest, which is bound to
+    /// all before it. Whoever can write into the device's store can put back what was there before, and nothing else.
+    ///
+    /// - Parameter keys: what was verified. Of the owner's keys also those of before count here: the list may be older than those of
+    ///   today.
+    /// - Throws: `ReaderListError`: `badSignature` also when the keys that signed it have not been verified.
+    public init(saved bytes: [UInt8], keys: VerifiedKeys) throws(ReaderListError) {
+        try self.init(unverified: bytes)
+        guard lists.last?.isSigned(keys) != false else { throw .badSignature }
+        guard let fork else { return }
+        // What contradicts what was taken, and is the owner's: nobody else stops a device, or accuses its owner.
+        let (own, other): (ReaderList, ReaderList) = (fork.own.list, fork.other.list)
+        guard lists.contains(fork.own), fork.other.isSigned(keys), list(other.version) != other,
+            other.version != own.version + 1 || other.previous != own.digest
+        else { throw .badSignature }
+    }
+
+    /// What was kept, before anything of it is verified: only that the lists follow each other.
+    package init(unverified bytes: [UInt8]) throws(ReaderListError) {
         var fields: FieldReader = .init(bytes)
         guard fields.skip(Self.label), let owner: String = fields.text(), let app: String = fields.text(),
             let name: String = fields.text(), let count: UInt32 = fields.number()

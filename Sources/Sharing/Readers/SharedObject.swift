@@ -16,12 +16,14 @@ public enum SharedOpenError: Error, Equatable, Sendable {
     /// The snapshot counts for nothing.
     case refused(AuthorshipError)
     case sealed(SealedOpenError)
+    /// What was kept of the edits does not belong to what was kept of the object.
+    case doesNotFit
 }
 
 /// One object of a shared bucket on one device: `SealedObject`, for which nothing is taken before it can be said of all of it who wrote
 /// it. Give it the sealer that fits what the device knows of lists and secrets at the time.
 public struct SharedObject: Sendable, Equatable {
-    public private(set) var object: SealedObject
+    public internal(set) var object: SealedObject
 
     /// - Parameter object: one whose author is the sealer's writer (`AuthoredSealer.Writer.id`).
     public init(_ object: SealedObject) { self.object = object }
@@ -63,7 +65,7 @@ public struct SharedObject: Sendable, Equatable {
             return Array(judged.events.prefix(1)) + object.report(.snapshotMismatch(at: position)).map { .object($0) }
         }
         let (incarnation, position): ([UInt8], Int) = (object.log.incarnation, object.log.position)
-        let events: [SealedEvent] = object.adopt(entity, with: judged)
+        let events: [SealedEvent] = object.adopt(entity, with: judged, byOthers: !isOwn(judged))
         // Of what was there before it has told.
         let told: [SharedEvent] = judged.events.filter { event in
             switch event {
@@ -74,6 +76,12 @@ public struct SharedObject: Sendable, Equatable {
             }
         }
         return told + events.map { .object($0) }
+    }
+
+    /// Whether this very device has written the snapshot.
+    private func isOwn(_ judged: JudgedSealer) -> Bool {
+        guard case .written(let author, .snapshot, _)? = judged.events.first else { return false }
+        return Authorship.authorID(keyID: author.reader.keyID, device: author.device) == object.author
     }
 
     /// Position of a snapshot of another incarnation whose author knew an older list than stands in the log here: the count of lists
@@ -90,7 +98,7 @@ public struct SharedObject: Sendable, Equatable {
 
     /// Whether what is sealed here would count: not under another author than the sealer's writer (the account has other keys now),
     /// nor under an older list than the log has seen (the lists kept are older than the object).
-    private func maySeal(_ sealer: AuthoredSealer) -> Bool {
+    func maySeal(_ sealer: AuthoredSealer) -> Bool {
         sealer.maySeal && sealer.writerID == object.author && sealer.listVersion >= object.log.list
     }
 
@@ -128,7 +136,7 @@ public struct SharedObject: Sendable, Equatable {
 }
 
 /// Opens what was looked at before, so that no signature is verified twice.
-private struct JudgedSealer: Sealer {
+struct JudgedSealer: Sealer {
     private let sealer: AuthoredSealer
     private var opened: [[UInt8]: (id: [UInt8], clear: [UInt8])] = [:]
     private(set) var events: [SharedEvent] = []

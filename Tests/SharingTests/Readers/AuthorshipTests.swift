@@ -199,7 +199,8 @@ struct AuthorshipTests {
     )
     func snapshots() throws {
         let circle: Circle = try Self.circle()
-        let sealer: AuthoredSealer = try circle.sealer(of: "ben")
+        let name: String = try circle.secrets.keys().serverKey(of: "note")
+        let sealer: AuthoredSealer = try circle.sealer(of: "ben", key: name)
         let log: SealedLog = .init(
             place: sealer.place, appKey: "note", incarnation: Self.incarnation, object: ["t": "x"])
         var clear: JSONObject = try #require(
@@ -207,7 +208,7 @@ struct AuthorshipTests {
         func look(_ text: [UInt8], at position: Int = 0) throws -> AuthoredSealer.Look {
             let sealed: [UInt8] = sealer.seal(
                 text, kind: .snapshot, id: RandomBytes.make(16), position: position, nonce: RandomBytes.make(12))
-            return try circle.sealer(of: "cleo").look(at: sealed, kind: .snapshot, position: position)
+            return try circle.sealer(of: "cleo", key: name).look(at: sealed, kind: .snapshot, position: position)
         }
         for (list, position): (JSONValue?, Int) in [(.none, 7), (.some(1), 7), (.some(1), 0)] {
             clear["l"] = list

@@ -31,6 +31,8 @@ struct Circle {
     private(set) var secrets: BucketSecrets
     private(set) var lists: [SignedReaderList] = []
     private(set) var wraps: [SecretWrap] = []
+    /// Keys that accounts had before.
+    private(set) var past: [PublicKeys] = []
     private let seed: UInt64?
 
     /// - Parameters:
@@ -61,8 +63,17 @@ struct Circle {
 
     /// What everybody has verified, each in person.
     var verified: VerifiedKeys {
-        let keys: [String: PublicKeys] = members.mapValues(\.keys)
-        return VerifiedKeys { keys[$0] }
+        let (keys, past): ([String: PublicKeys], [PublicKeys]) = (members.mapValues(\.keys), past)
+        return VerifiedKeys({ keys[$0] }, past: { (user, id) in past.first { $0.user == user && $0.id == id } })
+    }
+
+    /// An account gets other keys, which everybody verifies, and the owner puts them into the list.
+    mutating func changeKeys(of user: String) throws {
+        past.append(try member(user).keys)
+        members[user] = try Member(user)
+        var rights: [String: ListedReader.Rights] = [:]
+        for reader: ListedReader in newest.readers where reader.user != "ann" { rights[reader.user] = reader.rights }
+        try change(to: rights, newEpoch: true)
     }
 
     /// The owner says anew who reads.

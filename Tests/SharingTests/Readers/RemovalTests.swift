@@ -106,7 +106,8 @@ struct RemovalTests {
         for _ in 0..<3 { try world.type(Self.dora) }
         while world.devices[Self.dora].object.object.pending == nil { try world.send(Self.dora) }
         for _ in 0..<2 { try world.type(Self.dora) }
-        world.devices[Self.dora].lists = try SharedBucketReader(saved: world.devices[Self.dora].lists.saved)
+        world.devices[Self.dora].lists = try SharedBucketReader(
+            saved: world.devices[Self.dora].lists.saved, keys: world.circle.verified)
         let before: Int = world.server.stored.count
         try world.circle.change(to: ["cleo": .writes, "dora": .writes], newEpoch: true)
         for one: Int in [Self.ann, Self.cleo] { try world.refresh(one) }

@@ -11,8 +11,12 @@ extension SharedWorld {
     /// - Parameters:
     ///   - list: that it names; its author signs, and is listed there.
     ///   - secrets: that it seals with.
+    ///   - id: of the change, 16 bytes; nil: a new one.
+    ///   - content: in place of the character.
+    ///   - raw: in place of the whole operation.
     func written(
-        by user: String, under list: ReaderList, with secrets: BucketSecrets, letter: UInt16
+        by user: String, under list: ReaderList, with secrets: BucketSecrets, letter: UInt16, id: [UInt8]? = nil,
+        content: SealedOperation.Content? = nil, raw: SealedOperation? = nil
     ) throws -> [UInt8] {
         let member: Member = try circle.member(user)
         let device: [UInt8] = .init(repeating: 7, count: 8)
@@ -23,13 +27,15 @@ extension SharedWorld {
         let length: Int = log.object?["t"]?.stringValue?.utf16.count ?? 0
         let typing: Edit = try .init(
             .object(ObjectDiff([(key: "t", operation: .text(TextDelta([.insert([letter]), .retain(length)])))])))
-        let text: [UInt8] = SealedOperation(
-            base: log.position, head: head, incarnation: log.incarnationTag,
-            author: Authorship.authorID(keyID: member.keys.id, device: device), list: Int(list.version),
-            content: .edit(typing)
-        ).clearBytes()
+        let operation: SealedOperation =
+            raw
+            ?? SealedOperation(
+                base: log.position, head: head, incarnation: log.incarnationTag,
+                author: Authorship.authorID(keyID: member.keys.id, device: device), list: Int(list.version),
+                content: content ?? .edit(typing))
         return try signed(
-            text, .operation, position: 0, id: RandomBytes.make(16), by: member, list, place, device, secrets)
+            operation.clearBytes(), .operation, position: 0, id: id ?? RandomBytes.make(16), by: member, list, place,
+            device, secrets)
     }
 
     /// What would stop every device, or make it blame the server, if it counted: operations of newer rules, on a position to come, and
@@ -55,22 +61,31 @@ extension SharedWorld {
         }
     }
 
-    /// A snapshot that a member has made up.
-    func inventedSnapshot(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [UInt8] {
+    /// A snapshot that a member has made up: what the first device's log holds, changed.
+    func inventedSnapshot(
+        by user: String, under list: ReaderList, with secrets: BucketSecrets,
+        changing change: (inout JSONObject) -> Void = { _ in }
+    ) throws -> [UInt8] {
         let member: Member = try circle.member(user)
         guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
         let log: SealedLog = devices[0].object.object.log
+        guard var said: JSONObject = try JSONValue(parsing: SealedSnapshot.clearBytes(of: log)).objectValue else {
+            throw Failure(description: "no snapshot")
+        }
+        change(&said)
         return try signed(
-            SealedSnapshot.clearBytes(of: log), .snapshot, position: log.position, id: RandomBytes.make(16),
+            JSONValue.object(said).serialized(), .snapshot, position: log.position, id: RandomBytes.make(16),
             by: member, list, place, .init(repeating: 7, count: 8), secrets)
     }
 
     /// The object made anew by a member: another incarnation.
-    func recreated(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [UInt8] {
+    func recreated(
+        by user: String, under list: ReaderList, with secrets: BucketSecrets, named name: String = appKey
+    ) throws -> [UInt8] {
         let member: Member = try circle.member(user)
         guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
         let log: SealedLog = .init(
-            place: devices[0].object.object.log.place, appKey: Self.appKey, incarnation: RandomBytes.make(16),
+            place: devices[0].object.object.log.place, appKey: name, incarnation: RandomBytes.make(16),
             object: ["t": "anew"], list: Int(list.version))
         return try signed(
             SealedSnapshot.clearBytes(of: log), .snapshot, position: 0, id: RandomBytes.make(16), by: member, list,

@@ -9,7 +9,7 @@ import ThicketTestSupport
 struct SharedWorld {
     struct Device {
         let user: String
-        let writer: AuthoredSealer.Writer
+        var writer: AuthoredSealer.Writer
         var lists: SharedBucketReader
         var secrets: BucketSecrets
         var object: SharedObject
@@ -107,6 +107,13 @@ struct SharedWorld {
         nextLetter += 1
     }
 
+    /// Types at the end.
+    mutating func append(_ text: String, _ chosen: Int) throws {
+        let before: String = devices[chosen].object.object.object?["t"]?.stringValue ?? ""
+        let delta: TextDelta = .init([.retain(before.utf16.count), .insert(Array(text.utf16))])
+        try devices[chosen].object.edit(ObjectDiff([(key: "t", operation: .text(delta))]), with: sealer(chosen))
+    }
+
     mutating func send(_ chosen: Int) throws {
         if devices[chosen].object.object.pending == nil {
             let made: SealedObject.Pending? = devices[chosen].object.seal(
@@ -145,6 +152,9 @@ struct SharedWorld {
         server.compact(snapshot, at: device.object.object.log.position, knowing: device.knownSnapshots)
         devices[chosen].knownSnapshots = [device.object.object.log.position]
     }
+
+    /// A sealed operation arrives, once more perhaps.
+    mutating func put(_ pending: SealedObject.Pending) { _ = server.insert(pending.sealed, changeID: pending.changeID) }
 
     /// Somebody puts in what no honest device does.
     mutating func put(_ sealed: [UInt8]) { _ = server.insert(sealed, changeID: RandomBytes.make(16)) }
@@ -236,9 +246,12 @@ struct SharedWorld {
     // MARK: - The whole of it
 
     /// Steps of those who are there, in any order.
-    mutating func play(_ steps: Int, among chosen: [Int]) throws {
+    ///
+    /// - Parameter restarts: now and then a device goes on with what it has kept.
+    mutating func play(_ steps: Int, among chosen: [Int], restarts: Bool = false) throws {
         for _ in 0..<steps {
             let one: Int = chosen[random.below(chosen.count)]
+            if restarts, random.below(10) == 0 { try restart(one) }
             let mayWrite: Bool = try sealer(one).maySeal
             switch random.below(12) {
             case 0...3 where mayWrite: try type(one)
