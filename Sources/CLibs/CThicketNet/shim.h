@@ -29,6 +29,8 @@ extern int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 static inline uint32_t thicket_epoll_interest(int reads, int writes) {
     return (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0);
 }
+// Added to an interest: what is always told, that a connection is broken, is told once.
+static inline uint32_t thicket_epoll_once(void) { return EPOLLET; }
 static inline int thicket_epoll_is_writable(uint32_t events) { return (events & EPOLLOUT) != 0; }
 static inline int thicket_epoll_is_readable(uint32_t events) { return (events & EPOLLIN) != 0; }
 static inline int thicket_epoll_is_broken(uint32_t events) { return (events & (EPOLLERR | EPOLLHUP)) != 0; }
@@ -158,6 +160,12 @@ static inline ssize_t thicket_peek(int fd, void *bytes, size_t count) {
     return recv(fd, bytes, count, MSG_DONTWAIT | MSG_PEEK);
 }
 static inline int thicket_shut_write(int fd) { return shutdown(fd, SHUT_WR); }
+// What came before can be read, and then the end.
+static inline int thicket_shut(int fd) { return shutdown(fd, SHUT_RDWR); }
+static inline int thicket_has_input(int fd) {
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
+}
 
 // Binds and listens on the first address of host:port that works. Returns the socket, or -errno, or -10000 - the
 // resolver's code.

@@ -30,15 +30,22 @@ final class Connection {
     var isDirty: Bool = false
     /// In the loop's list of connections to read on with.
     var isResuming: Bool = false
-    /// Put aside until its group has rested.
+    /// Its group's, while it stands there: it is not listened to until it is its turn. The group outlives it.
+    unowned var row: ConnectionRow?
+    /// Its place there.
+    var ticket: UInt64 = 0
+    /// In its group's list of those that are written to when the group has rested.
     var isResting: Bool = false
     /// The peer sends no more.
     var sawEnd: Bool = false
+    /// The peer takes nothing more: a WebSocket that is heard to its end and written to no more.
+    var isGone: Bool = false
     /// Our direction is shut.
     var isShut: Bool = false
     /// What epoll was last told.
     var watchesReads: Bool = true
     var watchesWrites: Bool = false
+    var watchesOnce: Bool = false
 
     var outbox: Outbox = .init()
     var reader: WebSocketReader
@@ -64,8 +71,14 @@ final class Connection {
         exchange = HTTPExchange(limits: settings.http)
     }
 
+    /// Whether it waits for its turn to be read.
+    var isQueued: Bool { row != nil }
+
     /// Whether a request waits for its answer that nobody needs when the peer is gone.
     var isWatched: Bool { phase == .http && exchange?.isWatched == true }
+
+    /// Whether there is input that epoll does not know of: read from the socket, and not handled yet.
+    var hasUnread: Bool { !backlog.isEmpty || tls?.hasMore == true }
 
     /// Whether input may be handed to the delegate now.
     var mayConsume: Bool {

@@ -22,7 +22,7 @@ extension EventLoop {
         self.end(connection, end)
         connection.phase = .closing
         expire(connection, after: settings.closeTimeout)
-        if !connection.backlog.isEmpty { resume(connection) }
+        if connection.hasUnread { resume(connection) }
         watch(connection)
     }
 
@@ -66,7 +66,7 @@ extension EventLoop {
     /// Everything is out. A close of the socket now could reset the connection and destroy bytes the peer has not read
     /// yet, so only our direction is shut; the peer's end, or the linger timeout, does the rest.
     func finishWriting(_ connection: Connection) {
-        guard !connection.sawEnd else { return drop(connection, .vanished) }
+        guard !connection.sawEnd, !connection.isGone else { return drop(connection, .vanished) }
         guard !connection.isShut else { return }
         if let stream: TLSStream = connection.tls, !stream.sayFarewell() {
             connection.isBlocked = true
@@ -93,12 +93,20 @@ extension EventLoop {
         metrics.connections.subtract()
         connection.outbox = .init()
         connection.backlog = []
+        leaveRow(connection)
         move(connection, to: strangers)
         strangers.members -= 1
         // What the socket does not take now is not said.
         _ = connection.tls?.sayFarewell()
         (connection.tls, connection.greeting) = (nil, nil)
         _ = Glibc.close(connection.id.slot)
+    }
+
+    /// The row may hold it for a while, but not what it has gathered. Nobody looks at that: whoever waits is not being read.
+    private func leaveRow(_ connection: Connection) {
+        guard connection.isQueued else { return }
+        (connection.row, connection.exchange) = (nil, nil)
+        connection.reader.finish()
     }
 
     /// Only the count: the delegate may be looking at the bytes just now.
@@ -123,17 +131,20 @@ extension EventLoop {
         for connection: Connection in batch {
             connection.isResuming = false
             guard connection.mayConsume else { continue }
-            let isDone: Bool = reads(connection) {
-                var backlog: [UInt8] = connection.backlog
-                connection.backlog = []
-                backlog.withUnsafeMutableBytes { bytes in
-                    var input: UnsafeMutableRawBufferPointer = bytes
-                    consume(connection, &input)
-                }
-                receiveMore(connection)
-            }
-            if !isDone && !connection.isResting { resume(connection) }
+            // Otherwise it stands in its group's row.
+            _ = reads(connection) { readOn(connection) }
         }
+    }
+
+    /// Handles what was read before.
+    func readOn(_ connection: Connection) {
+        var backlog: [UInt8] = connection.backlog
+        connection.backlog = []
+        backlog.withUnsafeMutableBytes { bytes in
+            var input: UnsafeMutableRawBufferPointer = bytes
+            consume(connection, &input)
+        }
+        receiveMore(connection)
     }
 
     // MARK: Deadlines
@@ -155,8 +166,10 @@ extension EventLoop {
         forgetGroups()
     }
 
-    private func expired(_ connection: Connection) {
+    func expired(_ connection: Connection) {
         switch connection.phase {
+        // What it said in time may wait; it is looked at again when that has been read (`serve`, and the next sweep).
+        case .http where waitsUnread(connection), .open where waitsUnread(connection): break
         case .http:
             if connection.tls?.isHandshaking == true {
                 metrics.tlsHandshakes.add(1, .timeout)
@@ -171,7 +184,7 @@ extension EventLoop {
             enqueue(connection, HTTPResponse(status: 408, closes: true).encoded(for: nil, date: date.text(now)))
             drain(connection)
         case .open:
-            guard !connection.isPaused else { return touch(connection) }
+            guard !connection.isPaused || connection.isGone else { return touch(connection) }
             if connection.gathered > 0 { metrics.limitHits.add(1, .messagePace) }
             close(connection, .goingAway, reason: "idle", .idle)
         case .draining where !connection.outbox.isEmpty:

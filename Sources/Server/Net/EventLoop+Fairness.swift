@@ -19,8 +19,12 @@ final class LoopGroup {
     var account: ShareAccount = .init()
     /// Nanoseconds of the monotonic clock until which nothing is done for it.
     var restsUntil: Int64 = .min
-    /// Its connections with something to do when it has rested.
+    /// Its connections to read when it has rested, or in its part of a later turn.
+    let row: ConnectionRow = .init()
+    /// Its connections to write to when it has rested. Not in the row: what comes in must not keep answers from leaving.
     var resting: [Connection] = []
+    /// In the loop's list of groups to go on with.
+    var isDue: Bool = false
 
     init(number: UInt32) { self.number = number }
 }
@@ -41,14 +45,11 @@ extension EventLoop {
     /// Reads for a connection in the time of its group.
     /// - Returns: false when the group has had its share of this turn and nothing was done.
     func reads(_ connection: Connection, _ body: () -> Void) -> Bool {
+        // Whoever has shown who it is does not wait with the strangers.
+        sort(connection)
         let group: LoopGroup = begin(connection)
-        guard !rests(connection, group) else { return false }
-        guard group.reading < settings.turnNanosecondsPerGroup else {
-            if group.reading < .max / 2 {
-                // Counted once a turn.
-                group.reading = .max / 2
-                metrics.limitHits.add(1, .turn)
-            }
+        guard group.restsUntil <= now, group.row.isEmpty || group === served, hasTime(group) else {
+            waits(connection, group)
             return false
         }
         let begun: Int64 = thicket_monotonic_ns()
@@ -64,7 +65,7 @@ extension EventLoop {
         // Whoever has said one thing only, and listens since then, is no stranger.
         sort(connection)
         let group: LoopGroup = begin(connection)
-        guard !rests(connection, group, hasInput: false) else { return false }
+        guard !rests(connection, group) else { return false }
         guard group.writing < settings.turnNanosecondsPerGroup else { return false }
         let begun: Int64 = thicket_monotonic_ns()
         body()
@@ -74,17 +75,77 @@ extension EventLoop {
         return true
     }
 
-    /// Puts a connection aside while its group rests.
-    /// - Parameter hasInput: it is not listened to until then. The kernel is told that of those only that have something to
-    ///   say: of a thousand receivers of one change nobody has.
-    private func rests(_ connection: Connection, _ group: LoopGroup, hasInput: Bool = true) -> Bool {
+    /// Whether the group's connections may be read on in this turn.
+    private func hasTime(_ group: LoopGroup) -> Bool {
+        guard group.reading >= settings.turnNanosecondsPerGroup else { return true }
+        if group.reading < .max / 2 {
+            // Counted once a turn.
+            group.reading = .max / 2
+            metrics.limitHits.add(1, .turn)
+        }
+        return false
+    }
+
+    /// Puts a connection that is written to aside while its group rests. It is listened to: of a thousand receivers of one
+    /// change nobody has anything to say.
+    private func rests(_ connection: Connection, _ group: LoopGroup) -> Bool {
         guard group.restsUntil > now else { return false }
         if !connection.isResting {
             connection.isResting = true
             group.resting.append(connection)
         }
-        if hasInput { watch(connection) }
         return true
+    }
+
+    /// Puts a connection aside until its group has rested, or until its part of a later turn. Epoll says no more of what it
+    /// sent: of thousands that are ready it would tell in each turn, for one or two that can be read in it.
+    private func waits(_ connection: Connection, _ group: LoopGroup) {
+        if !connection.isQueued { group.row.append(connection) }
+        watch(connection)
+        // One that rests comes back by its timer.
+        if group.restsUntil <= now { makeDue(group) }
+    }
+
+    private func makeDue(_ group: LoopGroup) {
+        guard !group.isDue else { return }
+        group.isDue = true
+        due.append(group)
+    }
+
+    /// Reads on with connections that wait, before any that come now.
+    func serveRows() {
+        let batch: [LoopGroup] = due
+        due = []
+        for group: LoopGroup in batch {
+            group.isDue = false
+            serveRow(of: group)
+        }
+    }
+
+    private func serveRow(of group: LoopGroup) {
+        served = group
+        defer { served = nil }
+        begin(group)
+        // No more than epoll tells of in a turn: those of whom nothing is read now take none of the group's time.
+        for _: Int in 0..<Poller.eventsMax {
+            guard group.restsUntil <= now, !group.row.isEmpty, hasTime(group),
+                let connection: Connection = group.row.popFirst()
+            else { break }
+            serve(connection)
+        }
+        if !group.row.isEmpty && group.restsUntil <= now { makeDue(group) }
+    }
+
+    private func serve(_ connection: Connection) {
+        let wasDeaf: Bool = !connection.watchesReads
+        watch(connection)
+        if connection.hasUnread {
+            if connection.mayConsume { _ = reads(connection) { readOn(connection) } }
+        } else if wasDeaf && connection.watchesReads {
+            _ = reads(connection) { readable(connection) }
+        }
+        // Its time may have run out while it waited.
+        if connection.phase != .dead && deadlines[Int(connection.id.slot)] <= now { expired(connection) }
     }
 
     /// Counts what a group took of the loop. A group that takes more than its part while others want theirs rests.
@@ -112,7 +173,7 @@ extension EventLoop {
         return group !== strangers && strangers.members > 0 && time - strangersWantedAt < RecentUsers.memory
     }
 
-    /// The group has rested: its connections are looked at again.
+    /// The group has rested: its connections are written to in this turn, and read in the next.
     func wake(_ group: LoopGroup) {
         // It took more after the rest had been set.
         if group.restsUntil > now {
@@ -124,9 +185,9 @@ extension EventLoop {
         for connection: Connection in batch where connection.phase != .dead {
             connection.isResting = false
             if !connection.outbox.isEmpty { markDirty(connection) }
-            if !connection.backlog.isEmpty || connection.tls?.hasMore == true { resume(connection) }
             watch(connection)
         }
+        if !group.row.isEmpty { makeDue(group) }
     }
 
     /// Forgets groups that nobody is in any more. Not at once: what a user owes the loop is not paid by coming back on
@@ -141,9 +202,12 @@ extension EventLoop {
     }
 
     private func begin(_ connection: Connection) -> LoopGroup {
-        let group: LoopGroup = connection.group
+        begin(connection.group)
+        return connection.group
+    }
+
+    private func begin(_ group: LoopGroup) {
         if group.turn != turnNumber { (group.turn, group.reading, group.writing) = (turnNumber, 0, 0) }
-        return group
     }
 
     /// Whether the connection's user has half of what it may have queued.
@@ -195,5 +259,9 @@ extension EventLoop {
         group.members += 1
         group.pending += connection.outbox.count
         group.gathered += connection.gathered
+        // It waits with its new group, behind those that wait there.
+        guard connection.isQueued, connection.phase != .dead else { return }
+        connection.row = nil
+        waits(connection, group)
     }
 }

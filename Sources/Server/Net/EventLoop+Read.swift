@@ -22,14 +22,9 @@ extension EventLoop {
     }
 
     /// Takes what the socket has, once; epoll says so if there is more.
-    func readable(_ connection: Connection, isBroken: Bool) {
-        guard connection.watchesReads else {
-            // Broken while nothing is read: nobody is there for an answer. Whole, it was paused by somebody else's event
-            // since epoll spoke, and what it sent waits.
-            if isBroken { drop(connection, .vanished) }
-            return
-        }
-        sort(connection)
+    func readable(_ connection: Connection) {
+        // Else it was paused by somebody else's event since epoll spoke, and what it sent waits.
+        guard connection.watchesReads else { return }
         if let greeting: Greeting = connection.greeting, !greet(connection, greeting) { return }
         if let stream: TLSStream = connection.tls { return receive(connection, stream) }
         let count: Int = thicket_receive(connection.id.slot, scratch.baseAddress, scratch.count)

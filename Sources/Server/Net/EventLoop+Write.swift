@@ -27,13 +27,13 @@ extension EventLoop {
     /// Queues bytes, or gives the connection up when its reader is too slow for what is queued already.
     func enqueue(_ connection: Connection, _ bytes: [UInt8]) {
         if connection.outbox.count > pendingMax { flush(connection) }
-        guard connection.phase != .dead else { return }
+        guard connection.phase != .dead, !connection.isGone else { return }
         guard connection.outbox.count <= pendingMax else { return giveUp(connection) }
         if connection.group.pending > settings.pendingBytesPerGroupMax,
             connection.outbox.count > settings.pendingBytesFree
         {
             flush(connection)
-            guard connection.phase != .dead else { return }
+            guard connection.phase != .dead, !connection.isGone else { return }
             if connection.outbox.count > settings.pendingBytesFree {
                 metrics.limitHits.add(1, .userPendingBytes)
                 return giveUp(connection)
@@ -122,7 +122,7 @@ extension EventLoop {
             if errno == EAGAIN {
                 connection.isBlocked = true
             } else {
-                drop(connection, .vanished)
+                refusesBytes(connection)
             }
             return false
         }
@@ -151,10 +151,13 @@ extension EventLoop {
         let isHeld: Bool = isQuiet && !isStopping && connection.phase != .draining && connection.phase != .closing
         let reads: Bool =
             (connection.mayConsume || connection.isWatched) && !connection.sawEnd && connection.backlog.isEmpty
-            && !isHeld && !connection.isResting
+            && !isHeld && !connection.isQueued
         let writes: Bool = connection.isBlocked && !connection.isResting
-        guard reads != connection.watchesReads || writes != connection.watchesWrites else { return }
-        (connection.watchesReads, connection.watchesWrites) = (reads, writes)
-        poller.change(connection.id.slot, reads: reads, writes: writes, token: connection.id.token)
+        // Broken or not, it stays in the row, or until the delegate takes more of it.
+        let once: Bool = (connection.isQueued || connection.isGone && !reads) && !writes
+        let told: (Bool, Bool, Bool) = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)
+        guard told != (reads, writes, once) else { return }
+        (connection.watchesReads, connection.watchesWrites, connection.watchesOnce) = (reads, writes, once)
+        poller.change(connection.id.slot, reads: reads, writes: writes, once: once, token: connection.id.token)
     }
 }

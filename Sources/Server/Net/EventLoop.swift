@@ -56,6 +56,10 @@ public final class EventLoop {
     var dirty: [Connection] = []
     /// Connections to read on with.
     var resuming: [Connection] = []
+    /// Groups with connections that wait and may be served in the next turn.
+    var due: [LoopGroup] = []
+    /// Whose row is being served.
+    var served: LoopGroup?
     /// WebSockets that ended and whose end the delegate does not know yet.
     var ended: [(ConnectionID, ConnectionEnd)] = []
 
@@ -226,6 +230,7 @@ public final class EventLoop {
         let count: Int = waitForEvents()
         now = thicket_monotonic_ns()
         turnNumber += 1
+        serveRows()
         for index: Int in 0..<count { handle(poller[index]) }
         while let action: () -> Void = timers.takeDue(now) { action() }
         if now >= nextSweep { sweep() }
@@ -267,14 +272,13 @@ public final class EventLoop {
             }
         }
         if event.isWritable, !event.isReadable, connection.tls?.readsWhenWritable == true {
-            _ = reads(connection) { readable(connection, isBroken: false) }
+            _ = reads(connection) { readable(connection) }
         }
-        // Nobody is there for an answer, and epoll would not stop telling.
-        if connection.isResting && event.isBroken { return drop(connection, .vanished) }
+        if event.isBroken && !connection.watchesReads { return broke(connection) }
         let mustLook: Bool = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
-            // Left alone, epoll tells of it again in the next turn.
-            _ = reads(connection) { readable(connection, isBroken: event.isBroken) }
+            // Otherwise it stands in its group's row.
+            _ = reads(connection) { readable(connection) }
         }
     }
 
@@ -306,8 +310,8 @@ public final class EventLoop {
         return poller.wait(milliseconds: patience)
     }
 
-    private func waitMilliseconds() -> Int32 {
-        if !ended.isEmpty || !resuming.isEmpty || !dirty.isEmpty || isFinished { return 0 }
+    func waitMilliseconds() -> Int32 {
+        if !ended.isEmpty || !resuming.isEmpty || !dirty.isEmpty || !due.isEmpty || isFinished { return 0 }
         var deadline: Int64 = isStopping ? stopDeadline : .max
         if connectionCount > 0 { deadline = min(deadline, nextSweep) }
         if let timer: Int64 = timers.nextDeadline() { deadline = min(deadline, timer) }

@@ -25,8 +25,10 @@ struct Poller: ~Copyable {
         thicket_epoll_add(descriptor, fd, thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0), token) == 0
     }
 
-    func change(_ fd: Int32, reads: Bool, writes: Bool, token: UInt64) {
-        _ = thicket_epoll_change(descriptor, fd, thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0), token)
+    /// - Parameter once: that the connection is broken, which is always told, is told once and not at each wait.
+    func change(_ fd: Int32, reads: Bool, writes: Bool, once: Bool = false, token: UInt64) {
+        let interest: UInt32 = thicket_epoll_interest(reads ? 1 : 0, writes ? 1 : 0) | (once ? thicket_epoll_once() : 0)
+        _ = thicket_epoll_change(descriptor, fd, interest, token)
     }
 
     func remove(_ fd: Int32) { _ = thicket_epoll_remove(descriptor, fd) }

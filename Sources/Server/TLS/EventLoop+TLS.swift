@@ -115,7 +115,7 @@ extension EventLoop {
             wrote(connection, written)
             return true
         case .wantsWrite: connection.isBlocked = true
-        case .wantsRead, .ended, .broken: drop(connection, .vanished)
+        case .wantsRead, .ended, .broken: refusesBytes(connection)
         }
         return false
     }

@@ -43,6 +43,7 @@ struct LoopOverTLSTests {
         Again("held request") { try LoopStreamTests().held() },
         Again("slow reader of a stream") { try LoopStreamTests().slowReader() },
         Again("idle stream") { try LoopStreamTests().idle() },
+        Again("a part of a turn for many") { try LoopRowStormTests().crowd() },
         Again("RFC 6455, as given") { try LiveConformanceTests().asGiven() },
     ]
 

@@ -132,6 +132,12 @@ final class TestPeer {
         return Array(unread[..<count])
     }
 
+    /// Closes the connection. Whoever has not read everything resets it by that.
+    func end() {
+        close(socket)
+        isGone = true
+    }
+
     /// Breaks the connection without a word.
     func reset() {
         var hard: linger = .init(l_onoff: 1, l_linger: 0)

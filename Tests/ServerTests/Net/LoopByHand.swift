@@ -1,0 +1,119 @@
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// An event loop that is turned by hand on the thread of the test.
+final class LoopByHand {
+    let loop: EventLoop
+    let told: Told = .init()
+    let path: String
+    let port: Int
+    private let folder: TemporaryFolder = .init()
+
+    /// - Parameter part: nanoseconds of a turn that a group has; 1: one connection.
+    init(part: Int64 = 1, change: (inout NetSettings) -> Void = { _ in }) throws {
+        var settings: NetSettings = .init()
+        (settings.turnNanosecondsPerGroup, settings.acceptsPerTurnMax) = (part, 64)
+        // Nobody rests but whom the test tells to.
+        settings.percentPerGroup = 100
+        change(&settings)
+        loop = try EventLoop(settings: settings)
+        path = folder.path + "/socket"
+        _ = try loop.listen(path: path)
+        port = try loop.listen(host: "127.0.0.1", port: 0).port
+        loop.delegate = told
+    }
+
+    var connections: [Connection] { loop.connections.compactMap { $0 } }
+
+    /// A turn that waits for nothing.
+    func turn(_ count: Int = 1) {
+        for _: Int in 0..<count {
+            loop.handle.post { _ in }
+            loop.turn()
+        }
+    }
+
+    /// Another connection, accepted. Wakes the strangers, beside whom the listener would rest.
+    func join(overTCP: Bool = false) throws -> (TestPeer, Connection) {
+        wake(loop.strangers)
+        let before: UInt32 = loop.lastSerial
+        let peer: TestPeer = try overTCP ? .init(port: port, isPlain: true) : .init(path: path)
+        let connection: Connection = waitFor {
+            turn()
+            return connections.first { $0.id.serial > before }
+        }
+        // Epoll looks at it once more: from now on it tells in the order in which peers speak.
+        turn()
+        return (peer, connection)
+    }
+
+    /// A WebSocket of a user; 0: of nobody.
+    func open(user: UInt32, overTCP: Bool = false) throws -> (TestPeer, Connection) {
+        let (peer, connection): (TestPeer, Connection) = try join(overTCP: overTCP)
+        try peer.send(Told.upgrade("/ws"))
+        turns { connection.phase == .open }
+        told.users[connection.id] = user
+        loop.sort(connection)
+        turn()
+        guard connection.phase == .open, connection.group.number == user else {
+            throw TestPeer.PeerError(what: "it was not opened")
+        }
+        return (peer, connection)
+    }
+
+    /// Turns until something has come about: the kernel may take its time with TCP.
+    func turns(until isDone: () -> Bool) {
+        waitFor {
+            turn()
+            return isDone() ? true : nil
+        }
+    }
+
+    func rest(_ group: LoopGroup) { group.restsUntil = .max }
+
+    func wake(_ group: LoopGroup) {
+        guard group.restsUntil == .max else { return }
+        group.restsUntil = .min
+        loop.wake(group)
+    }
+
+    /// Whether it would sleep until somebody says something; whatever its clock says.
+    var isQuiet: Bool {
+        loop.due.isEmpty && loop.resuming.isEmpty && loop.dirty.isEmpty && loop.ended.isEmpty
+            && loop.poller.wait(milliseconds: 0) == 0
+    }
+}
+
+/// What a loop tells, by connection, and who its connections are.
+final class Told: LoopDelegate {
+    var users: [ConnectionID: UInt32] = [:]
+    private(set) var paths: [ConnectionID: [String]] = [:]
+    private(set) var messages: [ConnectionID: [String]] = [:]
+    private(set) var ends: [ConnectionID: [ConnectionEnd]] = [:]
+    var onMessage: (ConnectionID) -> Void = { _ in }
+    var onRequest: (HTTPRequest, ConnectionID) -> HTTPDisposition = { request, _ in
+        request.path.hasPrefix("/ws") ? .upgrade : .respond(.text(200, "hello"))
+    }
+
+    static func upgrade(_ target: String) -> [UInt8] {
+        WebSocketHandshake.request(host: "localhost", target: target, nonce: Array("0123456789abcdef".utf8))
+    }
+
+    static func frame(_ text: String) -> [UInt8] {
+        WebSocketWriter.frame(.text, isFinal: true, Array(text.utf8), mask: 0x1234_5678)
+    }
+
+    func answer(_ request: HTTPRequest, on id: ConnectionID, via listener: Listener) -> HTTPDisposition {
+        paths[id, default: []].append(String(request.path))
+        return onRequest(request, id)
+    }
+    func opened(_ id: ConnectionID, _ request: HTTPRequest) {}
+    func received(_ id: ConnectionID, text: UnsafeRawBufferPointer) {
+        messages[id, default: []].append(String(decoding: text, as: UTF8.self))
+        onMessage(id)
+    }
+    func closed(_ id: ConnectionID, _ end: ConnectionEnd) { ends[id, default: []].append(end) }
+    func group(of id: ConnectionID) -> UInt32 { users[id] ?? 0 }
+}

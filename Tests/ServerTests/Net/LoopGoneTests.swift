@@ -1,0 +1,193 @@
+import CThicketNet
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Peers that go while their user rests, while their answers are written, or while they are paused. The kernel keeps what came
+/// before, whether the connection was closed or reset, and also when a write has failed.
+@Suite("What a peer said before it went is heard, and nothing else keeps its connection")
+struct LoopGoneTests {
+    private let hand: LoopByHand
+
+    init() throws { hand = try LoopByHand() }
+
+    private var loop: EventLoop { hand.loop }
+    private func messages(_ connection: Connection) -> [String] { hand.told.messages[connection.id] ?? [] }
+
+    enum End: CaseIterable, Sendable {
+        /// In order, and having read everything.
+        case closes
+        /// Having left something unread: the kernel resets the connection.
+        case closesUnread
+        case breaks
+    }
+
+    private func go(_ peer: TestPeer, _ end: End) { end == .breaks ? peer.reset() : peer.end() }
+
+    /// A WebSocket whose peer has read its answers, or not.
+    private func open(_ end: End, overTCP: Bool) throws -> (TestPeer, Connection) {
+        let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7, overTCP: overTCP)
+        if end != .closesUnread { #expect(try peer.readResponse().status == 101) }
+        return (peer, connection)
+    }
+
+    private func checkGone(_ connection: Connection) {
+        #expect(hand.told.ends[connection.id] == [.vanished])
+        #expect(loop.connectionCount == 0 && loop.pendingTotal == 0 && loop.gatheredTotal == 0)
+        #expect(loop.metrics.connections.value == 0 && loop.metrics.webSockets.value == 0)
+        #expect(hand.isQuiet)
+    }
+
+    @Test(
+        "a connection that breaks with nothing unread is dropped at once, however long its user rests",
+        arguments: [End.closesUnread, .breaks], [true, false])
+    func nothingUnread(end: End, overTCP: Bool) throws {
+        let (peer, connection): (TestPeer, Connection) = try open(end, overTCP: overTCP)
+        try peer.send(Told.frame("heard"))
+        hand.turns { messages(connection) == ["heard"] }
+        hand.rest(connection.group)
+        go(peer, end)
+        hand.turns { connection.phase == .dead }
+        checkGone(connection)
+    }
+
+    @Test(
+        "what came before the end is heard when the user has rested; epoll tells of the end once",
+        arguments: End.allCases,
+        [true, false])
+    func afterRest(end: End, overTCP: Bool) throws {
+        let (peer, connection): (TestPeer, Connection) = try open(end, overTCP: overTCP)
+        hand.rest(connection.group)
+        try peer.send(Told.frame("first") + Told.frame("second"))
+        hand.turns { connection.isQueued }
+        go(peer, end)
+        if end != .closes || !overTCP { hand.turns { connection.isGone } }
+        for _: Int in 0..<4 {
+            hand.turn()
+            #expect(loop.poller.wait(milliseconds: 0) == 0)
+        }
+        #expect(connection.phase == .open && messages(connection).isEmpty)
+        hand.wake(connection.group)
+        hand.turns { connection.phase == .dead }
+        #expect(messages(connection) == ["first", "second"])
+        checkGone(connection)
+    }
+
+    @Test(
+        "what came before the end is heard though the answers to it find nobody", arguments: End.allCases,
+        [true, false])
+    func answersFindNobody(end: End, overTCP: Bool) throws {
+        for part: Int64 in [1, Int64.max / 4] {
+            let hand: LoopByHand = try .init(part: part)
+            let loop: EventLoop = hand.loop
+            hand.told.onMessage = { [unowned loop] id in loop.send(id, text: Array("answer".utf8)) }
+            let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7, overTCP: overTCP)
+            if end != .closesUnread { #expect(try peer.readResponse().status == 101) }
+            let texts: [String] = (0..<300).map { "message \($0)" }
+            try peer.send(texts.flatMap { Told.frame($0) })
+            // All of it has arrived: what the peer's kernel has not sent yet, a reset takes away.
+            if overTCP {
+                waitFor { Self.unread(connection) == texts.reduce(0) { $0 + Told.frame($1).count } ? true : nil }
+            }
+            go(peer, end)
+            hand.turns { connection.phase == .dead }
+            #expect(hand.told.messages[connection.id] == texts)
+            #expect(hand.told.ends[connection.id] == [.vanished])
+            #expect(loop.connectionCount == 0 && loop.pendingTotal == 0 && connection.outbox.isEmpty)
+        }
+    }
+
+    private static func unread(_ connection: Connection) -> Int {
+        var room: [UInt8] = .init(repeating: 0, count: 1 << 20)
+        return thicket_peek(connection.id.slot, &room, room.count)
+    }
+
+    @Test("a message at hand is not touched when an answer to it finds nobody, and what came with it is handled")
+    func atHand() throws {
+        let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
+        let long: String = .init(repeating: "x", count: 30_000)
+        hand.told.onMessage = { [unowned loop = hand.loop] id in
+            loop.send(id, text: Array("answer".utf8))
+            loop.lookup(id).map { loop.flush($0) }
+            #expect(connection.isGone && connection.outbox.isEmpty)
+        }
+        try peer.send(Told.frame(long) + Told.frame("second") + Told.frame("third"))
+        peer.end()
+        hand.turns { connection.phase == .dead }
+        #expect(messages(connection) == [long, "second", "third"])
+        checkGone(connection)
+    }
+
+    @Test("while the delegate has paused it, it stays for what it said; nothing is written to it")
+    func paused() throws {
+        let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
+        loop.pauseReading(connection.id)
+        try peer.send(Told.frame("first"))
+        peer.end()
+        hand.turn(2)
+        #expect(connection.phase == .open && connection.isGone)
+        loop.send(connection.id, text: Array("news".utf8))
+        #expect(connection.outbox.isEmpty && loop.pendingTotal == 0)
+        hand.turn()
+        #expect(loop.poller.wait(milliseconds: 0) == 0, "epoll tells it once")
+        loop.resumeReading(connection.id)
+        hand.turn(4)
+        #expect(messages(connection) == ["first"])
+        checkGone(connection)
+    }
+
+    @Test("one that is paused for ever stays for the idle timeout at most")
+    func pausedForEver() throws {
+        let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
+        loop.pauseReading(connection.id)
+        try peer.send(Told.frame("first"))
+        peer.end()
+        hand.turn(2)
+        #expect(connection.isGone)
+        loop.sweep()
+        #expect(connection.phase == .open)
+        loop.deadlines[Int(connection.id.slot)] = loop.now - 1
+        loop.sweep()
+        hand.turn(4)
+        #expect(connection.phase == .dead && messages(connection).isEmpty)
+        #expect(loop.connectionCount == 0 && hand.isQuiet)
+    }
+
+    @Test("the delegate may close one whose peer has gone, and its last word may be that it closes")
+    func closed() throws {
+        for isOurs: Bool in [true, false] {
+            let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
+            loop.pauseReading(connection.id)
+            try peer.send(isOurs ? Told.frame("first") : WebSocketWriter.close(.normal, mask: 0x1234_5678))
+            peer.end()
+            hand.turn(2)
+            #expect(connection.isGone)
+            if isOurs { loop.close(connection.id) } else { loop.resumeReading(connection.id) }
+            hand.turn(4)
+            #expect(connection.phase == .dead && messages(connection).isEmpty)
+            #expect(hand.told.ends[connection.id] == [isOurs ? .closed(.normal) : .peer(.normal)])
+        }
+        #expect(loop.connectionCount == 0 && hand.isQuiet)
+    }
+
+    @Test("a user's request that waits is handled though its peer has gone, and one that is not there keeps nobody")
+    func requests() throws {
+        let (peer, connection): (TestPeer, Connection) = try hand.join()
+        let (idlePeer, idle): (TestPeer, Connection) = try hand.join()
+        for each: Connection in [connection, idle] { loop.count(each.id, to: 7) }
+        hand.rest(connection.group)
+        try peer.send("GET /mine HTTP/1.1\r\nHost: x\r\n\r\n")
+        hand.turn()
+        #expect(connection.isQueued)
+        peer.end()
+        idlePeer.end()
+        hand.turn(3)
+        #expect(connection.phase == .http && idle.phase == .dead)
+        hand.wake(connection.group)
+        hand.turn(4)
+        #expect(hand.told.paths[connection.id] == ["/mine"])
+        #expect(connection.phase == .dead && loop.connectionCount == 0 && hand.isQuiet)
+    }
+}

@@ -1,0 +1,250 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// What becomes of connections while they wait for their group's part of a turn: their peers go, their time runs out, they
+/// turn out to be somebody else's.
+@Suite("Connections to which something happens while they wait")
+struct LoopRowEndsTests {
+    private let hand: LoopByHand
+
+    init() throws { hand = try LoopByHand() }
+
+    private var loop: EventLoop { hand.loop }
+    private static let get: String = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    /// WebSockets of user 7, each of which has said one thing: the first was heard, the others wait in this order.
+    private func waiting(_ count: Int) throws -> [(TestPeer, Connection)] {
+        let all: [(TestPeer, Connection)] = try (0..<count).map { _ in try hand.open(user: 7) }
+        for (peer, _): (TestPeer, Connection) in all { try peer.send(Told.frame("first")) }
+        hand.turn()
+        #expect(all.map { $0.1.isQueued } == [false] + Array(repeating: true, count: count - 1))
+        return all
+    }
+
+    private func messages(_ connection: Connection) -> [String] { hand.told.messages[connection.id] ?? [] }
+
+    // MARK: Their peers go
+
+    @Test("what a WebSocket's peer said before it went is handled in its turn; then it is dropped", arguments: [0, 3])
+    func lastWords(turnsResting: Int) throws {
+        let all: [(TestPeer, Connection)] = try waiting(4)
+        let (peer, last): (TestPeer, Connection) = all[3]
+        try peer.send(Told.frame("second") + Told.frame("third"))
+        peer.reset()
+        if turnsResting > 0 { hand.rest(last.group) }
+        hand.turn(turnsResting)
+        #expect(turnsResting == 0 || loop.poller.wait(milliseconds: 0) == 0, "epoll tells it once, not in every turn")
+        hand.wake(last.group)
+        hand.turn(6)
+        #expect(messages(last) == ["first", "second", "third"])
+        #expect(hand.told.ends[last.id] == [.vanished])
+        #expect(loop.connectionCount == 3 && hand.isQuiet)
+    }
+
+    @Test("messages that were read already are handled though their peer has gone", arguments: [1, Int64.max / 4])
+    func readBefore(part: Int64) throws {
+        let hand: LoopByHand = try .init(part: part)
+        let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
+        let texts: [String] = (0..<200).map { "message \($0)" }
+        try peer.send(texts.flatMap { Told.frame($0) })
+        peer.reset()
+        hand.turn(12)
+        #expect(hand.told.messages[connection.id] == texts)
+        #expect(hand.told.ends[connection.id] == [.vanished])
+        #expect(hand.loop.connectionCount == 0 && hand.isQuiet)
+    }
+
+    @Test("a WebSocket that the delegate has paused is dropped when its peer has gone, though others of its user wait")
+    func paused() throws {
+        let all: [(TestPeer, Connection)] = try waiting(3)
+        let (peer, first): (TestPeer, Connection) = all[0]
+        loop.pauseReading(first.id)
+        peer.reset()
+        hand.turn(2)
+        #expect(hand.told.ends[first.id] == [.vanished])
+        #expect(messages(first) == ["first"])
+    }
+
+    @Test("a stranger whose request waits and who has gone is dropped unread, at once")
+    func goneStranger() throws {
+        let all: [(TestPeer, Connection)] = try (0..<4).map { _ in try hand.join() }
+        for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
+        hand.turn()
+        hand.rest(loop.strangers)
+        all[3].0.reset()
+        hand.turn()
+        #expect(all[3].1.phase == .dead)
+        hand.wake(loop.strangers)
+        hand.turn(4)
+        #expect(all.map { hand.told.paths[$0.1.id]?.count } == [1, 1, 1, nil])
+    }
+
+    @Test("half a message of somebody who was dropped while it waited is not kept until its turn")
+    func freed() throws {
+        let all: [(TestPeer, Connection)] = try waiting(2)
+        let (peer, last): (TestPeer, Connection) = all[1]
+        hand.turn(2)
+        try peer.send(Array(Told.frame(String(repeating: "x", count: 100_000)).prefix(50_000)))
+        hand.turn()
+        #expect(last.reader.gatheredBytes > 0 && last.group.gathered == last.reader.gatheredBytes)
+        hand.rest(last.group)
+        try peer.send("more")
+        hand.turn()
+        #expect(last.isQueued)
+        loop.drop(last, .vanished)
+        #expect(last.reader.gatheredBytes == 0 && last.exchange == nil)
+    }
+
+    @Test("a row does not hold whom it has handed out")
+    func nothingHeld() throws {
+        let row: ConnectionRow = .init()
+        let (_, model): (TestPeer, Connection) = try hand.join()
+        func make() -> Connection {
+            .init(id: model.id, listener: model.listener, group: loop.strangers, settings: loop.settings)
+        }
+        weak var first: Connection? = nil
+        do {
+            let connection: Connection = make()
+            first = connection
+            row.append(connection)
+        }
+        row.append(make())
+        #expect(row.popFirst() === first)
+        #expect(first == nil)
+        #expect(!row.isEmpty)
+    }
+
+    // MARK: Answers
+
+    @Test("what is sent to a user's connections leaves when the user has rested, whoever waits to be read")
+    func answersFirst() throws {
+        let all: [(TestPeer, Connection)] = try waiting(8)
+        let (peer, last): (TestPeer, Connection) = all[7]
+        _ = try peer.readResponse()
+        hand.rest(last.group)
+        loop.send(last.id, text: Array("news".utf8))
+        hand.turn(2)
+        #expect(!last.outbox.isEmpty)
+        hand.wake(last.group)
+        hand.turn()
+        #expect(last.outbox.isEmpty)
+        #expect(try peer.readAnswer() == .text(Array("news".utf8)))
+        #expect(messages(last).isEmpty, "it is heard in its turn, as ever")
+        hand.turn(8)
+        #expect(messages(last) == ["first"])
+        #expect(hand.isQuiet)
+    }
+
+    // MARK: Somebody else's
+
+    private func strangers(_ count: Int) throws -> [(TestPeer, Connection)] {
+        try (0..<count).map { _ in try hand.join() }
+    }
+
+    @Test("who is known to be a user's does not wait with the strangers")
+    func known() throws {
+        let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
+        let others: [(TestPeer, Connection)] = try strangers(8)
+        hand.told.users[connection.id] = 7
+        for (other, _): (TestPeer, Connection) in others { try other.send("GET /hello HTTP/1.1\r\n") }
+        try peer.send(Told.frame("change"))
+        hand.turn()
+        #expect(messages(connection) == ["change"])
+        #expect(others.count { $0.1.isQueued } == 7)
+    }
+
+    @Test("who turns out to be a user's while it waits leaves the strangers' row, and is heard once")
+    func moves() throws {
+        let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
+        let others: [(TestPeer, Connection)] = try strangers(8)
+        for (other, _): (TestPeer, Connection) in others { try other.send("GET /hello HTTP/1.1\r\n") }
+        try peer.send(Told.frame("change"))
+        hand.turn()
+        #expect(connection.isQueued && connection.group === loop.strangers)
+        hand.told.users[connection.id] = 7
+        loop.send(connection.id, text: Array("welcome".utf8))
+        hand.turn(2)
+        #expect(messages(connection) == ["change"])
+        #expect(!connection.isQueued && connection.watchesReads)
+        try peer.send(Told.frame("another"))
+        hand.turn(10)
+        #expect(messages(connection) == ["change", "another"])
+        #expect(others.allSatisfy { $0.1.exchange?.requests.isInsideRequest == true })
+        #expect(hand.isQuiet)
+    }
+
+    // MARK: Their time runs out
+
+    /// Strangers that have said this before the strangers rested, and that while they rest: all of them wait, and longer than
+    /// they may.
+    private func overdue(_ before: String, _ text: String) throws -> [(TestPeer, Connection)] {
+        let all: [(TestPeer, Connection)] = try strangers(5)
+        for (peer, _): (TestPeer, Connection) in all where !before.isEmpty { try peer.send(before) }
+        hand.turn(5)
+        hand.rest(loop.strangers)
+        for (peer, _): (TestPeer, Connection) in all { try peer.send(text) }
+        hand.turn()
+        #expect(all.allSatisfy { $0.1.isQueued })
+        for (_, connection): (TestPeer, Connection) in all { runOut(connection) }
+        loop.sweep()
+        #expect(all.allSatisfy { $0.1.isQueued && $0.1.phase == .http })
+        hand.wake(loop.strangers)
+        return all
+    }
+
+    private func runOut(_ connection: Connection) { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
+
+    @Test("who has not said all of it when its turn comes, and its time is over, is given up then")
+    func tooLate() throws {
+        let all: [(TestPeer, Connection)] = try overdue("GET /hello HTTP/1.1\r\n", "a: b\r\n")
+        for turn: Int in 1...5 {
+            hand.turn()
+            #expect(all.count { $0.1.phase == .draining } == turn)
+            #expect(all.count { $0.1.isQueued } == 5 - turn)
+        }
+        hand.turn(5)
+        for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 408) }
+    }
+
+    @Test("who was in time, but waited too long, is answered")
+    func waitedTooLong() throws {
+        let all: [(TestPeer, Connection)] = try overdue("", Self.get)
+        hand.turn(10)
+        for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 200) }
+    }
+
+    @Test("nobody is given up while something that it said lies in the kernel, and everybody else is")
+    func unreadInTheKernel() throws {
+        let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
+        let (other, silent): (TestPeer, Connection) = try hand.open(user: 7)
+        try peer.send(Told.frame("in time"))
+        runOut(connection)
+        runOut(silent)
+        loop.sweep()
+        #expect(connection.phase == .open)
+        #expect(silent.phase == .closing)
+        hand.turn(2)
+        #expect(messages(connection) == ["in time"])
+        loop.sweep()
+        #expect(connection.phase == .open, "it has shown that it lives")
+        runOut(connection)
+        loop.sweep()
+        #expect(connection.phase == .closing)
+        withExtendedLifetime((peer, other)) {}
+    }
+
+    @Test("nobody is given up for the time that it waited: what it said is read first")
+    func inTime() throws {
+        let all: [(TestPeer, Connection)] = try strangers(6)
+        for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
+        hand.turn()
+        loop.now += 11_000_000_000
+        loop.sweep()
+        hand.turn(6)
+        #expect(all.allSatisfy { hand.told.paths[$0.1.id] == ["/hello"] })
+        for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 200) }
+    }
+}

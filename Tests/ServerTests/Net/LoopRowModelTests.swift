@@ -1,0 +1,265 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// The loop beside a simple model of what it owes to whom. Over Unix-domain sockets, whose kernel does everything at once, and
+/// with time for one connection of a group in a turn, so that the model knows what a turn must bring.
+@Suite("Who waits is served in the order of waiting, whatever else happens")
+struct LoopRowModelTests {
+    @Test("turn by turn: progress, order, ends and answers are those of the model", arguments: 0..<40)
+    func model(seed: Int) throws {
+        let world: World = try .init(seed: UInt64(seed) &* 7_919)
+        for _: Int in 0..<400 { try world.step() }
+        try world.finish()
+    }
+
+    @Test("a row is a queue that some leave before their turn", arguments: 0..<20)
+    func row(seed: Int) throws {
+        var random: SeededRandom = .init(seed: UInt64(seed))
+        let hand: LoopByHand = try .init()
+        let (peer, model): (TestPeer, Connection) = try hand.join()
+        let (row, other): (ConnectionRow, ConnectionRow) = (.init(), .init())
+        let all: [Connection] = (0..<50).map { number in
+            .init(
+                id: ConnectionID(slot: Int32(number), serial: 1), listener: model.listener, group: hand.loop.strangers,
+                settings: hand.loop.settings)
+        }
+        var expected: [Connection] = []
+        var most: Int = 0
+        for _: Int in 0..<5_000 {
+            let connection: Connection = all[Int(random.next() % 50)]
+            switch random.next() % 8 {
+            case 0...3 where !connection.isQueued:
+                row.append(connection)
+                expected.append(connection)
+                most = max(most, expected.count)
+            case 4, 5:
+                connection.row = nil
+                expected.removeAll { $0 === connection }
+            case 6 where connection.row === row:
+                // It turned out to be somebody else's, and stands there for a moment.
+                connection.row = nil
+                other.append(connection)
+                connection.row = nil
+                expected.removeAll { $0 === connection }
+            default: #expect(row.popFirst() === (expected.isEmpty ? nil : expected.removeFirst()))
+            }
+            #expect(row.count <= 2 * most + 64 && other.count <= 64)
+        }
+        while !expected.isEmpty { #expect(row.popFirst() === expected.removeFirst()) }
+        #expect(row.popFirst() == nil && row.isEmpty)
+        withExtendedLifetime(peer) {}
+    }
+}
+
+private final class World {
+    final class Member {
+        let peer: TestPeer
+        let connection: Connection
+        /// 0: a stranger, who sends requests. The others have WebSockets.
+        let user: UInt32
+        var said: [String] = []
+        var heard: Int = 0
+        /// Turns that were over when it said something that was not heard.
+        var readySince: Int?
+        /// Turns that were over when it went, or when it was heard after that.
+        var goneSince: Int?
+        var wasGivenUp: Bool = false
+        init(_ peer: TestPeer, _ connection: Connection, user: UInt32) {
+            (self.peer, self.connection, self.user) = (peer, connection, user)
+        }
+        var isHere: Bool { connection.phase != .dead }
+        var unheard: Int { said.count - heard }
+        /// It may say something.
+        var speaks: Bool { isHere && goneSince == nil && !wasGivenUp }
+    }
+
+    private let hand: LoopByHand
+    private var random: SeededRandom
+    private var members: [Member] = []
+    private var resting: Set<UInt32> = []
+    /// By user: who was sent something that has not left, and for how many turns of the user.
+    private var answers: [UInt32: (member: Member, turns: Int)] = [:]
+    private var turns: Int = 0
+    private var loop: EventLoop { hand.loop }
+
+    init(seed: UInt64) throws {
+        random = SeededRandom(seed: seed)
+        let hour: Duration = .seconds(3_600)
+        hand = try LoopByHand { settings in
+            (settings.requestTimeout, settings.keepAliveTimeout, settings.idleTimeout) = (hour, hour, hour)
+            (settings.closeTimeout, settings.lingerTimeout) = (hour, hour)
+        }
+        for number: Int in 0..<32 {
+            let user: UInt32 = UInt32(number % 4)
+            let (peer, connection): (TestPeer, Connection) = try user == 0 ? hand.join() : hand.open(user: user)
+            members.append(Member(peer, connection, user: user))
+        }
+        hand.turn(members.count)
+        #expect(hand.isQuiet)
+    }
+
+    private func pick(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
+    private func one(_ fits: (Member) -> Bool) -> Member? {
+        let all: [Member] = members.filter(fits)
+        return all.isEmpty ? nil : all[pick(all.count)]
+    }
+    private func group(_ user: UInt32) -> LoopGroup? { user == 0 ? loop.strangers : loop.groups[user] }
+
+    // MARK: What happens
+
+    func step() throws {
+        switch pick(20) {
+        case 0...7: if let member: Member = one(\.speaks) { try speak(member) }
+        case 8: if pick(3) == 0, let member: Member = one(\.speaks) { go(member) }
+        case 9: answer(UInt32(1 + pick(3)))
+        case 10: rest(UInt32(pick(4)))
+        case 11: wake(UInt32(pick(4)))
+        case 12: if let member: Member = one(\.isHere) { runOut(member) }
+        case 13: if pick(4) == 0 { checkSilence() }
+        default: turn()
+        }
+    }
+
+    private func speak(_ member: Member) throws {
+        // As much as is read at once: 32 messages, or four requests.
+        guard member.unheard < (member.user == 0 ? 3 : 24) else { return }
+        var bytes: [UInt8] = []
+        for _: Int in 0..<(member.user == 0 ? 1 : 1 + pick(3)) {
+            let word: String = "/\(member.said.count)"
+            member.said.append(word)
+            bytes += member.user == 0 ? Array("GET \(word) HTTP/1.1\r\nHost: x\r\n\r\n".utf8) : Told.frame(word)
+        }
+        try member.peer.send(bytes)
+        if member.readySince == nil { member.readySince = turns }
+    }
+
+    private func go(_ member: Member) {
+        member.goneSince = turns
+        pick(2) == 0 ? member.peer.end() : member.peer.reset()
+        if answers[member.user]?.member === member { answers[member.user] = nil }
+    }
+
+    private func answer(_ user: UInt32) {
+        guard answers[user] == nil, let member: Member = one({ $0.user == user && $0.speaks }) else { return }
+        loop.send(member.connection.id, text: Array("news".utf8))
+        answers[user] = (member, 0)
+    }
+
+    private func rest(_ user: UInt32) {
+        guard let group: LoopGroup = group(user) else { return }
+        hand.rest(group)
+        resting.insert(user)
+    }
+
+    private func wake(_ user: UInt32) {
+        guard resting.remove(user) != nil, let group: LoopGroup = group(user) else { return }
+        hand.wake(group)
+    }
+
+    /// Whoever has said something that the server has not read stays; whoever has not is given up, which is rare here.
+    private func runOut(_ member: Member) {
+        guard member.readySince != nil || member.speaks && answers[member.user]?.member !== member && pick(8) == 0
+        else {
+            return
+        }
+        loop.deadlines[Int(member.connection.id.slot)] = loop.now - 1
+        loop.sweep()
+        if member.readySince == nil {
+            #expect(member.connection.phase != .open && member.connection.phase != .http)
+            member.wasGivenUp = true
+        } else {
+            #expect(member.connection.phase == .open || member.connection.phase == .http)
+        }
+    }
+
+    /// While all rest, those that wait cost nothing, whoever has gone among them.
+    private func checkSilence() {
+        for user: UInt32 in 0..<4 { rest(user) }
+        for _: Int in 0..<3 { turn() }
+        for member: Member in members where member.wasGivenUp && member.isHere { return }
+        #expect(loop.poller.wait(milliseconds: 0) == 0)
+        #expect(loop.due.isEmpty && loop.resuming.isEmpty)
+    }
+
+    // MARK: What must follow
+
+    private func words(_ member: Member) -> [String] {
+        (member.user == 0 ? hand.told.paths : hand.told.messages)[member.connection.id].map { all in
+            all.filter { $0 != "/ws" }
+        } ?? []
+    }
+
+    private func turn() {
+        let waited: [Member] = members.filter { $0.isHere && $0.readySince != nil && !resting.contains($0.user) }
+        let here: [Member] = members.filter(\.isHere)
+        hand.turn()
+        turns += 1
+        for user: UInt32 in 0..<4 {
+            let ofGroup: [Member] = waited.filter { $0.user == user }
+            let served: [Member] = members.filter { $0.user == user && words($0).count > $0.heard }
+            let hadEnds: Bool = here.contains { $0.user == user && !$0.isHere }
+            checkServed(served, ofGroup, isResting: resting.contains(user), hadEnds: hadEnds)
+        }
+        for member: Member in members { checkEnd(member) }
+        for user: UInt32 in Array(answers.keys) where !resting.contains(user) { checkAnswer(user) }
+    }
+
+    /// It is written, whoever waits to be read. One connection a turn is written to; those that are given up are, too.
+    private func checkAnswer(_ user: UInt32) {
+        guard let (member, passed): (Member, Int) = answers[user] else { return }
+        let isOut: Bool = member.connection.outbox.isEmpty
+        #expect(isOut || passed < members.count { $0.user == user && $0.wasGivenUp }, "an answer waits")
+        answers[user] = isOut ? nil : (member, passed + 1)
+    }
+
+    private func checkServed(_ served: [Member], _ waited: [Member], isResting: Bool, hadEnds: Bool) {
+        #expect(!isResting || served.isEmpty)
+        #expect(served.count <= 1)
+        // To find that a connection has ended is a turn's work too.
+        #expect(waited.isEmpty || !served.isEmpty || hadEnds, "somebody waits, and nobody was served")
+        for member: Member in served {
+            let since: Int = member.readySince ?? .max
+            #expect(waited.allSatisfy { !$0.isHere || ($0.readySince ?? .max) >= since }, "first come, first served")
+            #expect(words(member) == member.said)
+            (member.heard, member.readySince) = (member.said.count, nil)
+            if member.goneSince != nil { member.goneSince = turns }
+        }
+    }
+
+    private func checkEnd(_ member: Member) {
+        guard let gone: Int = member.goneSince else {
+            #expect(member.isHere || member.wasGivenUp)
+            return
+        }
+        guard !member.isHere else {
+            // Strangers that were read before their answers came to nothing share a part of the writing, too.
+            let patience: Int = member.user == 0 ? 2 + members.count : 2
+            #expect(member.user != 0 && member.readySince != nil || turns < gone + patience, "it stays for nothing")
+            return
+        }
+        if member.user != 0 { #expect(member.heard == member.said.count, "dropped unread") }
+        if member.user != 0, !member.wasGivenUp {
+            #expect(hand.told.ends[member.connection.id] == [.vanished])
+        }
+        member.readySince = nil
+    }
+
+    /// All that was said is heard, in as many turns as connections wait, and nothing is left over.
+    func finish() throws {
+        for user: UInt32 in 0..<4 { wake(user) }
+        for _: Int in 0..<(2 * members.count) { turn() }
+        #expect(members.allSatisfy { !$0.isHere || $0.readySince == nil })
+        for member: Member in members where member.user != 0 { #expect(words(member) == member.said) }
+        for member: Member in members where member.isHere && member.goneSince == nil { member.peer.reset() }
+        hand.turns { loop.connectionCount == 0 }
+        // The rows meet those that have left.
+        hand.turn(2)
+        let groups: [LoopGroup] = [loop.strangers] + loop.groups.values
+        #expect(groups.allSatisfy { $0.row.isEmpty && $0.members == 0 && $0.gathered == 0 && $0.pending == 0 })
+        #expect(loop.gatheredTotal == 0 && loop.pendingTotal == 0 && loop.metrics.connections.value == 0)
+        #expect(hand.isQuiet)
+    }
+}

@@ -1,0 +1,304 @@
+import CThicketNet
+import Glibc
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Peers of several users that come, speak in whole and in half, turn out to be somebody's, are paused, close, break and are
+/// closed, in any order, while users rest and wake: what was said is heard, once and in order, and nobody is forgotten.
+@Suite("Connections that do anything while they wait")
+struct LoopRowStormTests {
+    @Test("every message of everybody is heard in order, nobody stays in a row, and the loop sleeps", arguments: 0..<18)
+    func storm(seed: Int) throws {
+        let storm: Storm = try .init(seed: UInt64(seed), part: [1, 30_000, Int64.max / 4][seed % 3])
+        for _: Int in 0..<500 { try storm.step() }
+        try storm.settle()
+        storm.checkHeard()
+        storm.checkLoop()
+        storm.leave()
+    }
+
+    @Test("peers that share a part of one connection a turn get all their answers, in order")
+    func crowd() throws {
+        var settings: NetSettings = .init()
+        settings.turnNanosecondsPerGroup = 1
+        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
+        let peers: [TestPeer] = try (0..<6).map { _ in
+            let peer: TestPeer = try .init(port: server.port)
+            try peer.upgrade()
+            return peer
+        }
+        let texts: [[UInt8]] = (0..<40).map { Array("\($0) \(String(repeating: "x", count: $0 * 971 % 3_000))".utf8) }
+        for text: [UInt8] in texts { for peer: TestPeer in peers { try peer.sendFrame(.text, text) } }
+        for peer: TestPeer in peers {
+            for text: [UInt8] in texts { #expect(try peer.readAnswer() == .text(text)) }
+        }
+        try server.stop()
+    }
+}
+
+private final class Storm {
+    /// What may be expected of what it said.
+    enum Fate {
+        /// It is heard, and the connection stays.
+        case stays
+        /// It is heard, and the connection ends.
+        case ends
+        /// As much of it as was heard is in order.
+        case isCut
+    }
+
+    final class Member {
+        let number: Int
+        let id: ConnectionID
+        let isSocket: Bool
+        let isOverTCP: Bool
+        /// What it has said is heard however it goes. Over TCP its own kernel may not have sent all of it.
+        var keepsWord: Bool { isSocket && !isOverTCP }
+        var peer: TestPeer?
+        var said: [String] = []
+        /// Bytes that its last word lacks, and that word.
+        var half: (bytes: [UInt8], word: String)?
+        var isPaused: Bool = false
+        var hasWaited: Bool = false
+        var fate: Fate = .stays
+        init(_ number: Int, _ id: ConnectionID, _ peer: TestPeer, isSocket: Bool, isOverTCP: Bool) {
+            (self.number, self.id, self.peer, self.isSocket, self.isOverTCP) = (number, id, peer, isSocket, isOverTCP)
+        }
+    }
+
+    private let hand: LoopByHand
+    private var random: SeededRandom
+    private var members: [Member] = []
+    /// Requests whose answers come later.
+    private var awaited: [ConnectionID] = []
+    private var loop: EventLoop { hand.loop }
+
+    init(seed: UInt64, part: Int64) throws {
+        random = SeededRandom(seed: seed)
+        let hour: Duration = .seconds(3_600)
+        hand = try LoopByHand(part: part) { settings in
+            (settings.requestTimeout, settings.keepAliveTimeout, settings.idleTimeout) = (hour, hour, hour)
+            (settings.closeTimeout, settings.lingerTimeout) = (hour, hour)
+        }
+        hand.told.onRequest = { [unowned self] request, id in answer(request, id) }
+        hand.told.onMessage = { [unowned self] id in heard(id) }
+    }
+
+    private func pick(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
+    private func one(_ fits: (Member) -> Bool) -> Member? {
+        let all: [Member] = members.filter(fits)
+        return all.isEmpty ? nil : all[pick(all.count)]
+    }
+
+    // MARK: The server's side
+
+    private func answer(_ request: HTTPRequest, _ id: ConnectionID) -> HTTPDisposition {
+        if request.path.hasPrefix("/ws") { return .upgrade }
+        if request.path.hasPrefix("/mine") { loop.count(id, to: UInt32(pick(3))) }
+        guard request.path.hasPrefix("/later") || request.path.hasPrefix("/waits") else {
+            return .respond(.text(200, "hello"))
+        }
+        awaited.append(id)
+        return request.path.hasPrefix("/later") ? .later : .waits
+    }
+
+    private func heard(_ id: ConnectionID) {
+        guard let member: Member = members.first(where: { $0.id == id }), member.isSocket, pick(4) == 0 else { return }
+        loop.send(id, text: Array("yes".utf8))
+    }
+
+    private func respond() {
+        guard !awaited.isEmpty else { return }
+        loop.respond(awaited.remove(at: pick(awaited.count)), .text(200, "at last"), group: UInt32(pick(4)))
+    }
+
+    private var groups: [LoopGroup] { [loop.strangers] + loop.groups.values.sorted { $0.number < $1.number } }
+
+    private func serverStep() {
+        switch pick(8) {
+        case 0: respond()
+        case 1: hand.rest(groups[pick(groups.count)])
+        case 2, 3: hand.wake(groups[pick(groups.count)])
+        case 4:
+            guard let member: Member = one({ $0.fate == .stays && $0.isSocket }) else { return }
+            if hand.told.users[member.id] == nil { hand.told.users[member.id] = UInt32(1 + pick(3)) }
+        case 5:
+            guard let member: Member = one({ $0.fate == .stays && $0.isSocket }) else { return }
+            loop.pauseReading(member.id)
+            member.isPaused = loop.lookup(member.id)?.isPaused == true
+        case 6:
+            guard let member: Member = one({ $0.isPaused }) else { return }
+            resume(member)
+        default:
+            guard let member: Member = one({ $0.fate == .stays }) else { return }
+            guard pick(6) == 0 else { return loop.send(member.id, text: Array("news".utf8)) }
+            loop.close(member.id)
+            member.fate = .isCut
+        }
+    }
+
+    private func resume(_ member: Member) {
+        member.isPaused = false
+        loop.resumeReading(member.id)
+    }
+
+    // MARK: The peers' side
+
+    func step() throws {
+        switch pick(16) {
+        case 0, 1: if members.count(where: { $0.fate == .stays }) < 24 { try join() }
+        case 2...6: if let member: Member = one({ $0.fate == .stays }) { try speak(member) }
+        case 7: if let member: Member = one({ $0.fate == .stays }) { go(member) }
+        case 8...11: serverStep()
+        default: hand.turn(1 + pick(2))
+        }
+    }
+
+    private func join() throws {
+        let isOverTCP: Bool = pick(2) == 0
+        let (peer, connection): (TestPeer, Connection) = try hand.join(overTCP: isOverTCP)
+        let member: Member = .init(
+            members.count, connection.id, peer, isSocket: pick(3) > 0, isOverTCP: isOverTCP)
+        members.append(member)
+        if member.isSocket { try say(member, "/ws", Told.upgrade("/ws"), mayBreak: true) }
+    }
+
+    private func speak(_ member: Member) throws {
+        if member.half != nil && pick(2) == 0 { return try finish(member) }
+        let count: Int = member.isSocket ? 1 + pick(pick(4) == 0 ? 100 : 4) : 1 + pick(6)
+        var bytes: [UInt8] = []
+        for index: Int in 0..<count where member.half == nil || index == 0 {
+            try finish(member)
+            let (word, utterance): (String, [UInt8]) = next(member)
+            if index < count - 1 {
+                member.said.append(word)
+                bytes += utterance
+            } else {
+                try member.peer?.send(bytes)
+                try say(member, word, utterance, mayBreak: pick(3) == 0)
+            }
+        }
+    }
+
+    private func next(_ member: Member) -> (String, [UInt8]) {
+        let number: String = "\(member.number)-\(member.said.count)"
+        if member.isSocket { return (number, Told.frame(number)) }
+        let kind: String = ["/hello", "/hello", "/mine", "/later", "/waits"][pick(5)]
+        if kind == "/waits" { member.hasWaited = true }
+        let path: String = "\(kind)/\(number)"
+        return (path, Array("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+    }
+
+    private func say(_ member: Member, _ word: String, _ bytes: [UInt8], mayBreak: Bool) throws {
+        let count: Int = mayBreak ? 1 + pick(bytes.count) : bytes.count
+        try member.peer?.send(Array(bytes[..<count]))
+        if count < bytes.count { member.half = (Array(bytes[count...]), word) } else { member.said.append(word) }
+    }
+
+    private func finish(_ member: Member) throws {
+        guard let half: (bytes: [UInt8], word: String) = member.half else { return }
+        member.half = nil
+        try member.peer?.send(half.bytes)
+        member.said.append(half.word)
+    }
+
+    private func go(_ member: Member) {
+        guard let peer: TestPeer = member.peer, pick(3) == 0 else { return }
+        switch pick(3) {
+        case 0:
+            member.fate = member.hasWaited ? .isCut : .ends
+            _ = thicket_shut_write(peer.socket)
+        case 1:
+            member.fate = member.keepsWord ? .ends : .isCut
+            peer.reset()
+            member.peer = nil
+        default:
+            member.fate = member.keepsWord ? .ends : .isCut
+            member.peer = nil
+        }
+    }
+
+    // MARK: The end
+
+    /// Turns until all is heard and done; each turn handles something.
+    func settle() throws {
+        for member: Member in members where member.fate == .stays { try finish(member) }
+        for member: Member in members where member.isPaused { resume(member) }
+        var turns: Int = 0
+        var looks: Int = 0
+        while true {
+            for group: LoopGroup in groups { hand.wake(group) }
+            while !awaited.isEmpty { respond() }
+            if !hand.isQuiet {
+                hand.turn()
+                turns += 1
+            } else if members.allSatisfy(isDone) {
+                break
+            } else {
+                // The kernel may still have it.
+                looks += 1
+                guard looks < 4_000 else { break }
+                usleep(500)
+            }
+        }
+        #expect(turns <= 50 + 4 * members.count + members.reduce(0) { $0 + $1.said.count })
+    }
+
+    private func words(_ member: Member) -> [String] {
+        let paths: [String] = hand.told.paths[member.id] ?? []
+        return paths + (hand.told.messages[member.id] ?? [])
+    }
+
+    private func isDone(_ member: Member) -> Bool {
+        switch member.fate {
+        case .stays: words(member).count == member.said.count
+        case .ends: words(member).count == member.said.count && loop.lookup(member.id) == nil
+        case .isCut: true
+        }
+    }
+
+    func checkHeard() {
+        for member: Member in members {
+            let (said, heard): ([String], [String]) = (member.said, words(member))
+            if member.fate == .isCut {
+                #expect(said.starts(with: heard), "\(member.number)")
+            } else {
+                #expect(said == heard, "\(member.number)")
+                #expect((loop.lookup(member.id) != nil) == (member.fate == .stays), "\(member.number)")
+            }
+            let hasEnded: Bool = loop.lookup(member.id)?.phase != .open
+            let ends: Int = hand.told.ends[member.id]?.count ?? 0
+            if member.isSocket { #expect(ends == (hasEnded && !heard.isEmpty ? 1 : 0), "\(member.number)") }
+        }
+    }
+
+    func checkLoop() {
+        let here: [Connection] = hand.connections
+        #expect(here.allSatisfy { !$0.isQueued && !$0.isResting && !$0.isDirty })
+        #expect(here.allSatisfy { $0.backlog.isEmpty && $0.outbox.isEmpty })
+        #expect(groups.allSatisfy { $0.row.isEmpty && $0.resting.isEmpty && !$0.isDue })
+        #expect(loop.connectionCount == here.count)
+        #expect(loop.pendingTotal == 0 && groups.allSatisfy { $0.pending == 0 })
+        #expect(loop.gatheredTotal == here.reduce(0) { $0 + $1.gathered })
+        for group: LoopGroup in groups {
+            #expect(group.members == here.count { $0.group === group })
+            #expect(group.gathered == here.reduce(0) { $0 + ($1.group === group ? $1.gathered : 0) })
+        }
+    }
+
+    /// All go.
+    func leave() {
+        for member: Member in members where member.fate != .ends { member.peer?.reset() }
+        var looks: Int = 0
+        while loop.connectionCount > 0 && looks < 4_000 {
+            hand.turn()
+            looks += 1
+            usleep(500)
+        }
+        #expect(hand.connections.isEmpty && groups.allSatisfy { $0.members == 0 })
+        #expect(loop.gatheredTotal == 0 && loop.pendingTotal == 0 && loop.metrics.connections.value == 0)
+    }
+}

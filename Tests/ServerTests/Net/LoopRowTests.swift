@@ -1,0 +1,148 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Connections of one group of which more are ready than its part of a turn has time for. The loop is turned by hand, and a
+/// group has time for one connection a turn.
+@Suite("Connections wait for their group's part of a turn")
+struct LoopRowTests {
+    private let folder: TemporaryFolder = .init()
+    private let loop: EventLoop
+    private let peers: [TestPeer]
+
+    init() throws {
+        var settings: NetSettings = .init()
+        (settings.turnNanosecondsPerGroup, settings.acceptsPerTurnMax) = (1, 64)
+        loop = try EventLoop(settings: settings)
+        let path: String = folder.path + "/socket"
+        _ = try loop.listen(path: path)
+        peers = try (0..<12).map { _ in try TestPeer(path: path) }
+        loop.turn()
+        #expect(loop.connectionCount == peers.count)
+        #expect(connections.allSatisfy { $0.watchesReads && !$0.isQueued })
+    }
+
+    private var connections: [Connection] { loop.connections.compactMap { $0 } }
+    private var begun: [Connection] { connections.filter { $0.exchange?.requests.isInsideRequest == true } }
+
+    private func beginAll() throws { for peer: TestPeer in peers { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) } }
+
+    @Test("each is looked at once and then left to its turn: epoll says nothing more of those that wait")
+    func lookedAtOnce() throws {
+        try beginAll()
+        loop.turn()
+        #expect(begun.count == 1)
+        let waiting: [Connection] = connections.filter(\.isQueued)
+        #expect(waiting.count == peers.count - 1)
+        #expect(waiting.allSatisfy { !$0.watchesReads && !$0.isResting })
+        let events: Int = loop.poller.wait(milliseconds: 0)
+        #expect(events == 0)
+        for turn: Int in 2...peers.count {
+            loop.turn()
+            #expect(begun.count == turn)
+        }
+        #expect(connections.allSatisfy { $0.watchesReads && !$0.isQueued })
+        #expect(loop.due.isEmpty)
+        #expect(loop.strangers.row.isEmpty)
+    }
+
+    @Test("the loop does not sleep while somebody waits, and does when nobody does any more")
+    func staysAwake() throws {
+        try beginAll()
+        loop.turn()
+        #expect(loop.waitMilliseconds() == 0)
+        for _: Int in 1..<peers.count { loop.turn() }
+        #expect(loop.waitMilliseconds() != 0)
+    }
+
+    @Test("who sends without end comes behind those that wait: all of them are served within as many turns")
+    func inOrder() throws {
+        let loud: TestPeer = peers[0]
+        try beginAll()
+        for _: Int in 0...peers.count {
+            try loud.send(Array("a: b\r\n".utf8))
+            loop.turn()
+        }
+        #expect(begun.count == peers.count)
+    }
+
+    @Test("more that comes now is handled behind what waits, and what waits is handled in the order in which it came")
+    func laterBehind() throws {
+        let (first, second): (ArraySlice<TestPeer>, ArraySlice<TestPeer>) = (peers[..<4], peers[4...])
+        for peer: TestPeer in first { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) }
+        loop.turn()
+        let early: [ConnectionID] = connections.filter(\.isQueued).map(\.id)
+        #expect(early.count == first.count - 1)
+        for peer: TestPeer in second { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) }
+        for _: Int in 1..<first.count { loop.turn() }
+        let done: Set<ConnectionID> = .init(begun.map(\.id))
+        #expect(done.count == first.count)
+        #expect(done.isSuperset(of: early))
+    }
+
+    @Test("while the group rests nobody is served; afterwards all are, one in each turn")
+    func resting() throws {
+        try beginAll()
+        loop.turn()
+        loop.strangers.restsUntil = .max
+        for _: Int in 0..<3 {
+            // Something else to do: it would wait for it.
+            loop.handle.post { _ in }
+            loop.turn()
+        }
+        #expect(begun.count == 1)
+        #expect(loop.due.isEmpty, "it does not keep the loop awake")
+        loop.strangers.restsUntil = .min
+        loop.wake(loop.strangers)
+        for turn: Int in 2...peers.count {
+            loop.turn()
+            #expect(begun.count == turn)
+        }
+    }
+
+    @Test("input that was read already, and waits, is handled in its turn too")
+    func backlog() throws {
+        try beginAll()
+        loop.turn()
+        let waiting: [Connection] = connections.filter(\.isQueued)
+        let connection: Connection = try #require(waiting.first)
+        connection.backlog = Array("GET / HTTP/1.1\r\n".utf8)
+        loop.resume(connection)
+        // One more for what its socket has besides.
+        for _: Int in 0..<peers.count { loop.turn() }
+        #expect(begun.count == peers.count)
+        #expect(connections.allSatisfy { $0.backlog.isEmpty && !$0.isQueued })
+    }
+
+    @Test("who has gone while it waited is dropped, and holds nobody up")
+    func gone() throws {
+        try beginAll()
+        loop.turn()
+        let waiting: [Connection] = connections.filter(\.isQueued)
+        for connection: Connection in waiting.dropLast() { loop.drop(connection, .vanished) }
+        loop.turn()
+        #expect(begun.count == 2)
+        #expect(loop.strangers.row.isEmpty)
+        #expect(loop.connectionCount == 2)
+    }
+
+    @Test("a row keeps few of those that have ended, and its order")
+    func bounded() throws {
+        let row: ConnectionRow = .init()
+        let living: [Connection] = Array(connections.prefix(3))
+        for connection: Connection in living { row.append(connection) }
+        for number: Int in 0..<10_000 {
+            let ended: Connection = .init(
+                id: ConnectionID(slot: Int32(number), serial: 1), listener: living[0].listener,
+                group: loop.strangers, settings: loop.settings)
+            row.append(ended)
+            ended.row = nil
+            #expect(row.count <= 64)
+        }
+        #expect((0..<3).compactMap { _ in row.popFirst()?.id } == living.map(\.id))
+        #expect(row.popFirst() == nil)
+        #expect(row.isEmpty)
+    }
+}
