@@ -54,7 +54,8 @@ extension EventLoop {
     /// Whether something that it said waits for the server, and not for its peer or the delegate.
     func waitsUnread(_ connection: Connection) -> Bool {
         guard !connection.isQueued else { return true }
-        guard connection.mayConsume else { return false }
+        // TLS reads no further before the peer has taken what it must be told.
+        guard connection.mayConsume, connection.tls?.readsWhenWritable != true else { return false }
         return connection.hasUnread || connection.watchesReads && hasInput(connection)
     }
 }

@@ -190,4 +190,27 @@ struct LoopGoneTests {
         #expect(hand.told.paths[connection.id] == ["/mine"])
         #expect(connection.phase == .dead && loop.connectionCount == 0 && hand.isQuiet)
     }
+
+    @Test("a server on its own thread hears what came before a reset, though its answers find nobody")
+    func overTheNet() throws {
+        let diary: Diary = .init()
+        let server: LoopThread = try .init { EchoDelegate($0, diary) }
+        let peer: TestPeer = try .init(port: server.port)
+        try peer.upgrade()
+        let id: ConnectionID = waitFor { diary.opened.first }
+        try server.onLoop { $0.strangers.restsUntil = .max }
+        // Over TLS they are two records, the second of which is read after a write has failed.
+        for _: Int in 0..<2 { try peer.send((0..<50).flatMap { Told.frame("message \($0)") }) }
+        peer.reset()
+        waitFor { (try? server.onLoop { $0.lookup(id)?.isGone }) == true ? true : nil }
+        #expect(diary.received.value == 0)
+        try server.onLoop { loop in
+            loop.strangers.restsUntil = .min
+            loop.wake(loop.strangers)
+        }
+        waitFor { diary.ends.isEmpty ? nil : true }
+        #expect(diary.received.value == 100)
+        #expect(diary.ends == [.vanished])
+        try server.stop()
+    }
 }

@@ -44,6 +44,7 @@ struct LoopOverTLSTests {
         Again("slow reader of a stream") { try LoopStreamTests().slowReader() },
         Again("idle stream") { try LoopStreamTests().idle() },
         Again("a part of a turn for many") { try LoopRowStormTests().crowd() },
+        Again("what came before a reset") { try LoopGoneTests().overTheNet() },
         Again("RFC 6455, as given") { try LiveConformanceTests().asGiven() },
     ]
 

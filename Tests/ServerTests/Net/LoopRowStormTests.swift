@@ -207,18 +207,14 @@ private final class Storm {
 
     private func go(_ member: Member) {
         guard let peer: TestPeer = member.peer, pick(3) == 0 else { return }
-        switch pick(3) {
-        case 0:
+        guard pick(3) > 0 else {
             member.fate = member.hasWaited ? .isCut : .ends
             _ = thicket_shut_write(peer.socket)
-        case 1:
-            member.fate = member.keepsWord ? .ends : .isCut
-            peer.reset()
-            member.peer = nil
-        default:
-            member.fate = member.keepsWord ? .ends : .isCut
-            member.peer = nil
+            return
         }
+        member.fate = member.keepsWord ? .ends : .isCut
+        if pick(2) == 0 { peer.reset() }
+        member.peer = nil
     }
 
     // MARK: The end
@@ -228,23 +224,23 @@ private final class Storm {
         for member: Member in members where member.fate == .stays { try finish(member) }
         for member: Member in members where member.isPaused { resume(member) }
         var turns: Int = 0
-        var looks: Int = 0
-        while true {
-            for group: LoopGroup in groups { hand.wake(group) }
-            while !awaited.isEmpty { respond() }
-            if !hand.isQuiet {
+        // The kernel may still have something of what goes over TCP.
+        waitFor { () -> Bool? in
+            while serve() {
                 hand.turn()
                 turns += 1
-            } else if members.allSatisfy(isDone) {
-                break
-            } else {
-                // The kernel may still have it.
-                looks += 1
-                guard looks < 4_000 else { break }
-                usleep(500)
             }
+            return members.allSatisfy(isDone) ? true : nil
         }
         #expect(turns <= 50 + 4 * members.count + members.reduce(0) { $0 + $1.said.count })
+    }
+
+    /// Nobody rests, and every request has its answer.
+    /// - Returns: whether there is something to do for the loop.
+    private func serve() -> Bool {
+        for group: LoopGroup in groups { hand.wake(group) }
+        while !awaited.isEmpty { respond() }
+        return !hand.isQuiet
     }
 
     private func words(_ member: Member) -> [String] {
@@ -292,12 +288,7 @@ private final class Storm {
     /// All go.
     func leave() {
         for member: Member in members where member.fate != .ends { member.peer?.reset() }
-        var looks: Int = 0
-        while loop.connectionCount > 0 && looks < 4_000 {
-            hand.turn()
-            looks += 1
-            usleep(500)
-        }
+        hand.turns { loop.connectionCount == 0 }
         #expect(hand.connections.isEmpty && groups.allSatisfy { $0.members == 0 })
         #expect(loop.gatheredTotal == 0 && loop.pendingTotal == 0 && loop.metrics.connections.value == 0)
     }
