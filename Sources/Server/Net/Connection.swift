@@ -30,8 +30,8 @@ final class Connection {
     var isDirty: Bool = false
     /// In the loop's list of connections to read on with.
     var isResuming: Bool = false
-    /// Its group's, while it stands there: it is not listened to until it is its turn. The group outlives it.
-    unowned var row: ConnectionRow?
+    /// Its group's, while it stands there: it is not listened to until it is its turn.
+    var row: ConnectionRow?
     /// Its place there.
     var ticket: UInt64 = 0
     /// In its group's list of those that are written to when the group has rested.
