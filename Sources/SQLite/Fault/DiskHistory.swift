@@ -12,6 +12,8 @@ public final class DiskHistory: Sendable {
             case truncate(Int)
             case sync
             case delete
+            /// The folder was synced.
+            case syncNames
         }
 
         public let action: Action
@@ -27,6 +29,7 @@ public final class DiskHistory: Sendable {
                 case .truncate(let size): [2, size]
                 case .sync: [3]
                 case .delete: [4]
+                case .syncNames: [5]
                 }
             var hash: UInt64 = shape ?? 0xCBF2_9CE4_8422_2325
             for byte: UInt8 in file.utf8.reversed().prefix(while: { $0 != UInt8(ascii: "/") })

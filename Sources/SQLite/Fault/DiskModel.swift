@@ -2,7 +2,8 @@
 ///
 /// What was synced is there. Of what was not, each write is there, is missing or is torn, whatever became of those before
 /// and after it; bytes outside a write are not harmed (SQLite's "powersafe overwrite"). Names that were made or deleted
-/// are sure once the folder was synced, which SQLite does at the first sync of a log or journal that it made.
+/// are sure once the folder was synced, which SQLite does at the first sync of a log or journal that it made, and with
+/// `synchronous=EXTRA` when it has deleted a journal.
 ///
 /// A torn write is never whole by chance: where what it leaves out stands there already, a byte of that is garbage. What
 /// is random in a file (salts, nonces) then has no part in what a crash leaves, and a seed is the same story in each run.
@@ -52,6 +53,7 @@ public struct DiskModel: Sendable {
             if syncsFolder { settleNames() }
         case .delete:
             files[step.file]?.isDeleted = true
+        case .syncNames: settleNames()
         }
     }
 
@@ -122,7 +124,7 @@ public struct DiskModel: Sendable {
             bytes.replaceSubrange(offset..<offset + new.count, with: new)
         case .truncate(let size):
             if bytes.count > size { bytes.removeLast(bytes.count - size) }
-        case .open, .sync, .delete: return
+        case .open, .sync, .delete, .syncNames: return
         }
     }
 }

@@ -176,6 +176,7 @@ private func deleteFile(
     let text: String = .init(cString: name)
     if let code: Int32 = owner.verdict(.delete, text, FaultCalls.failed(10)).code { return code }
     owner.history?.note(.delete, text)
+    if syncFolder != 0 { owner.history?.note(.syncNames, text) }
     return usual.pointee.xDelete(usual, name, syncFolder)
 }
 

@@ -30,6 +30,40 @@ import ThicketTestSupport
         }
     }
 
+    @Test(
+        "a file that says it has no log gets it before anything is written; a journal that was deleted does not come back"
+    )
+    func fileWithoutLog() throws {
+        let folder: StoreFolder = .init()
+        let history: DiskHistory = .init()
+        let disk: FaultVFS = .init(name: "without-log", history: history)
+        let path: String = folder.path("thicket.db")
+        let store: SQLiteStore = try .init(path: path, settings: settings(disk))
+        // Each journal that is deleted is so for good: the folder is synced.
+        let journals: [DiskHistory.Step] = history.steps.filter { $0.file.hasSuffix("-journal") }
+        #expect(journals.contains { if case .delete = $0.action { true } else { false } })
+        for (number, step): (Int, DiskHistory.Step) in journals.enumerated() {
+            guard case .delete = step.action else { continue }
+            guard number + 1 < journals.count, case .syncNames = journals[number + 1].action else {
+                Issue.record("a deleted journal may come back")
+                continue
+            }
+        }
+        // As a journal leaves it that came back all the same: read and write version of SQLite's file format are 1.
+        let file: Int32 = open(path, O_RDWR)
+        #expect(pwrite(file, [1, 1] as [UInt8], 2, 18) == 2)
+        close(file)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 7)
+        try driver.run(3, in: [try StoreDriver.id("a")])
+        var versions: [UInt8] = [0, 0]
+        let again: Int32 = open(path, O_RDONLY)
+        #expect(pread(again, &versions, 2, 18) == 2)
+        close(again)
+        #expect(versions == [2, 2])
+        #expect(access(path + "-wal", F_OK) == 0)
+        try expectAll(driver.buckets, in: store)
+    }
+
     @Test("whichever call fails: the group is refused whole, nothing older is lost, and the next group is taken")
     func everyFault() throws {
         var refused: Int = 0

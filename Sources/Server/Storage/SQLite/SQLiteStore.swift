@@ -5,7 +5,7 @@ import ThicketSQLite
 /// A store in one SQLite file: an append-only log by rising number, and thin heads that point into it.
 ///
 /// One writer, any number of readers, each on its own connection. What the writer has committed is on disk
-/// (`synchronous=FULL`) and readers see it at their next call.
+/// (`synchronous=EXTRA`) and readers see it at their next call.
 public final class SQLiteStore: Store {
     /// The file's name in a data folder.
     public static let fileName: String = "thicket.db"
@@ -40,6 +40,7 @@ public final class SQLiteStore: Store {
     public func makeWriter() throws(StoreError) -> any StoreWriter {
         let database: Database = try Self.connect(path, .readWrite, settings, keepsAllPages: true)
         try Schema.check(database)
+        try storing("beginning the log") { () throws(SQLiteError) in try Schema.useLog(database) }
         return try SQLiteWriter(self, database)
     }
 
@@ -71,11 +72,13 @@ public final class SQLiteStore: Store {
         return try storing("opening the file") { () throws(SQLiteError) in
             let database: Database = try .init(
                 path: path, mode: mode, busyTimeoutMilliseconds: settings.busyTimeoutMilliseconds, vfs: settings.vfs)
+            // With less than EXTRA a crash may undo that a journal was deleted. With the log that is the same as FULL; but the
+            // file gets its log by a journal, and one that comes back takes the log from it (decision 0072).
             // Debian's SQLite overwrites deleted pages by default, which doubles the log's pages and hides nothing
             // here: older versions are kept on purpose.
             try database.execute(
                 """
-                PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF;
+                PRAGMA synchronous=EXTRA; PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF;
                 PRAGMA cache_size=-\(keepsAllPages ? settings.cacheKiB : max(settings.cacheKiB / 4, 1)); PRAGMA temp_store=MEMORY;
                 PRAGMA mmap_size=\(mode == .readOnly ? settings.mappedBytes : 0)
                 """)

@@ -131,7 +131,7 @@ enum Schema {
     /// - Parameter seed: fills `meta` in a new store.
     static func prepare(_ database: Database, seed: () throws(SQLiteError) -> Void) throws(StoreError) {
         do {
-            _ = try database.text("PRAGMA journal_mode=WAL")
+            try useLog(database)
             let current: Bool = try isCurrent(database)
             if current { return }
             try database.begin(.immediate)
@@ -145,6 +145,18 @@ enum Schema {
             throw error
         }
     }
+
+    /// Gives the file its log, if it has none. The writer asks, too: without a log each commit would be as sure as the
+    /// deletion of a journal is.
+    static func useLog(_ database: Database) throws(SQLiteError) {
+        let mode: String? = try database.text("PRAGMA journal_mode=WAL")
+        guard mode == "wal" else {
+            throw SQLiteError(extended: noLog, message: "the file takes no log: it stays with '\(mode ?? "nothing")'")
+        }
+    }
+
+    /// `SQLITE_CANTOPEN`.
+    private static let noLog: Int32 = 14
 
     /// Throws unless the file is a store of this version, or of an earlier one that can be brought up to date.
     static func check(_ database: Database, orOlder: Bool = false) throws(StoreError) {
