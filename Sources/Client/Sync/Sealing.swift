@@ -14,6 +14,8 @@ struct Sealing {
     var compacting: [EntityKey: String] = [:]
     /// Objects that went on since this device last wrote into the object `heads`.
     var changed: ChangedKeys = ChangedKeys()
+    /// Objects whose user took what the server showed before all was read: whether `heads` contradicts that, shows then.
+    var corrections: ChangedKeys = ChangedKeys()
     /// When `heads` may be written next; nil: nothing has changed.
     var headsDue: Int64?
     /// The content of `heads` that was looked at last.

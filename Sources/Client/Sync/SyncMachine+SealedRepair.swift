@@ -144,6 +144,8 @@ extension SyncMachine {
         entity.record.edits = EditState()
         switch theirs {
         case .opened(let sealed, let shown, let events):
+            // What is on its way may be newer than what was taken.
+            entity.record.edits.wanted = known.record.edits.wanted
             try finish(number, key, &entity, sealed, Shown(next: next, entity: shown), events)
             let told: [SealedEvent] = events.filter { event in
                 guard keepsDeletion, case .conflict(let conflict) = event else { return true }

@@ -110,13 +110,31 @@ extension SyncMachine {
 
     /// The user has taken what the server shows of an object: other devices, and this one after a restart, need not hear of the
     /// other history again.
+    ///
+    /// Only who has read all that the server has to say knows that something is left out: before, what was taken may be older than
+    /// what others have seen, of one history. It waits until then.
     mutating func correctHeads(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        let entity: Entity = try entity(number, key)
+        guard channels[number].phase == .live, entity.record.edits.wanted == nil else {
+            channels[number].sealing?.corrections.insert(key)
+            return
+        }
         guard let headsKey: EntityKey = channels[number].sealing?.headsKey, key != headsKey,
-            let log: SealedLog = try entity(number, key).sealed?.log, log.object != nil,
+            let log: SealedLog = entity.sealed?.log, log.object != nil,
             let content: JSONObject = try writableHeads(number, headsKey),
             let diff: ObjectDiff = SealedHeads.correction(of: content, for: log)
         else { return }
         try addSealed(.modify(diff), to: number, headsKey, name: SealedHeads.appKey)
+    }
+
+    /// What was taken before all was read.
+    private mutating func correctHeadsNow(_ number: Int) throws(ClientError) {
+        guard let waiting: Set<EntityKey> = channels[number].sealing?.corrections.takeAll() else { return }
+        for key: EntityKey in waiting.sorted() {
+            // Read-only once more: its user is asked again.
+            guard try entity(number, key).sealed?.problem == nil else { continue }
+            try correctHeads(number, key)
+        }
     }
 
     /// The app deletes an object: `heads` no longer names it, before it is gone from the server. Else a device that was away
@@ -141,6 +159,7 @@ extension SyncMachine {
     mutating func sealedCaughtUp(_ number: Int) throws(ClientError) {
         guard let key: EntityKey = channels[number].sealing?.headsKey else { return }
         try readOn(number)
+        try correctHeadsNow(number)
         if let sealed: SealedObject = try entity(number, key).sealed { try lookAtHeads(number, sealed) }
     }
 

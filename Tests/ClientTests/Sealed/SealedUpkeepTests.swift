@@ -94,9 +94,9 @@ struct SealedUpkeepTests {
     }
 
     @Test(
-        "operations that one device was told to be taken, and nobody else is shown, are told by 'heads' alone; once chosen, never again"
-    )
-    func rolledBack() throws {
+        "operations that one device was told to be taken, and nobody else is shown, are told by 'heads' alone; once chosen, also without a connection, never again",
+        arguments: [false, true])
+    func rolledBack(choosesAlone: Bool) throws {
         var world: Simulation = try .sealed(2, seed: 1)
         for _ in 0..<4 { try type(&world, 0, "doc0") }
         world.rest()
@@ -114,6 +114,7 @@ struct SealedUpkeepTests {
         let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey("doc0"))
         let problem: String? = try world.clients[1].machine.problem(bucket, name)
         #expect(problem == SealedIntegrity.rolledBack(to: 3).description, "\(world.alarms)")
+        if choosesAlone { world.cut(1) }
         let now: Int64 = world.now
         let (isDone, actions): (Bool, [SyncAction]) = try world.clients[1].machine.takeServers(bucket, name, now: now)
         #expect(isDone)
@@ -140,6 +141,56 @@ struct SealedUpkeepTests {
         first = try world.clients[0].machine.object(bucket, name)
         let second: JSONObject? = try world.clients[1].machine.object(bucket, name)
         #expect(first == second && first?["t"]?.stringValue?.count == 5 && world.alarms.count == 2)
+    }
+
+    @Test(
+        "who takes what the server showed before all was read does not call newer operations of it given up: nobody is told of another history"
+    )
+    func takenEarly() throws {
+        var world: Simulation = try .sealed(2, seed: 1)
+        let headsKey: String = try key(SealedHeads.appKey, world)
+        // The index has `heads` on the page before.
+        let doc: String = try #require(try (0..<30).map { "doc\($0)" }.first { try key($0, world) > headsKey })
+        let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey(doc))
+        try type(&world, 0, doc)
+        world.rest()
+        // Deleted while nobody could tell the other device why, which takes it for hidden.
+        world.cut(1)
+        try world.remove(0, name)
+        world.rest(only: 0)
+        world.forgetPositions()
+        world.rest()
+        #expect(world.alarms.map(\.kind) == [.removed])
+        for _ in 0..<3 { try type(&world, 0, doc) }
+        world.rest()
+        world.cut(1)
+        for _ in 0..<3 { try type(&world, 0, doc) }
+        for _ in 0..<2 {
+            world.now += Self.hour
+            world.rest(only: 0)
+        }
+        #expect(try heads(world)?.names.contains(try key(doc, world)) == true)
+        world.forgetPositions()
+        world.server.pageObjects = 1
+        let place: EntityAddress = EntityAddress(bucket: bucket, key: try EntityKey(headsKey))
+        for _ in 0..<1_000 where world.clients[1].store.entity(place)?.ghost.object == nil {
+            _ = world.settle(rounds: 1, only: 1)
+        }
+        #expect(world.clients[1].store.entity(place)?.ghost.object != nil)
+        let now: Int64 = world.now
+        let (isDone, actions): (Bool, [SyncAction]) = try world.clients[1].machine.takeServers(bucket, name, now: now)
+        #expect(isDone)
+        let early: JSONObject? = try world.clients[1].machine.object(bucket, name)
+        #expect(early?["t"]?.stringValue?.count == 3, "what was newest when it was last here")
+        world.perform(1, actions)
+        for _ in 0..<3 { pass(Self.hour, &world) }
+        #expect(world.alarms.map(\.kind) == [.removed], "\(world.alarms)")
+        for index: Int in 0..<2 {
+            let shown: JSONObject? = try world.clients[index].machine.object(bucket, name)
+            #expect(shown?["t"]?.stringValue?.count == 6, "device \(index)")
+            let problem: String? = try world.clients[index].machine.problem(bucket, name)
+            #expect(problem == nil, "device \(index)")
+        }
     }
 
     @Test("no app has an object 'heads' in a sealed bucket")
