@@ -103,14 +103,16 @@ extension SyncMachine {
         let edits: EditState = known.record.edits
         if edits.wanted != nil { return try isInside(number, key) }
         var target: Ghost = known.record.edits.held ?? known.record.ghost
-        // A removal that changes nothing: the object is gone, and the message that says so is on its way.
-        if edits.pending?.edit == .remove { target.object = nil }
+        // A removal that changes nothing: the object is gone, and the message that says so is on its way. A newer state that
+        // waits here has come since.
+        if edits.pending?.edit == .remove, edits.held == nil { target.object = nil }
         try settle(number, key, at: target)
     }
 
-    /// 404: the object is gone at the server. An edit brings it back as a whole; a removal is done.
+    /// 404: the object was gone at the server. An edit brings it back as a whole; a removal is done.
     private mutating func notThere(_ number: Int, _ key: EntityKey) throws(ClientError) {
         let known: Entity = try entity(number, key)
+        if isMadeAnew(known.record) { return try editAnew(number, key) }
         let newest: Ghost = known.record.edits.held ?? known.record.ghost
         let gone: Ghost = Ghost(version: newest.version, object: nil)
         if known.record.edits.pending?.edit == .remove { return try settle(number, key, at: gone) }
@@ -118,6 +120,31 @@ extension SyncMachine {
         guard edits.attempts <= SyncLimits.attemptsMax else { return try stall(number, key, code: 404) }
         try jump(number, key, to: gone)
         queue(number, key, try entity(number, key).record.edits)
+    }
+
+    /// The object is known to be there, or asked for, in a version newer than the one that the refused change was made from.
+    ///
+    /// Refusals come behind all changes of their group, so also behind those that were decided after them (0070).
+    private func isMadeAnew(_ record: EntityRecord) -> Bool {
+        guard let source: Version = record.edits.pending?.source else { return false }
+        let newest: Ghost = record.edits.held ?? record.ghost
+        return (record.edits.wanted ?? (newest.object == nil ? 0 : newest.version)) > source
+    }
+
+    /// 404 about what was there before somebody made the object anew: an edit goes on in the new one, a removal was of the
+    /// one that is gone.
+    private mutating func editAnew(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        let held: Ghost? = try entity(number, key).record.edits.held
+        let edits: EditState = try takeBack(number, key)
+        var entity: Entity = try entity(number, key)
+        // No form has failed: the next change is made from a newer version.
+        entity.record.edits.attempts = 0
+        if edits.later == .remove { entity.record.edits.later = nil }
+        put(number, key, entity, .edits)
+        // What is asked for comes later.
+        let ghost: Ghost = entity.record.ghost
+        let next: Ghost = edits.wanted == nil ? held ?? ghost : ghost
+        try advance(number, key, to: next, by: Edits.gap(ghost.object, next.object))
     }
 
     /// 405, 440: not in this form. Next time it goes against the newest state we know; as a whole only when it was made

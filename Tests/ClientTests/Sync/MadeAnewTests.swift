@@ -1,0 +1,127 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketTestSupport
+
+/// A refusal comes behind the changes of its group, so what it says may be over (docs/decisions/0070).
+@Suite("Refusals that come behind a newer change", .nonceWatch)
+struct MadeAnewTests {
+    private let gone: String = #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#
+
+    /// Somebody makes `a` anew with one key.
+    private func creation(_ key: String, _ json: String, ev: Int = 3) -> String {
+        #"0:c:[{"clientid":"y","cv":"cv\#(ev)","id":"a","o":"M","v":{"\#(key)":{"o":"+","v":\#(json)}},"ev":\#(ev),"ccids":["r\#(ev)"]}]"#
+    }
+    private func refusal(_ code: Int, _ id: String) -> String {
+        #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
+    }
+    private func isAtRest(_ talk: Transcript) -> Bool {
+        talk.machine.isSynced(talk.notes) && talk.machine.unconfirmed(talk.notes) == (0, 0)
+    }
+
+    @Test("an edit goes on in the object that was made anew, on its version")
+    func edit() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab","n":1}"#)])
+        let id: String = ccid(try talk.type("a", at: 2, "c").first)
+        #expect(talk.hear(gone, creation("m", "5")).isEmpty)
+        let next: [String] = talk.hear(refusal(404, id))
+        #expect(next.count == 1 && ccid(next.first) != id)
+        #expect(next.first?.contains(#""sv":3,"o":"M""#) == true)
+        #expect(next.first?.contains(#""v":{"t":{"o":"+","v":"abc"},"n":{"o":"+","v":1}}"#) == true)
+        #expect(try talk.local("a") == #"{"m":5,"t":"abc","n":1}"#)
+        _ = talk.hear(
+            #"0:c:[{"clientid":"me","cv":"cv4","id":"a","o":"M","v":{"t":{"o":"+","v":"abc"},"n":{"o":"+","v":1}},"sv":3,"ev":4,"ccids":["\#(ccid(next.first))"]}]"#
+        )
+        #expect(try talk.ghost("a") == (4, #"{"m":5,"t":"abc","n":1}"#))
+        #expect(isAtRest(talk))
+    }
+
+    @Test(
+        "an edit and a removal behind it were of what is gone: the new object is there, in either order",
+        arguments: [true, false])
+    func removedLater(isRefusedFirst: Bool) throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let id: String = ccid(try talk.type("a", at: 2, "c").first)
+        #expect(try talk.remove("a").isEmpty, "one change is in flight")
+        let (first, second): (String, String) =
+            isRefusedFirst ? (refusal(404, id), creation("m", "5")) : (creation("m", "5"), refusal(404, id))
+        #expect(talk.hear(gone, first).isEmpty)
+        #expect(try talk.local("a") == nil)
+        let told: [SyncAction] = talk.actions([second])
+        #expect(talk.sent(told).isEmpty)
+        #expect(told.contains { if case .event(_, .changed(let change)) = $0 { change.key == "a" } else { false } })
+        #expect(try talk.local("a") == #"{"m":5}"#)
+        #expect(try talk.ghost("a") == (3, #"{"m":5}"#))
+        #expect(try talk.machine.keys(talk.notes, after: nil, limit: 9).map(\.text) == ["a"])
+        #expect(isAtRest(talk))
+    }
+
+    @Test("an edit that the new object has already says nothing more, and the object stays")
+    func sameEdit() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let id: String = ccid(try talk.type("a", at: 2, "c").first)
+        #expect(talk.hear(gone, creation("t", #""abc""#)).isEmpty)
+        _ = talk.hear(refusal(404, id))
+        #expect(try talk.ghost("a") == (3, #"{"t":"abc"}"#))
+        #expect(try talk.local("a") == #"{"t":"abc"}"#)
+    }
+
+    @Test("a removal does not hit an object made anew behind an index", arguments: [404, 412])
+    func removal(code: Int) throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let first: [String] = try talk.remove("a")
+        _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+        _ = talk.connect()
+        _ = talk.hear("0:auth:user@example.com", "0:cv:?")
+        _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":3,"d":{"t":"old"}}]}"#)
+        #expect(talk.hear("0:c:[]") == first)
+        let later: String = #"0:c:[{"clientid":"x","cv":"c10","id":"a","o":"-","ev":4,"ccids":["q"]}]"#
+        #expect(talk.hear(later, creation("m", "5", ev: 5), refusal(code, ccid(first.first))).isEmpty)
+        #expect(try talk.local("a") == #"{"m":5}"#)
+        #expect(try talk.ghost("a") == (5, #"{"m":5}"#))
+        #expect(isAtRest(talk))
+    }
+
+    @Test("a removal is done when nobody has made the object anew", arguments: [404, 412])
+    func removed(code: Int) throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let first: [String] = try talk.remove("a")
+        #expect(talk.hear(refusal(code, ccid(first.first)), gone).isEmpty)
+        #expect(try talk.local("a") == nil)
+        #expect(try talk.ghost("a") == (2, nil))
+        #expect(isAtRest(talk))
+    }
+
+    @Test("a new object that could not be read is waited for, and the edit goes on in it")
+    func asked() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let id: String = ccid(try talk.type("a", at: 2, "c").first)
+        let unreadable: String = creation("m", "5").replacing(#""o":"+""#, with: #""o":"?""#)
+        #expect(talk.hear(gone, unreadable) == ["0:e:a.3"])
+        #expect(talk.hear(refusal(404, id)).isEmpty)
+        let next: [String] = talk.hear("0:e:a.3\n" + #"{"data":{"m":5}}"#)
+        #expect(next.count == 1 && next.first?.contains(#""sv":3,"o":"M""#) == true)
+        #expect(try talk.local("a") == #"{"m":5,"t":"abc"}"#)
+    }
+
+    /// Servers that say 404 before they tell the removal: one more answer, and nothing is lost.
+    @Test("behind a foreign edit the change goes on its version; a second 404 brings the object back as a whole")
+    func refusedAgain() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
+        let id: String = ccid(try talk.type("a", at: 2, "c").first)
+        let next: [String] = talk.hear(
+            #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"n":{"o":"+","v":1}},"sv":1,"ev":2,"ccids":["q"]}]"#,
+            refusal(404, id))
+        #expect(next.count == 1 && next.first?.contains(#""sv":2,"o":"M","v":{"t":{"o":"d","v":"=2\t+c"}}"#) == true)
+        let again: [String] = talk.hear(refusal(404, ccid(next.first)))
+        #expect(again.count == 1 && again.first?.contains("\"sv\"") == false)
+        #expect(again.first?.contains(#""v":{"t":{"o":"+","v":"abc"},"n":{"o":"+","v":1}}"#) == true)
+    }
+}
