@@ -51,6 +51,7 @@ let package = Package(
             name: "CThicketScreen", path: "Sources/CLibs/CThicketScreen", providers: [.apt(["libncurses-dev"])]),
         .systemLibrary(name: "CThicketFiles", path: "Sources/CLibs/CThicketFiles"),
         .systemLibrary(name: "CThicketCores", path: "Sources/CLibs/CThicketCores"),
+        .systemLibrary(name: "CThicketSpawn", path: "Sources/CLibs/CThicketSpawn"),
 
         library("ThicketCommandLine", "Sources/CommandLine", []),
         library("ThicketProtocol", "Sources/Protocol", []),
@@ -81,7 +82,7 @@ let package = Package(
         library("ThicketOnions", "Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto"]),
         library(
             "ThicketReplay", "Sources/Replay",
-            ["ThicketProtocol", "ThicketClient", "ThicketCrypto", "ThicketSealed", "CZlib"]),
+            ["ThicketProtocol", "ThicketClient", "ThicketCrypto", "ThicketSealed", "CZlib", "CThicketSpawn"]),
         // Releases: manifests, the log of them, and proofs that a program is of one. Pure.
         library("ThicketRelease", "Sources/Release", ["ThicketProtocol", "ThicketCrypto"], exclude: ["Main"]),
         program(
@@ -136,7 +137,7 @@ let package = Package(
             ]),
         // What libFuzzer calls. Fuzz/run links it with the fuzzer; here it only has to compile.
         library("ThicketFuzzer", "Fuzz/Main", ["ThicketFuzz"]),
-        tests("CommandLineTests", ["ThicketCommandLine"]),
+        tests("CommandLineTests", ["ThicketCommandLine", "ThicketProcesses"]),
         tests(
             "ProtocolTests",
             ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport", "ThicketNonces"]),
@@ -179,7 +180,8 @@ let package = Package(
             "IntegrationTests",
             ["ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
         library(
-            "ThicketProcesses", "Tests/Processes", ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+            "ThicketProcesses", "Tests/Processes",
+            ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "CThicketSpawn"]),
         // A model of the server on a disk that crashes or fails at every call.
         library(
             "ThicketSweep", "Tests/Sweep",

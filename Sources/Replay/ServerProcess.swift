@@ -1,3 +1,4 @@
+import CThicketSpawn
 import Glibc
 
 /// A real `thicketd` on a folder of its own: for the demo, the benchmarks and tests that need to kill it.
@@ -52,6 +53,9 @@ public final class ServerProcess {
         ends.removeLast()
         try awaitListening(ends[0])
     }
+
+    /// Longest time of an administrative command, seconds; it is killed then.
+    private static let commandSeconds: Int = 180
 
     /// Longest wait for the line that says that the server listens, seconds.
     private static let startSeconds: Int = 30
@@ -148,6 +152,8 @@ public final class ServerProcess {
         if let output { posix_spawn_file_actions_adddup2(&actions, output, 1) }
         if output == nil { posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) }
         if let errors { posix_spawn_file_actions_adddup2(&actions, errors, 2) }
+        let refused: Int32 = thicket_keep_three(&actions)
+        guard refused == 0 else { throw ReplayError("cannot start \(arguments[0]): errno \(refused)") }
         var process: pid_t = 0
         let pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         defer { for pointer: UnsafeMutablePointer<CChar>? in pointers { free(pointer) } }
@@ -174,7 +180,9 @@ public final class ServerProcess {
             throw error
         }
         close(ends[1])
-        let output: String = readAll(ends[0])
+        let deadline: time_t = time(nil) + commandSeconds
+        let output: String = readAll(ends[0], until: deadline)
+        if time(nil) >= deadline { Glibc.kill(process, SIGKILL) }
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
         guard status == 0 else {
@@ -185,10 +193,14 @@ public final class ServerProcess {
         return output
     }
 
-    private static func readAll(_ descriptor: Int32) -> String {
+    /// To its end, or to a moment (`time`).
+    private static func readAll(_ descriptor: Int32, until deadline: time_t = .max) -> String {
         var text: [UInt8] = []
         var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
         while true {
+            var polls: [pollfd] = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
+            guard time(nil) < deadline else { break }
+            if poll(&polls, 1, 1_000) <= 0 { continue }
             let count: Int = Glibc.read(descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             if count <= 0 { break }

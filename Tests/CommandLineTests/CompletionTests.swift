@@ -1,32 +1,15 @@
 import Glibc
 import Testing
+import ThicketProcesses
 
 @testable import ThicketCommandLine
 
 @Suite("Shell completion")
 struct CompletionTests {
     /// Runs a shell with a script as its argument and gives what it printed.
-    private func run(_ shell: String, _ script: String) -> String? {
-        var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else { return nil }
-        var actions: posix_spawn_file_actions_t = .init()
-        posix_spawn_file_actions_init(&actions)
-        posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
-        posix_spawn_file_actions_addclose(&actions, ends[0])
-        let words: [UnsafeMutablePointer<CChar>?] = [strdup(shell), strdup("-c"), strdup(script), nil]
-        var process: pid_t = 0
-        let result: Int32 = posix_spawnp(&process, shell, &actions, nil, words, environ)
-        posix_spawn_file_actions_destroy(&actions)
-        words.forEach { (word: UnsafeMutablePointer<CChar>?) in free(word) }
-        close(ends[1])
-        defer { close(ends[0]) }
-        guard result == 0 else { return nil }
-        var text: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
-        while case let count = read(ends[0], &chunk, chunk.count), count > 0 { text += chunk[..<count] }
-        var status: Int32 = 0
-        waitpid(process, &status, 0)
-        return status == 0 ? String(decoding: text, as: UTF8.self) : nil
+    private func run(_ shell: String, _ script: String) throws -> String? {
+        let outcome: ChildProcess.Outcome = try ChildProcess.run(["/usr/bin/env", shell, "-c", script])
+        return outcome.code == 0 ? outcome.output : nil
     }
 
     @Test(
@@ -49,7 +32,7 @@ struct CompletionTests {
                 COMP_WORDS=(\(words.map { "'\($0)'" }.joined(separator: " "))); COMP_CWORD=\(words.count - 1)
                 _oak; echo "${COMPREPLY[*]}"
                 """
-        let printed: String = try #require(run("bash", script))
+        let printed: String = try #require(try run("bash", script))
         let first: [Substring] = printed.split(separator: "\n").first?.split(separator: " ") ?? []
         #expect(offered.split(separator: " ").allSatisfy { (word: Substring) in first.contains(word) }, "\(printed)")
         if !offered.contains("/") { #expect(printed == offered + "\n") }
@@ -57,12 +40,12 @@ struct CompletionTests {
 
     @Test("the zsh script is one that zsh can read", .enabled(if: CompletionTests.has("zsh")))
     func zsh() throws {
-        #expect(run("zsh", "emulate zsh; compdef() { true }; \(oak.zshCompletion())") != nil)
+        #expect(try run("zsh", "emulate zsh; compdef() { true }; \(oak.zshCompletion())") != nil)
     }
 
     @Test("the fish script is one that fish can read", .enabled(if: CompletionTests.has("fish")))
     func fish() throws {
-        #expect(run("fish", oak.fishCompletion()) != nil)
+        #expect(try run("fish", oak.fishCompletion()) != nil)
     }
 
     @Test("every command and option is in each script", arguments: ["bash", "zsh", "fish"])

@@ -48,7 +48,10 @@ struct ServeTests {
         try socket.open("note", app: "notes", token: token, clientID: "test")
         let outcome: ChildProcess.Outcome = try server.terminate()
         #expect(outcome.code == 0)
-        while !socket.isClosed { _ = socket.take() }
+        _ = Steady.waitFor { () -> Bool? in
+            _ = socket.take()
+            return socket.isClosed ? true : nil
+        }
         #expect(socket.closeCode == .goingAway)
         #expect(outcome.errors.contains("event=server.started") && outcome.errors.contains("event=server.stopped"))
         #expect(!outcome.errors.contains("ann@") && !outcome.errors.contains(token))

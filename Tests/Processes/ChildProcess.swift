@@ -1,3 +1,4 @@
+import CThicketSpawn
 import Glibc
 import Synchronization
 
@@ -21,13 +22,6 @@ public final class ChildProcess {
     private var errorBytes: [UInt8] = []
     private var isOver: Bool = false
 
-    /// Held while pipes are made and a child is started: a child of another thread must not inherit their ends, or
-    /// nobody would see the end of the output.
-    private static let starting: Mutex<Void> = .init(())
-
-    /// Starts something while no other child is being started.
-    static func whileStarting(_ body: () -> Int32) -> Int32 { starting.withLock { _ in body() } }
-
     /// Starts a program.
     /// - Parameters:
     ///   - words: the program's path, then its arguments.
@@ -35,10 +29,8 @@ public final class ChildProcess {
     ///   - variables: added to this process' own, less all that begin with `THICKET_`. A run that is recorded
     ///     (`THICKET_SEALS`) is so in `thicket`, too.
     public init(_ words: [String], input: String = "", variables: [String: String] = [:]) throws(ProcessError) {
-        let started: (pid_t, Int32, Int32)? = ChildProcess.starting.withLock { _ in
-            ChildProcess.start(words, input, ChildProcess.recorded(words, variables))
-        }
-        guard let (id, output, errors): (pid_t, Int32, Int32) = started else {
+        let recorded: [String: String] = ChildProcess.recorded(words, variables)
+        guard let (id, output, errors): (pid_t, Int32, Int32) = ChildProcess.start(words, input, recorded) else {
             throw ProcessError("cannot start \(words.first ?? "nothing"): \(String(cString: strerror(errno)))")
         }
         (self.id, self.output, self.errors) = (id, output, errors)
@@ -79,8 +71,15 @@ public final class ChildProcess {
             }
             read(&open, waitingUntil: deadline)
         }
+        // Its output may end before it does.
         var status: Int32 = 0
-        waitpid(id, &status, 0)
+        while waitpid(id, &status, WNOHANG) == 0 {
+            guard Steady.milliseconds() < deadline else {
+                kill(id, SIGKILL)
+                throw ProcessError("process \(id) closed its output and did not end within \(seconds) s: \(texts)")
+            }
+            _ = poll(nil, 0, 1)
+        }
         isOver = true
         let signal: Int32 = status & 0x7F
         return Outcome(
@@ -181,6 +180,7 @@ public final class ChildProcess {
         posix_spawn_file_actions_adddup2(&actions, inputRead, 0)
         posix_spawn_file_actions_adddup2(&actions, outWrite, 1)
         posix_spawn_file_actions_adddup2(&actions, errorWrite, 2)
+        guard thicket_keep_three(&actions) == 0 else { return nil }
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { (word: String) in strdup(word) } + [nil]
         var environment: [UnsafeMutablePointer<CChar>?] = merged(variables).map { strdup($0) } + [nil]
         defer { (arguments + environment).forEach { (text: UnsafeMutablePointer<CChar>?) in free(text) } }

@@ -1,3 +1,4 @@
+import CThicketSpawn
 import Glibc
 
 /// A program that runs at a terminal of its own, as if a person sat there.
@@ -118,8 +119,12 @@ public final class PseudoTerminal {
         while read(until: deadline) {
             guard Steady.milliseconds() < deadline else { throw ProcessError("it did not end: \(shown)") }
         }
+        // It may close the terminal before it ends.
         var status: Int32 = 0
-        waitpid(id, &status, 0)
+        while waitpid(id, &status, WNOHANG) == 0 {
+            guard Steady.milliseconds() < deadline else { throw ProcessError("it did not end: \(shown)") }
+            _ = poll(nil, 0, 1)
+        }
         isOver = true
         return status & 0x7F == 0 ? status >> 8 & 0xFF : nil
     }
@@ -146,6 +151,7 @@ public final class PseudoTerminal {
         posix_spawn_file_actions_addopen(&actions, 0, name, O_RDWR, 0)
         posix_spawn_file_actions_adddup2(&actions, 0, 1)
         posix_spawn_file_actions_adddup2(&actions, 0, 2)
+        guard thicket_keep_three(&actions) == 0 else { return nil }
         var attributes: posix_spawnattr_t = .init()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -155,9 +161,7 @@ public final class PseudoTerminal {
             ChildProcess.merged(variables).map { strdup($0) } + [nil]
         defer { (arguments + environment).forEach { (text: UnsafeMutablePointer<CChar>?) in free(text) } }
         var id: pid_t = 0
-        let result: Int32 = ChildProcess.whileStarting {
-            posix_spawn(&id, words.first ?? "", &actions, &attributes, &arguments, &environment)
-        }
+        let result: Int32 = posix_spawn(&id, words.first ?? "", &actions, &attributes, &arguments, &environment)
         return result == 0 ? id : nil
     }
 }

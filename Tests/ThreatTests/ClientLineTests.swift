@@ -176,4 +176,16 @@ struct ClientLineTests {
         ]
         for other: [UInt8] in others { #expect(hunt.findings(in: other, place: "it").isEmpty) }
     }
+
+    /// One run in a hundred has such a canary: zeros were taken for it, of which each memory and each database is full.
+    @Test("zeros are nobody's canary, though a round of SHA-256 begins with three of them")
+    func zeros() {
+        let secret: String = "canary294"
+        var value: [UInt8] = Array(secret.utf8)
+        for _ in 0..<4_917 { value = Hash.sha256(value) }
+        #expect(value.prefix(3) == [0, 0, 0])
+        let hunt: CanaryHunt = .init([Canary("it", secret)], hashed: [("it", secret)])
+        #expect(!hunt.findings(in: [7] + value + [7], place: "it").isEmpty)
+        #expect(hunt.findings(in: .init(repeating: 0, count: 64), place: "it").isEmpty)
+    }
 }

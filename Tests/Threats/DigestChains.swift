@@ -9,7 +9,7 @@ final class DigestChains: @unchecked Sendable {
     static let rounds: Range<Int> = 1..<15_000
 
     private let names: [String]
-    /// The first eight bytes of a value; 0 where nothing is.
+    /// The first eight bytes of a value; 0 where nothing is, so that eight zeros are never found.
     private let keys: UnsafeMutableBufferPointer<UInt64>
     /// Which canary and round: `canary << 16 | round`.
     private let sources: UnsafeMutableBufferPointer<UInt32>
@@ -61,7 +61,7 @@ final class DigestChains: @unchecked Sendable {
             while start <= hay.count - 8 {
                 let key: UInt64 = hay.loadUnaligned(fromByteOffset: start, as: UInt64.self)
                 start += 1
-                guard filter[Int(key & 0xFF_FFFF) >> 3] & 1 << UInt8(key & 7) != 0 else { continue }
+                guard key != 0, filter[Int(key & 0xFF_FFFF) >> 3] & 1 << UInt8(key & 7) != 0 else { continue }
                 var slot: Int = Self.slot(key) & mask
                 while keys[slot] != 0, keys[slot] != key { slot = (slot + 1) & mask }
                 if keys[slot] == key { found[Int(sources[slot] >> 16)] = Int(sources[slot] & 0xFFFF) }

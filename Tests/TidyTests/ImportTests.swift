@@ -74,7 +74,8 @@ struct ImportTests {
         (
             "Sources/Replay",
             [
-                "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketClient", "CZlib", "FoundationEssentials",
+                "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketClient", "CZlib", "CThicketSpawn",
+                "FoundationEssentials",
                 "Glibc", "Darwin",
             ]
         ),

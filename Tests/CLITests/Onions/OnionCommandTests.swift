@@ -169,7 +169,8 @@ struct OnionCommandTests {
         // The end of what is said then; the rest of it may be in several rows.
         let advice: String = "anew"
         terminal.type(text)
-        repeat {
+        // A pause is a minute at most, and a save of these waits for 20 s.
+        for _: Int in 0..<10 {
             // Any key takes the last answer away. Ctrl-B does nothing else.
             terminal.type("\u{2}")
             try terminal.wait(until: "the last answer is gone") { !terminal.screen.shows(advice) }
@@ -177,7 +178,9 @@ struct OnionCommandTests {
             try terminal.wait(until: "'\(row)' is shown, or why not") {
                 terminal.screen.shows(row) || terminal.screen.shows(advice)
             }
-        } while !terminal.screen.shows(row)
+            if terminal.screen.shows(row) { return }
+        }
+        throw ProcessError("ten saves were not confirmed: \(terminal.screen.rows)")
     }
 
     @Test(

@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketProcesses
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -10,7 +11,7 @@ enum SystemPython {
     static let path: String = "/usr/bin/python3"
 
     /// Whether a module can be imported. Debian names the packages `python3-websockets` and `python3-wsproto`.
-    static func has(_ module: String) -> Bool { (try? run(["-c", "import \(module)"])) == 0 }
+    static func has(_ module: String) -> Bool { (try? run(["-c", "import \(module)"]))?.code == 0 }
 
     /// A script of `Tests/InteropTests`.
     static func script(_ name: String) -> String {
@@ -18,21 +19,8 @@ enum SystemPython {
         return "/" + here.joined(separator: "/") + "/InteropTests/\(name)"
     }
 
-    struct NotStarted: Error { let reason: String }
-
-    /// Runs Python to its end, its output going where ours goes.
-    ///
-    /// - Returns: its exit code; 128 and the signal's number when one ended it.
-    static func run(_ arguments: [String]) throws -> Int32 {
-        var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
-        defer { for word in words { free(word) } }
-        var child: pid_t = 0
-        let result: Int32 = posix_spawn(&child, path, nil, nil, &words, environ)
-        guard result == 0 else { throw NotStarted(reason: String(cString: strerror(result))) }
-        var status: Int32 = 0
-        while waitpid(child, &status, 0) < 0 && errno == EINTR {}
-        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
-    }
+    /// Runs Python to its end.
+    static func run(_ arguments: [String]) throws -> ChildProcess.Outcome { try ChildProcess.run([path] + arguments) }
 }
 
 @Suite("Two client libraries of others against our server")
@@ -42,7 +30,8 @@ struct InteropTests {
         settings.messageBytesMax = 1 << 20
         settings.takesBinary = true
         let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
-        #expect(try SystemPython.run([SystemPython.script(script), String(server.port)]) == 0)
+        let outcome: ChildProcess.Outcome = try SystemPython.run([SystemPython.script(script), String(server.port)])
+        #expect(outcome.code == 0, "\(outcome)")
         try server.stop()
     }
 
