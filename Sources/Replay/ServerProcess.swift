@@ -10,6 +10,9 @@ public final class ServerProcess {
     public let port: UInt16
     public private(set) var process: pid_t?
     private let settings: [String]
+    /// What it says to its standard error, which is not ours: whoever waits for the end of ours would wait for a server that
+    /// has outlived us, too.
+    private var errors: UnsafeMutablePointer<FILE>?
 
     public var address: String { "http://127.0.0.1:\(port)" }
 
@@ -46,9 +49,13 @@ public final class ServerProcess {
         guard pipe(&ends) == 0 else { throw ReplayError("no pipe: errno \(errno)") }
         defer { for end: Int32 in ends { close(end) } }
         for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        guard let errors: UnsafeMutablePointer<FILE> = tmpfile() else {
+            throw ReplayError("no temporary file: errno \(errno)")
+        }
+        self.errors = errors
         process = try Self.spawn(
             [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"] + settings,
-            output: ends[1])
+            output: ends[1], errors: fileno(errors))
         close(ends[1])
         ends.removeLast()
         try awaitListening(ends[0])
@@ -99,7 +106,18 @@ public final class ServerProcess {
         Glibc.kill(process, signal)
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        tellErrors()
         return status
+    }
+
+    /// Hands on what the server has said to its standard error.
+    private func tellErrors() {
+        guard let errors else { return }
+        self.errors = nil
+        lseek(fileno(errors), 0, SEEK_SET)
+        let said: [UInt8] = Array(Self.readAll(fileno(errors)).utf8)
+        _ = write(STDERR_FILENO, said, said.count)
+        fclose(errors)
     }
 
     /// CPU seconds that the server has used, user and system, to the nanosecond: the kernel's clock of that process.

@@ -163,7 +163,8 @@ struct VaultTests {
         try await one.save(note("of one", "text of one"), in: id, over: base)
         // Told of it, or not yet: a save on what is no longer there must not win.
         try await other.notes.waitUntilSynced(timeout: .seconds(120))
-        while try await other.read(id) == base { await Task.yield() }
+        let deadline: ContinuousClock.Instant = .now + .seconds(120)
+        while try await other.read(id) == base, .now < deadline { await Task.yield() }
         await #expect(throws: OnionError.changedMeanwhile) {
             try await other.save(note("of other", "text of other"), in: id, over: base)
         }

@@ -149,7 +149,7 @@ public final class ChildProcess {
     }
 
     /// A pipe that has the input already: if it were written after the start, a program that ends without reading would end
-    /// this process, too (`SIGPIPE`). More than a pipe holds stands in a file that has no name.
+    /// this process, too (`SIGPIPE`). More than any pipe holds stands in a file that has no name.
     private static func opened(with bytes: [UInt8]) -> Int32? {
         if bytes.count <= pipeBytes {
             guard let (read, write): (Int32, Int32) = makePipe() else { return nil }
@@ -165,8 +165,8 @@ public final class ChildProcess {
         return file
     }
 
-    /// What a pipe holds.
-    private static let pipeBytes: Int = 1 << 16
+    /// What any pipe holds (`PIPE_BUF`); those of somebody who has many may hold no more.
+    private static let pipeBytes: Int = 4_096
 
     private static func start(
         _ words: [String], _ input: String, _ variables: [String: String]
