@@ -248,13 +248,18 @@ public struct Bucket: Sendable {
     /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`
     /// waiting events. A new reader's begins with the conflicts and alarms that came before and that no reader has got, at most
     /// `StreamLimits.unheardMax`: also those of an earlier life of the program, which the store keeps until somebody has them.
-    public var changes: AsyncStream<BucketEvent> {
-        get async {
-            let (stream, continuation) = AsyncStream.makeStream(
-                of: BucketEvent.self, bufferingPolicy: .bufferingOldest(StreamLimits.eventsMax))
-            await engine.listen(bucket, continuation)
-            return stream
-        }
+    ///
+    /// Who waits for `caughtUp` takes `changesTellingCaughtUp`: it may have been told before this reader was there.
+    public var changes: AsyncStream<BucketEvent> { get async { await follow(tellsCaughtUp: false) } }
+
+    /// As `changes`; where everything was read before, `caughtUp` is told to this reader all the same.
+    public var changesTellingCaughtUp: AsyncStream<BucketEvent> { get async { await follow(tellsCaughtUp: true) } }
+
+    private func follow(tellsCaughtUp: Bool) async -> AsyncStream<BucketEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: BucketEvent.self, bufferingPolicy: .bufferingOldest(StreamLimits.eventsMax))
+        await engine.listen(bucket, tellsCaughtUp: tellsCaughtUp, continuation)
+        return stream
     }
 
     /// For who does not follow the events: conflicts and alarms that came while nobody did, or for which no reader had room, the

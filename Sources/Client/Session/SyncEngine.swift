@@ -245,12 +245,16 @@ package actor SyncEngine {
 
     // MARK: - Streams
 
-    package func listen(_ bucket: BucketName, _ continuation: AsyncStream<BucketEvent>.Continuation) {
+    /// - Parameter tellsCaughtUp: whether a reader is told `caughtUp` also when that was before.
+    package func listen(
+        _ bucket: BucketName, tellsCaughtUp: Bool = false, _ continuation: AsyncStream<BucketEvent>.Continuation
+    ) {
         guard core != nil else { return continuation.finish() }
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
         core?.machine.heardBuckets?.insert(bucket)
         owed[bucket] = Owed()
         giveOwed(bucket)
+        if tellsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
     }
 
     /// Conflicts and alarms that no reader has taken, also from before the program was started; they are not told again.

@@ -122,6 +122,11 @@ extension SyncMachine {
             && !channel.needsWalk
     }
 
+    /// Whether the bucket is as the server's, local edits aside: `caughtUp` was told, and the connection stays.
+    package func hasCaughtUp(_ bucket: BucketName) -> Bool {
+        channelNumbers[bucket].map { channels[$0].phase == .live } ?? false
+    }
+
     /// Objects with edits the server has not confirmed, and of these the ones it refused.
     package func unconfirmed(_ bucket: BucketName) -> (edited: Int, refused: Int) {
         guard let number: Int = channelNumbers[bucket] else { return (0, 0) }

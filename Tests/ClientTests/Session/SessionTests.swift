@@ -28,6 +28,31 @@ struct SessionTests {
         await two.close()
     }
 
+    @Test("who follows a bucket that was read before is told so, once, if it asks for it", arguments: BucketKind.allCases)
+    func followsLate(kind: BucketKind) async throws {
+        let (one, two): (Session, Session) = (try await server.session(), try await server.session())
+        let (notes, other): (Bucket, Bucket) = (
+            try await one.bucket("notes", kind), try await two.bucket("notes", kind)
+        )
+        try await other.waitUntilSynced(timeout: .seconds(120))
+        var events: AsyncStream<BucketEvent>.Iterator = await other.changesTellingCaughtUp.makeAsyncIterator()
+        try await notes.set("today", to: ["title": "Oak"])
+        #expect(await events.next() == .caughtUp)
+        guard case .changed? = await events.next() else { throw NotAnObject() }
+        await one.close()
+        await two.close()
+
+        // Not read before: it comes when it is so, and only then.
+        let third: Session = try await server.session(startsOnline: false)
+        let late: Bucket = try await third.bucket("notes", kind)
+        var all: AsyncStream<BucketEvent>.Iterator = await late.changesTellingCaughtUp.makeAsyncIterator()
+        await third.goOnline()
+        guard case .changed(let change)? = await all.next() else { throw NotAnObject() }
+        #expect(change.key == "today")
+        #expect(await all.next() == .caughtUp)
+        await third.close()
+    }
+
     @Test("edits made without a connection go out when there is one", arguments: BucketKind.allCases)
     func offline(kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)

@@ -24,7 +24,8 @@ enum WatchCommand {
         let open: OpenBucket = try await OpenBucket.open(account, bucket: call.argument("BUCKET"), store: .watch)
         let (stream, continuation) = AsyncStream.makeStream(
             of: Happening.self, bufferingPolicy: .bufferingOldest(StreamLimits.eventsMax))
-        let events: AsyncStream<BucketEvent> = await open.bucket.changes
+        // The bucket may have been read meanwhile: whoever waited for that to be told again would show nothing for ever.
+        let events: AsyncStream<BucketEvent> = await open.bucket.changesTellingCaughtUp
         let statuses: AsyncStream<SyncStatus> = await open.session.status
         let interrupts: AsyncStream<Int32> = Interrupts.stream()
         try await open.ready()
