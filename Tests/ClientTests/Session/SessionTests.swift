@@ -28,7 +28,7 @@ struct SessionTests {
         await two.close()
     }
 
-    @Test("who follows a bucket that was read before is told so, once, if it asks for it", arguments: BucketKind.allCases)
+    @Test("who follows a bucket that was read before is told so once, if it asks", arguments: BucketKind.allCases)
     func followsLate(kind: BucketKind) async throws {
         let (one, two): (Session, Session) = (try await server.session(), try await server.session())
         let (notes, other): (Bucket, Bucket) = (
