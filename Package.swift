@@ -71,7 +71,7 @@ let package = Package(
             "ThicketServer", "Sources/Server",
             [
                 "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealedShape", "ThicketSQLite",
-                "ThicketCommandLine", "CThicketNet", "CThicketTLS", "CCurl",
+                "ThicketCommandLine", "CThicketCores", "CThicketNet", "CThicketTLS", "CCurl",
             ],
             exclude: ["Main"], resources: [.embedInCode("REST/openapi.yaml")], settings: singleThreaded),
         program("thicketd", "Sources/Server/Main", ["ThicketServer", "ThicketCommandLine"]),
@@ -173,8 +173,8 @@ let package = Package(
             [
                 "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
                 "ThicketSealedShape",
-                "ThicketCommandLine", "ThicketTestSupport", "ThicketProcesses", "ThicketSweep", "CThicketNet",
-                "CThicketAllocations",
+                "ThicketCommandLine", "ThicketTestSupport", "ThicketProcesses", "ThicketSweep", "CThicketCores",
+                "CThicketNet", "CThicketAllocations",
             ]),
         tests(
             "IntegrationTests",

@@ -16,7 +16,7 @@ final class ServerDecider: Sendable {
     private let thread: OwnThread
 
     /// Acknowledgements of others go first where there are more threads than cores.
-    private static let niceness: Int32 = 5
+    private static let niceness: Int32 = 15
 
     /// - Parameter report: gets each result; called on the thread.
     init(
@@ -27,11 +27,12 @@ final class ServerDecider: Sendable {
         thread = OwnThread("decider", stackBytes: 16 << 20) {
             OwnThread.yieldToOthers(by: Self.niceness)
             var reader: (any StoreReader)?
+            let pacer: Pacer = .init()
             while let (lane, work): (UInt32, Work) = queue.next(atOnce: 1) {
                 if case .decide(let long) = work {
                     let begin: Int64 = SystemClock.threadTime()
                     reader = reader ?? Self.open(store, log)
-                    var result: LongDecision.Result = long.decide(reading: reader)
+                    var result: LongDecision.Result = pacer.working { long.decide(reading: reader) }
                     result.nanoseconds = SystemClock.threadTime() - begin
                     metrics.longDecisionSeconds.observe(Int(result.nanoseconds / 1_000))
                     report(result)

@@ -67,7 +67,7 @@ private final class ReaderRunner {
     private let log: Log
     private let report: @Sendable (ServerReaders.Answered) -> Void
     private var executor: ReadExecutor?
-    private static let niceness: Int32 = 5
+    private static let niceness: Int32 = 15
 
     init(
         store: any Store, limits: ServerReaders.SharedLimits, pages: IndexPageCache, metrics: Metrics, log: Log,
@@ -88,12 +88,14 @@ private final class ReaderRunner {
     func run(_ queue: FairQueue<ReadRequest>, share: Int) {
         // Where there are more threads with work than cores, acknowledgements go first.
         OwnThread.yieldToOthers(by: Self.niceness)
+        let pacer: Pacer = .init()
         while let (lane, request): (UInt32, ReadRequest) = queue.next(atOnce: share) {
             defer { queue.done(lane) }
             let begin: Int64 = SystemClock.monotonic()
-            let answer: ReadAnswer = answer(request)
+            let answer: ReadAnswer = pacer.working { self.answer(request) }
             metrics.readSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000))
             report(ServerReaders.Answered(lane: lane, request: request, answer: answer))
+            OwnThread.yield()
         }
     }
 

@@ -121,6 +121,9 @@ private final class ShardRunner: @unchecked Sendable {
     private var triesAgain: Int64 = 0
     /// What each user took of the thread, and which users there were.
     private var shares: LaneShares = .init()
+    private var waits: RecentWaits = .init()
+    /// Groups that were written since work was last taken from the queue.
+    private var commitsOfTurn: Int = 0
     /// Objects that the core had forgotten because of their users' share.
     private var shareEvictions: Int = 0
     /// The group is that of `commitNow`.
@@ -208,8 +211,9 @@ private final class ShardRunner: @unchecked Sendable {
         guard let core: ShardCore = core ?? openCore() else { return refuse(batch) }
         var requests: Int = 0
         groupBegun = SystemClock.monotonic()
-        let takenAt: Int64 = groupBegun
-        defer { settleShares(since: takenAt, queue) }
+        let taken: ThreadMoment = .init()
+        commitsOfTurn = 0
+        defer { settleShares(since: taken, queue) }
         var meter: CostMeter = .init(limits)
         // Lanes whose work of this batch was put back.
         var left: Set<UInt32> = []
@@ -275,11 +279,13 @@ private final class ShardRunner: @unchecked Sendable {
         shares.hasOther(than: lane, now: SystemClock.monotonic())
     }
 
-    /// The users of what was taken from the queue have had the thread for so long; whoever takes more than its part of it
+    /// The users of what was taken from the queue have had the thread since then; whoever takes more than its part of it
     /// rests.
-    private func settleShares(since takenAt: Int64, _ queue: FairQueue<ServerShard.Work>) {
-        let now: Int64 = SystemClock.monotonic()
-        shares.settle(used: now - takenAt, percent: limits.threadPercentPerUser, now: now) { lane, rest in
+    private func settleShares(since taken: ThreadMoment, _ queue: FairQueue<ServerShard.Work>) {
+        let now: ThreadMoment = .init()
+        let used: Int64 = waits.used(
+            computed: now.processor - taken.processor, passed: now.time - taken.time, commits: commitsOfTurn)
+        shares.settle(used: used, percent: limits.threadPercentPerUser, now: now.time) { lane, rest in
             metrics.limitHits.add(1, .shardShare)
             queue.rest(lane, until: rest)
         }
@@ -307,7 +313,10 @@ private final class ShardRunner: @unchecked Sendable {
         let outcome: CommitOutcome = core.commit()
         let end: Int64 = SystemClock.monotonic()
         commitNanoseconds = end - begin
-        if outcome.appliedCount > 0 { gate.note(changes: outcome.appliedCount, nanoseconds: end - groupBegun) }
+        if outcome.appliedCount > 0 {
+            gate.note(changes: outcome.appliedCount, nanoseconds: end - groupBegun)
+            commitsOfTurn += 1
+        }
         groupBegun = end
         count(outcome, microseconds: Int(commitNanoseconds / 1_000))
         let memory: ShardMemory = core.memory

@@ -14,3 +14,11 @@ enum SystemClock {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
+
+/// When something began or ended, with what the calling thread had computed until then.
+struct ThreadMoment {
+    /// Nanoseconds of the monotonic clock.
+    let time: Int64 = SystemClock.monotonic()
+    /// Nanoseconds.
+    let processor: Int64 = SystemClock.threadTime()
+}

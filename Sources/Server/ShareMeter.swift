@@ -103,3 +103,33 @@ struct LaneShares {
         total = 0
     }
 }
+
+/// How long commits of late waited, for the disk above all.
+///
+/// A user pays for the waits that its changes need, and for no others: while the disk was busy or others had the core,
+/// nobody had the thread, and whoever's change it happened to hold would rest four times as long for it. What a commit
+/// needs is what the quickest of late got by with.
+struct RecentWaits {
+    /// Commits that are looked back to.
+    static let commitsMax: Int = 16
+
+    /// Nanoseconds, the oldest at `next`.
+    private var waits: [Int64] = .init(repeating: .max, count: Self.commitsMax)
+    private var next: Int = 0
+
+    /// What some changes took of the thread.
+    /// - Parameters:
+    ///   - computed: nanoseconds of processor time.
+    ///   - passed: nanoseconds that went by.
+    ///   - commits: groups that were written in that time.
+    mutating func used(computed: Int64, passed: Int64, commits: Int) -> Int64 {
+        let waited: Int64 = max(0, passed - computed)
+        let count: Int64 = .init(max(1, commits))
+        if commits > 0 {
+            waits[next] = waited / count
+            next = (next + 1) % Self.commitsMax
+        }
+        let (needed, isOver): (Int64, Bool) = (waits.min() ?? 0).multipliedReportingOverflow(by: count)
+        return computed + (isOver ? waited : min(waited, needed))
+    }
+}

@@ -178,6 +178,31 @@ struct ShardThreadTests {
         #expect(!shard.shard.commitNow([try shard.change()]))
     }
 
+    @Test("nobody rests for a disk that once took long, though others want the thread")
+    func slowDisk() throws {
+        let (holds, free): (WaitingRow<Bool>, WaitingRow<Bool>) = (.init(bound: 9), .init(bound: 9))
+        let isSlow: Flag = .init(false)
+        let shard: Shard = .init(
+            MemoryStore(faults: { _ in
+                if isSlow.value.load(ordering: .sequentiallyConsistent) {
+                    holds.add(true)
+                    _ = free.takeAll()
+                }
+                return .none
+            }))
+        try shard.warmUp(users: 2)
+        let before: Int = shard.metrics.limitHits.value(.shardShare)
+        isSlow.value.store(true, ordering: .sequentiallyConsistent)
+        shard.shard.push([try shard.change()])
+        _ = holds.takeAll()
+        // Far more than a user may owe.
+        let end: Int64 = SystemClock.monotonic() + 20 * LaneShares.free
+        while SystemClock.monotonic() < end { OwnThread.yield() }
+        free.add(true)
+        shard.finish()
+        #expect(shard.metrics.limitHits.value(.shardShare) == before)
+    }
+
     @Test(
         "a group that the caller could not commit is refused with 503, and the thread tries the store again by itself")
     func failure() throws {

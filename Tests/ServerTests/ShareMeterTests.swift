@@ -89,4 +89,37 @@ struct ShareMeterTests {
         shares.settle(used: 1 << 40, percent: 1, now: 1 << 40) { lane, _ in Issue.record("\(lane) rests") }
         #expect(!shares.isShared(now: 1 << 40))
     }
+
+    @Test("a commit is paid for with what the quickest of late waited, not with what the disk took this once")
+    func waits() {
+        var waits: RecentWaits = .init()
+        let (computed, quick, slow): (Int64, Int64, Int64) = (50_000, 120_000, 40 * Self.millisecond)
+        // Nothing is known yet.
+        #expect(waits.used(computed: computed, passed: computed + slow, commits: 1) == computed + slow)
+        #expect(waits.used(computed: computed, passed: computed + quick, commits: 1) == computed + quick)
+        #expect(waits.used(computed: computed, passed: computed + slow, commits: 1) == computed + quick)
+        #expect(waits.used(computed: computed, passed: computed + 3 * slow, commits: 3) == computed + 3 * quick)
+    }
+
+    @Test("what is computed is paid for in full, whatever the disk does; what commits nothing tells nothing of it")
+    func computing() {
+        var waits: RecentWaits = .init()
+        let long: Int64 = 9 * Self.millisecond
+        #expect(waits.used(computed: long, passed: long, commits: 0) == long)
+        #expect(waits.used(computed: 10, passed: 510, commits: 1) == 510)
+        for _ in 0..<100 { #expect(waits.used(computed: 10, passed: 10, commits: 0) == 10) }
+        #expect(waits.used(computed: 10, passed: 9_000, commits: 0) == 510)
+        // The processor's clock may run ahead of the other by a little.
+        #expect(waits.used(computed: 20, passed: 10, commits: 0) == 20)
+    }
+
+    @Test("a disk that has become slow for good is paid for from then on")
+    func slowForGood() {
+        var waits: RecentWaits = .init()
+        _ = waits.used(computed: 0, passed: 100, commits: 1)
+        for _ in 1..<RecentWaits.commitsMax {
+            #expect(waits.used(computed: 0, passed: 8_000, commits: 1) == 100)
+        }
+        #expect(waits.used(computed: 0, passed: 8_000, commits: 1) == 8_000)
+    }
 }

@@ -62,11 +62,10 @@ extension EventLoop {
         guard strangers.restsUntil <= now else {
             return mute(descriptor, listener, for: .nanoseconds(strangers.restsUntil - now))
         }
-        let begun: Int64 = thicket_monotonic_ns()
-        defer {
-            let end: Int64 = thicket_monotonic_ns()
-            charge(strangers, end - begun, at: end)
-        }
+        timed(strangers) { acceptAll(descriptor, listener) }
+    }
+
+    private func acceptAll(_ descriptor: Int32, _ listener: Listener) {
         for _: Int in 0..<settings.acceptsPerTurnMax {
             let accepted: Int32 = thicket_accept(descriptor)
             if accepted >= 0 {

@@ -39,6 +39,8 @@ extension EventLoop {
     /// Nanoseconds that a group may owe the loop before it rests: a change to some hundred receivers, or what a client
     /// missed in a while, is not a flood. It comes in turns as short as ever.
     static let owedFree: Int64 = 1_000_000
+    /// Nanoseconds of a piece of work from which on the processor's time is asked for: that is a call to the kernel.
+    static let longPiece: Int64 = 200_000
     /// Bytes written to one connection in one turn.
     static let writtenPerTurn: Int = 256 << 10
 
@@ -52,11 +54,7 @@ extension EventLoop {
             waits(connection, group)
             return false
         }
-        let begun: Int64 = thicket_monotonic_ns()
-        body()
-        let end: Int64 = thicket_monotonic_ns()
-        group.reading += end - begun
-        charge(group, end - begun, at: end)
+        group.reading += timed(group, body)
         return true
     }
 
@@ -67,12 +65,29 @@ extension EventLoop {
         let group: LoopGroup = begin(connection)
         guard !rests(connection, group) else { return false }
         guard group.writing < settings.turnNanosecondsPerGroup else { return false }
+        group.writing += timed(group, body)
+        return true
+    }
+
+    /// Does something on a group's account.
+    /// - Returns: nanoseconds that it took of the loop.
+    @discardableResult
+    func timed(_ group: LoopGroup, _ body: () -> Void) -> Int64 {
         let begun: Int64 = thicket_monotonic_ns()
         body()
         let end: Int64 = thicket_monotonic_ns()
-        group.writing += end - begun
-        charge(group, end - begun, at: end)
-        return true
+        let used: Int64 = taken(in: end - begun)
+        charge(group, used, at: end)
+        return used
+    }
+
+    /// What was taken of the loop in a time that has just passed. Of a long one the processor's: while others had the
+    /// core, nobody had the loop, and whoever was about to be served would rest four times as long for it.
+    private func taken(in passed: Int64) -> Int64 {
+        guard passed >= Self.longPiece else { return passed }
+        let processor: Int64 = SystemClock.threadTime()
+        defer { processorTime = processor }
+        return min(passed, processor - processorTime)
     }
 
     /// Whether the group's connections may be read on in this turn.

@@ -5,15 +5,13 @@ internal import CThicketNet
 extension EventLoop {
     /// Epoll says that a connection is broken of which nothing is read now. What that costs is on its group's account.
     func broke(_ connection: Connection) {
-        let group: LoopGroup = connection.group
-        let begun: Int64 = thicket_monotonic_ns()
-        if connection.phase == .open, hasInput(connection) {
-            onlyHear(connection)
-        } else if !isHeardInTurn(connection) {
-            drop(connection, .vanished)
+        timed(connection.group) {
+            if connection.phase == .open, hasInput(connection) {
+                onlyHear(connection)
+            } else if !isHeardInTurn(connection) {
+                drop(connection, .vanished)
+            }
         }
-        let end: Int64 = thicket_monotonic_ns()
-        charge(group, end - begun, at: end)
     }
 
     /// A write failed: nobody is there for an answer. Input may be at hand that is in no buffer of the connection's.

@@ -16,6 +16,8 @@ public final class EventLoop {
     public var delegate: (any LoopDelegate)?
     /// Nanoseconds of the monotonic clock at the begin of this turn.
     public internal(set) var now: Int64
+    /// Processor time of the loop's thread when it was last asked for: at the begin of this turn, or later.
+    var processorTime: Int64 = 0
 
     let metrics: Metrics
     var poller: Poller
@@ -229,6 +231,7 @@ public final class EventLoop {
     func turn() {
         let count: Int = waitForEvents()
         now = thicket_monotonic_ns()
+        processorTime = SystemClock.threadTime()
         turnNumber += 1
         serveRows()
         for index: Int in 0..<count { handle(poller[index]) }

@@ -33,6 +33,9 @@ public struct OwnThread: Sendable {
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
     }
 
+    /// Lets others that are ready have the calling thread's core.
+    public static func yield() { _ = sched_yield() }
+
     /// Time since some fixed moment, never going back.
     public static func steadyTime() -> Duration {
         var time: timespec = .init()

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import ThicketProtocol
 
@@ -98,5 +99,38 @@ import ThicketProtocol
         #expect(try peer.readAnswer() == .text(Array("later".utf8)))
         #expect(try server.onLoop { $0.lookup(id)?.isResting } == false)
         try server.stop()
+    }
+
+    @Test("a user does not rest for the time in which others had the core")
+    func blockedHandler() throws {
+        let (stage, group): (LoopByHand, LoopGroup) = try shared()
+        let (used, rests): (Int64, Bool) = (
+            stage.loop.timed(group) {
+                // The thread does nothing while this passes.
+                _ = poll(nil, 0, 20)
+            }, group.restsUntil > stage.loop.now
+        )
+        #expect(used < 10_000_000 && !rests, "\(used) ns")
+    }
+
+    @Test("a user that computes for long rests while others want the loop")
+    func busyHandler() throws {
+        let (stage, group): (LoopByHand, LoopGroup) = try shared()
+        let used: Int64 = stage.loop.timed(group) {
+            let end: Int64 = SystemClock.threadTime() + 20_000_000
+            while SystemClock.threadTime() < end {}
+        }
+        #expect(used >= 20_000_000 && group.restsUntil > stage.loop.now)
+    }
+
+    /// A loop that two users want, and the first one's group.
+    private func shared() throws -> (LoopByHand, LoopGroup) {
+        let stage: LoopByHand = try .init { $0.percentPerGroup = 25 }
+        let (_, first): (TestPeer, Connection) = try stage.open(user: 1)
+        let (_, second): (TestPeer, Connection) = try stage.open(user: 2)
+        stage.loop.timed(second.group) {}
+        stage.turn()
+        try #require(first.group.restsUntil <= stage.loop.now)
+        return (stage, first.group)
     }
 }

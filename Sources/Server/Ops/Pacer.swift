@@ -1,0 +1,30 @@
+internal import CThicketCores
+import Glibc
+
+/// Has the thread that made it give way to others that are ready, again and again while it works.
+///
+/// Linux hands the core of a thread that computes to one that has just been woken only if that one has had less than its
+/// part of late; if not, it waits for the next tick, up to 4 ms, whoever comes first. A thread that gives way waits for
+/// nobody who does not want the core.
+struct Pacer: ~Copyable {
+    /// Sends SIGURG to the thread, whose handler yields. nil where the kernel gives no timer: others wait for its ticks.
+    private let timer: timer_t?
+
+    /// For the calling thread, the only one that may use it.
+    init() {
+        var timer: timer_t?
+        self.timer = thicket_make_pacer(&timer) == 0 ? timer : nil
+    }
+
+    deinit { if let timer { timer_delete(timer) } }
+
+    /// Nanoseconds between two turns: a signal and the system call take one hundredth of it.
+    private static let interval: Int = 200_000
+
+    func working<Result>(_ body: () -> Result) -> Result {
+        guard let timer else { return body() }
+        thicket_pace(timer, Self.interval)
+        defer { thicket_pace(timer, 0) }
+        return body()
+    }
+}

@@ -1,0 +1,87 @@
+import CThicketCores
+import Glibc
+import Testing
+import ThicketTestSupport
+
+@testable import ThicketServer
+
+/// Threads that compute for long, and others on the same core.
+struct PacerTests {
+    private final class Seen: @unchecked Sendable {
+        // Written by one thread and read after it was joined.
+        var paced: Int = 0
+        var plain: Int = 0
+        var read: Int = 0
+        var isKept: Bool = true
+    }
+
+    @Test("a thread that works gives way again and again, and no more when it has worked")
+    func givesWay() throws {
+        let mask: UInt64 = thicket_cores()
+        try #require(mask != 0, "the kernel does not say which cores there are")
+        let core: UInt64 = mask & (0 &- mask)
+        let (seen, ended): (Seen, WaitingRow<Bool>) = (.init(), .init(bound: 1))
+        // There is always somebody who wants the core.
+        let other: OwnThread = .init("other") {
+            guard thicket_use_cores(core) == 0 else { return }
+            while ended.takeAll(until: .zero).isEmpty {}
+        }
+        let worker: OwnThread = .init("worker") {
+            seen.isKept = thicket_use_cores(core) == 0
+            let pacer: Pacer = .init()
+            seen.paced = pacer.working { Self.timesOtherCame() }
+            seen.plain = Self.timesOtherCame()
+        }
+        worker.join()
+        ended.add(true)
+        other.join()
+        try #require(seen.isKept)
+        // The kernel's own turns are some milliseconds.
+        #expect(seen.paced > 50, "of 200 turns of the pacer")
+        #expect(seen.plain < seen.paced * 3 / 4)
+    }
+
+    /// Computes for 40 ms of processor time.
+    /// - Returns: how often another thread had the core meanwhile.
+    private static func timesOtherCame() -> Int {
+        let before: Int = switches()
+        let end: Int64 = SystemClock.threadTime() + 40_000_000
+        while SystemClock.threadTime() < end {}
+        return switches() - before
+    }
+
+    private static func switches() -> Int {
+        var usage: rusage = .init()
+        // 1 is RUSAGE_THREAD, which the C library hides.
+        getrusage(1, &usage)
+        return usage.ru_nivcsw
+    }
+
+    @Test("a wait for a file is not ended by it")
+    func waits() throws {
+        var ends: [Int32] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        let (reading, writing): (Int32, Int32) = (ends[0], ends[1])
+        defer { for end: Int32 in [reading, writing] { close(end) } }
+        let seen: Seen = .init()
+        let (began, reader): (WaitingRow<Bool>, OwnThread) = Self.reader(of: reading, seen)
+        _ = began.takeAll()
+        // Many turns of the pacer.
+        let end: Int64 = SystemClock.monotonic() + 10_000_000
+        while SystemClock.monotonic() < end { OwnThread.yield() }
+        #expect(write(writing, [7], 1) == 1)
+        reader.join()
+        #expect(seen.read == 1)
+    }
+
+    private static func reader(of descriptor: Int32, _ seen: Seen) -> (WaitingRow<Bool>, OwnThread) {
+        let began: WaitingRow<Bool> = .init(bound: 1)
+        let thread: OwnThread = .init("reader") {
+            let pacer: Pacer = .init()
+            began.add(true)
+            var byte: UInt8 = 0
+            seen.read = pacer.working { read(descriptor, &byte, 1) }
+        }
+        return (began, thread)
+    }
+}
