@@ -49,13 +49,20 @@ public final class ServerProcess {
         guard pipe(&ends) == 0 else { throw ReplayError("no pipe: errno \(errno)") }
         defer { for end: Int32 in ends { close(end) } }
         for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        // Of a server that is started again without having been ended.
+        tellErrors()
         guard let errors: UnsafeMutablePointer<FILE> = tmpfile() else {
             throw ReplayError("no temporary file: errno \(errno)")
         }
         self.errors = errors
-        process = try Self.spawn(
-            [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"] + settings,
-            output: ends[1], errors: fileno(errors))
+        do throws(ReplayError) {
+            process = try Self.spawn(
+                [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"] + settings,
+                output: ends[1], errors: fileno(errors))
+        } catch {
+            tellErrors()
+            throw error
+        }
         close(ends[1])
         ends.removeLast()
         try awaitListening(ends[0])
@@ -83,8 +90,8 @@ public final class ServerProcess {
             let count: Int = Glibc.read(output, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                let status: Int32 = end(SIGKILL)
-                throw ReplayError("thicketd ended at once (status \(status)): its message is above")
+                let status: Int32 = reap(SIGKILL)
+                throw ReplayError("thicketd ended at once (status \(status)): \(takeErrors())")
             }
             line += chunk[..<count]
         }
@@ -101,23 +108,32 @@ public final class ServerProcess {
 
     @discardableResult
     private func end(_ signal: Int32) -> Int32 {
+        let status: Int32 = reap(signal)
+        tellErrors()
+        return status
+    }
+
+    private func reap(_ signal: Int32) -> Int32 {
         guard let process else { return 0 }
         self.process = nil
         Glibc.kill(process, signal)
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        tellErrors()
         return status
     }
 
     /// Hands on what the server has said to its standard error.
     private func tellErrors() {
-        guard let errors else { return }
-        self.errors = nil
-        lseek(fileno(errors), 0, SEEK_SET)
-        let said: [UInt8] = Array(Self.readAll(fileno(errors)).utf8)
+        let said: [UInt8] = Array(takeErrors().utf8)
         _ = write(STDERR_FILENO, said, said.count)
-        fclose(errors)
+    }
+
+    private func takeErrors() -> String {
+        guard let errors else { return "" }
+        self.errors = nil
+        defer { fclose(errors) }
+        lseek(fileno(errors), 0, SEEK_SET)
+        return Self.readAll(fileno(errors))
     }
 
     /// CPU seconds that the server has used, user and system, to the nanosecond: the kernel's clock of that process.
@@ -200,13 +216,15 @@ public final class ServerProcess {
         close(ends[1])
         let deadline: time_t = time(nil) + commandSeconds
         let output: String = readAll(ends[0], until: deadline)
-        if time(nil) >= deadline { Glibc.kill(process, SIGKILL) }
+        let isLate: Bool = time(nil) >= deadline
+        if isLate { Glibc.kill(process, SIGKILL) }
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
         guard status == 0 else {
             rewind(errors)
             let said: String = output + readAll(fileno(errors))
-            throw ReplayError("'\(arguments.dropFirst().joined(separator: " "))' failed (status \(status)): \(said)")
+            let what: String = isLate ? "did not end within \(commandSeconds) s" : "failed (status \(status))"
+            throw ReplayError("'\(arguments.dropFirst().joined(separator: " "))' \(what): \(said)")
         }
         return output
     }

@@ -35,7 +35,11 @@ struct ImportTests {
         ),
         ("Sources/Server/Config", ["ThicketProtocol", "ThicketCommandLine", "Glibc"]),
         (
-            "Sources/Server/Ops", ["ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketCommandLine", "Glibc"]
+            "Sources/Server/Ops",
+            [
+                "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketCommandLine", "CThicketCores",
+                "Glibc",
+            ]
         ),
         ("Sources/Server/Main", ["ThicketServer", "ThicketCommandLine", "Glibc"]),
         (

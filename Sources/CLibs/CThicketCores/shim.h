@@ -52,3 +52,9 @@ static inline void thicket_pace(timer_t timer, long nanoseconds) {
     struct itimerspec time = {{0, nanoseconds}, {0, nanoseconds}};
     timer_settime(timer, 0, &time, NULL);
 }
+
+// Whether the timer is to go off.
+static inline int thicket_is_pacing(timer_t timer) {
+    struct itimerspec time;
+    return timer_gettime(timer, &time) == 0 && (time.it_value.tv_sec != 0 || time.it_value.tv_nsec != 0);
+}

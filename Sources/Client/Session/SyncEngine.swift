@@ -252,9 +252,10 @@ package actor SyncEngine {
         guard core != nil else { return continuation.finish() }
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
         core?.machine.heardBuckets?.insert(bucket)
+        // Before what waits for the reader, which may leave no room for it.
+        if tellsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
         owed[bucket] = Owed()
         giveOwed(bucket)
-        if tellsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
     }
 
     /// Conflicts and alarms that no reader has taken, also from before the program was started; they are not told again.

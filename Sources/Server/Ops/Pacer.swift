@@ -7,22 +7,28 @@ import Glibc
 /// part of late; if not, it waits for the next tick, up to 4 ms, whoever comes first. A thread that gives way waits for
 /// nobody who does not want the core.
 struct Pacer: ~Copyable {
-    /// Sends SIGURG to the thread, whose handler yields. nil where the kernel gives no timer: others wait for its ticks.
+    /// Sends SIGURG to the thread, whose handler yields. A process' first timer is number 0, which is nil here.
     private let timer: timer_t?
+    /// False where the kernel gives no timer: others wait for its ticks.
+    private let hasTimer: Bool
 
     /// For the calling thread, the only one that may use it.
     init() {
         var timer: timer_t?
-        self.timer = thicket_make_pacer(&timer) == 0 ? timer : nil
+        hasTimer = thicket_make_pacer(&timer) == 0
+        self.timer = timer
     }
 
-    deinit { if let timer { timer_delete(timer) } }
+    deinit { if hasTimer { timer_delete(timer) } }
 
     /// Nanoseconds between two turns: a signal and the system call take one hundredth of it.
     private static let interval: Int = 200_000
 
+    /// Whether the timer runs now.
+    var isPacing: Bool { hasTimer && thicket_is_pacing(timer) != 0 }
+
     func working<Result>(_ body: () -> Result) -> Result {
-        guard let timer else { return body() }
+        guard hasTimer else { return body() }
         thicket_pace(timer, Self.interval)
         defer { thicket_pace(timer, 0) }
         return body()

@@ -358,10 +358,10 @@ struct UntoldEventsTests {
     }
 
     /// A reader with one place.
-    private func reader(of bucket: Bucket) async -> AsyncStream<BucketEvent> {
+    private func reader(of bucket: Bucket, tellsCaughtUp: Bool = false) async -> AsyncStream<BucketEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: BucketEvent.self, bufferingPolicy: .bufferingOldest(1))
-        await bucket.engine.listen(bucket.bucket, continuation)
+        await bucket.engine.listen(bucket.bucket, tellsCaughtUp: tellsCaughtUp, continuation)
         return stream
     }
 
@@ -375,6 +375,22 @@ struct UntoldEventsTests {
     private func texts(_ events: [BucketEvent]) -> [String] { losing(events).compactMap { $0?.stringValue }.sorted() }
 
     private func isOverrun(_ event: BucketEvent) -> Bool { if case .overrun = event { true } else { false } }
+
+    @Test("what waits for a reader takes no room from the word that the bucket was read before")
+    func caughtUp() async throws {
+        let (server, folder): (LoopbackServer, TemporaryFolder) = (LoopbackServer(), try TemporaryFolder())
+        let (other, theirs): (Session, Bucket) = try await writer(server)
+        let session: Session = try await session(server, folder.file("a.db"))
+        let mine: Bucket = try await session.bucket("notes", .sealed)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        try await contend(session, mine, theirs)
+        try await mine.waitUntilSynced(timeout: .seconds(120))
+        var events: AsyncStream<BucketEvent>.Iterator = await reader(of: mine, tellsCaughtUp: true).makeAsyncIterator()
+        #expect(await events.next() == .caughtUp)
+        #expect(texts(await read(&events, 1)) == ["theirs n"])
+        await session.close()
+        await other.close()
+    }
 
     @Test("a reader that had no room gets them as soon as it has, each once, behind the word that it missed something")
     func room() async throws {

@@ -8,11 +8,12 @@ import ThicketTestSupport
 /// Threads that compute for long, and others on the same core.
 struct PacerTests {
     private final class Seen: @unchecked Sendable {
-        // Written by one thread and read after it was joined.
-        var paced: Int = 0
-        var plain: Int = 0
+        // Each is written by one thread and read after that was joined.
+        var switches: Int = 0
         var read: Int = 0
         var isKept: Bool = true
+        /// Before, while and after it works.
+        var isPacing: [Bool] = []
     }
 
     @Test("a thread that works gives way again and again, and no more when it has worked")
@@ -29,16 +30,20 @@ struct PacerTests {
         let worker: OwnThread = .init("worker") {
             seen.isKept = thicket_use_cores(core) == 0
             let pacer: Pacer = .init()
-            seen.paced = pacer.working { Self.timesOtherCame() }
-            seen.plain = Self.timesOtherCame()
+            seen.isPacing.append(pacer.isPacing)
+            seen.switches = pacer.working {
+                seen.isPacing.append(pacer.isPacing)
+                return Self.timesOtherCame()
+            }
+            seen.isPacing.append(pacer.isPacing)
         }
         worker.join()
         ended.add(true)
         other.join()
         try #require(seen.isKept)
-        // The kernel's own turns are some milliseconds.
-        #expect(seen.paced > 50, "of 200 turns of the pacer")
-        #expect(seen.plain < seen.paced * 3 / 4)
+        #expect(seen.isPacing == [false, true, false])
+        // Of 200; the kernel's own turns are some milliseconds.
+        #expect(seen.switches > 40)
     }
 
     /// Computes for 40 ms of processor time.
@@ -55,6 +60,15 @@ struct PacerTests {
         // 1 is RUSAGE_THREAD, which the C library hides.
         getrusage(1, &usage)
         return usage.ru_nivcsw
+    }
+
+    @Test("each thread has one of its own, the first of a process too")
+    func first() {
+        // One of them may have the process' timer number 0.
+        for _ in 0..<3 {
+            let pacer: Pacer = .init()
+            #expect(pacer.working { pacer.isPacing } && !pacer.isPacing)
+        }
     }
 
     @Test("a wait for a file is not ended by it")

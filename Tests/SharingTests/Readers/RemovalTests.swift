@@ -105,6 +105,7 @@ struct RemovalTests {
         // Dora types without a connection; one operation is sealed already.
         for _ in 0..<3 { try world.type(Self.dora) }
         for _ in 0..<100 where world.devices[Self.dora].object.object.pending == nil { try world.send(Self.dora) }
+        try #require(world.devices[Self.dora].object.object.pending != nil)
         for _ in 0..<2 { try world.type(Self.dora) }
         world.devices[Self.dora].lists = try SharedBucketReader(
             saved: world.devices[Self.dora].lists.saved, keys: world.circle.verified)
@@ -174,6 +175,7 @@ struct RemovalTests {
             let (old, secrets): (ReaderList, BucketSecrets) = (world.circle.newest, world.circle.secrets)
             try world.type(Self.dora)
             for _ in 0..<100 where world.devices[Self.dora].object.object.pending == nil { try world.send(Self.dora) }
+            try #require(world.devices[Self.dora].object.object.pending != nil)
             let rights: [String: ListedReader.Rights] = ["cleo": .writes, "dora": .writes]
             try world.circle.change(
                 to: isRemoved ? rights : rights.merging(["ben": .reads]) { $1 }, newEpoch: isRemoved)
