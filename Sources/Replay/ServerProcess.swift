@@ -57,7 +57,8 @@ public final class ServerProcess {
         self.errors = errors
         do throws(ReplayError) {
             process = try Self.spawn(
-                [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"] + settings,
+                [program, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)", "--log-level", "error"]
+                    + settings,
                 output: ends[1], errors: fileno(errors))
         } catch {
             tellErrors()

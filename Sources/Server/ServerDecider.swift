@@ -16,7 +16,7 @@ final class ServerDecider: Sendable {
     private let thread: OwnThread
 
     /// Acknowledgements of others go first where there are more threads than cores.
-    private static let niceness: Int32 = 15
+    private static let niceness: Int32 = 5
 
     /// - Parameter report: gets each result; called on the thread.
     init(

@@ -67,7 +67,7 @@ private final class ReaderRunner {
     private let log: Log
     private let report: @Sendable (ServerReaders.Answered) -> Void
     private var executor: ReadExecutor?
-    private static let niceness: Int32 = 15
+    private static let niceness: Int32 = 5
 
     init(
         store: any Store, limits: ServerReaders.SharedLimits, pages: IndexPageCache, metrics: Metrics, log: Log,
