@@ -210,8 +210,8 @@ private final class ShardRunner: @unchecked Sendable {
         }
         guard let core: ShardCore = core ?? openCore() else { return refuse(batch) }
         var requests: Int = 0
-        groupBegun = SystemClock.monotonic()
         let taken: ThreadMoment = .init()
+        groupBegun = taken.time
         commitsOfTurn = 0
         defer { settleShares(since: taken, queue) }
         var meter: CostMeter = .init(limits)

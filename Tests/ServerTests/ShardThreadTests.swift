@@ -154,25 +154,34 @@ struct ShardThreadTests {
         #expect(shard.metrics.longDecisionSeconds.count > 0)
     }
 
-    @Test("nobody takes the place of a thread that is at work, nor of one whose queue is closed")
-    func busy() throws {
-        let (holds, free): (WaitingRow<Bool>, WaitingRow<Bool>) = (.init(bound: 9), .init(bound: 9))
+    /// A disk whose commits wait, once it is slow, until they are let go.
+    private struct HeldDisk {
         let isSlow: Flag = .init(false)
-        let shard: Shard = .init(
-            MemoryStore(faults: { _ in
+        let holds: WaitingRow<Bool> = .init(bound: 9)
+        let free: WaitingRow<Bool> = .init(bound: 9)
+
+        func store() -> MemoryStore {
+            MemoryStore(faults: { [isSlow, holds, free] _ in
                 if isSlow.value.load(ordering: .sequentiallyConsistent) {
                     holds.add(true)
                     _ = free.takeAll()
                 }
                 return .none
-            }))
+            })
+        }
+    }
+
+    @Test("nobody takes the place of a thread that is at work, nor of one whose queue is closed")
+    func busy() throws {
+        let disk: HeldDisk = .init()
+        let shard: Shard = .init(disk.store())
         try shard.warmUp()
-        isSlow.value.store(true, ordering: .sequentiallyConsistent)
+        disk.isSlow.value.store(true, ordering: .sequentiallyConsistent)
         shard.shard.push([try shard.change()])
-        _ = holds.takeAll()
+        _ = disk.holds.takeAll()
         #expect(!shard.shard.commitNow([try shard.change()]), "the thread is in its commit")
-        isSlow.value.store(false, ordering: .sequentiallyConsistent)
-        free.add(true)
+        disk.isSlow.value.store(false, ordering: .sequentiallyConsistent)
+        disk.free.add(true)
         try shard.commitHere()
         shard.finish()
         #expect(!shard.shard.commitNow([try shard.change()]))
@@ -180,25 +189,17 @@ struct ShardThreadTests {
 
     @Test("nobody rests for a disk that once took long, though others want the thread")
     func slowDisk() throws {
-        let (holds, free): (WaitingRow<Bool>, WaitingRow<Bool>) = (.init(bound: 9), .init(bound: 9))
-        let isSlow: Flag = .init(false)
-        let shard: Shard = .init(
-            MemoryStore(faults: { _ in
-                if isSlow.value.load(ordering: .sequentiallyConsistent) {
-                    holds.add(true)
-                    _ = free.takeAll()
-                }
-                return .none
-            }))
+        let disk: HeldDisk = .init()
+        let shard: Shard = .init(disk.store())
         try shard.warmUp(users: 2)
         let before: Int = shard.metrics.limitHits.value(.shardShare)
-        isSlow.value.store(true, ordering: .sequentiallyConsistent)
+        disk.isSlow.value.store(true, ordering: .sequentiallyConsistent)
         shard.shard.push([try shard.change()])
-        _ = holds.takeAll()
+        _ = disk.holds.takeAll()
         // Far more than a user may owe.
         let end: Int64 = SystemClock.monotonic() + 20 * LaneShares.free
         while SystemClock.monotonic() < end { OwnThread.yield() }
-        free.add(true)
+        disk.free.add(true)
         shard.finish()
         #expect(shard.metrics.limitHits.value(.shardShare) == before)
     }

@@ -82,7 +82,8 @@ extension EventLoop {
     }
 
     /// What was taken of the loop in a time that has just passed. Of a long one the processor's: while others had the
-    /// core, nobody had the loop, and whoever was about to be served would rest four times as long for it.
+    /// core, nobody had the loop, and whoever was about to be served would rest four times as long for it. What was computed
+    /// in the turn before it and not asked for counts with it, up to the time that has passed: no piece costs more than before.
     private func taken(in passed: Int64) -> Int64 {
         guard passed >= Self.longPiece else { return passed }
         let processor: Int64 = SystemClock.threadTime()
