@@ -12,8 +12,10 @@ public struct HostileCorpus: Sendable {
     }
 
     public private(set) var entries: [Entry] = []
-    /// A bucket, a token of its user, and an object in it.
-    public let token: String
+    /// A token of the user in whose name most of it is asked. What is mixed of two requests may sign this user out.
+    private let token: String
+    /// A token of a user of whom nothing here speaks: nothing that is sent may harm them.
+    public let witness: String
 
     /// A token of another user, to be signed out.
     private let spare: String
@@ -28,6 +30,9 @@ public struct HostileCorpus: Sendable {
         token = try made.string("access_token")
         spare = try caller.ask(
             "POST", "\(app)/create/", key, body: #"{"username":"leaver@example.com","password":"open sesame"}"#
+        ).string("access_token")
+        witness = try caller.ask(
+            "POST", "\(app)/create/", key, body: #"{"username":"witness@example.com","password":"open sesame"}"#
         ).string("access_token")
         let entity: String = try house.register("p1", by: caller)
         _ = try caller.ask(

@@ -37,7 +37,7 @@ public enum HostileRun {
         _ house: ThreatHouse, _ settings: Settings, _ tell: (String) -> Void
     ) throws(ProcessError) -> Outcome {
         let corpus: HostileCorpus = try .init(house)
-        let witness: HostileWitness = .init(port: house.port, token: corpus.token)
+        let witness: HostileWitness = .init(port: house.port, token: corpus.witness)
         try witness.start()
         let load: HostileLoad = .init(port: house.port)
         let begun: Int64 = Steady.milliseconds()
