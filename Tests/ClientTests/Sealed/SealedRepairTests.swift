@@ -107,6 +107,36 @@ struct SealedRepairTests {
         #expect(world.alarms.map(\.kind) == [.rolledBack], "\(world.alarms)")
     }
 
+    @Test("taking the server's state while a newer one is asked for does not lose the newer one")
+    func takenWhileAsking() throws {
+        var world: Simulation = try .sealed(1, seed: 2)
+        let key: EntityKey = try EntityKey("doc0")
+        try rolledBack(&world, key)
+        #expect(try world.clients[0].machine.problems(world.bucket) == [key])
+        let other: Int = try world.addClient(isHeard: true)
+        world.goOnline(other)
+        world.rest()
+        for _ in 0..<2 {
+            try world.insertSomething(other, "doc0")
+            world.rest(only: other)
+        }
+        // The first of the two changes is lost: the second fits nothing that is here, and the object is asked for.
+        world.clients[0].down.removeFirst()
+        let place: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(try world.serverKey("doc0")))
+        for _ in 0..<100 where world.clients[0].store.entity(place)?.edits.wanted == nil {
+            _ = world.settle(rounds: 1, only: 0)
+        }
+        #expect(world.clients[0].store.entity(place)?.edits.wanted != nil)
+        let now: Int64 = world.now
+        world.perform(0, try world.clients[0].machine.takeServers(world.bucket, key, now: now).1)
+        #expect(try world.object(0, key) != world.object(other, key), "what was newest when it was last here")
+        world.rest()
+        #expect(try world.object(0, key) == world.object(other, key))
+        #expect(try world.object(0, key)?["t"]?.stringValue?.count == 4)
+        #expect(world.alarms.map(\.kind) == [.rolledBack], "\(world.alarms)")
+        #expect(try world.clients[0].machine.problems(world.bucket).isEmpty && world.problems.isEmpty)
+    }
+
     @Test("a creation that the server refused and takes later, from an older connection, is no older state of anything")
     func lateCreation() throws {
         var world: Simulation = try .sealed(2, seed: 2)
