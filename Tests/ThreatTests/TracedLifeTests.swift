@@ -68,13 +68,14 @@ struct TracedLifeTests {
         let (title, info, new): (String, String, String) = (
             home.text("title"), home.text("info"), home.text("new info")
         )
+        let old: String = "--old-account"
         try home.run(["onions", "signup"], user)
-        try home.run(["onions", "new"], input: "\(title)\n\n\(info)\n", user)
-        #expect(try home.run(["onions", "show", "1"], user) == "\(title)\n\n\(info)\n")
-        try home.run(["onions", "edit", "1"], input: "\(title)\n\n\(new)\n", user)
-        #expect(try home.run(["onions", "list"], user).contains(title))
-        try home.run(["onions", "rm", "1"], user)
-        try home.run(["onions", "delete"], user)
+        try home.run(["onions", "new", old], input: "\(title)\n\n\(info)\n", user)
+        #expect(try home.run(["onions", "show", "1", old], user) == "\(title)\n\n\(info)\n")
+        try home.run(["onions", "edit", "1", old], input: "\(title)\n\n\(new)\n", user)
+        #expect(try home.run(["onions", "list", old], user).contains(title))
+        try home.run(["onions", "rm", "1", old], user)
+        try home.run(["onions", "delete", old], user)
 
         #expect(home.written.isEmpty, "\(home.written)")
         #expect(ThreatHouse.files(home.home.path).isEmpty)

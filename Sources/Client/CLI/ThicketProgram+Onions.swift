@@ -9,8 +9,19 @@ extension ThicketProgram {
 
     private static let onionOptions: [Option] =
         [
+            .flag(
+                "old-account",
+                "the account is one of the old notes app, whose login is made of the password without a salt; without this "
+                    + "it is the profile's, which has keys")
+        ] + oldAccountOptions
+
+    /// Of commands that are about accounts of the old notes app alone.
+    private static let oldAccountOptions: [Option] =
+        [
             .value(
-                "user", "NAME", "the user name, which never leaves this machine; else it is asked for (THICKET_USER)"),
+                "user", "NAME",
+                "the user name; that of an old account never leaves this machine, and is asked for when it is not said "
+                    + "(THICKET_USER)"),
             .value("api-key", "KEY", "names the app; printed by 'thicketd app create', no secret (THICKET_API_KEY)"),
             .value(
                 "password-file", "FILE",
@@ -26,20 +37,25 @@ extension ThicketProgram {
         "slow", "open a note that asks for more than 1,000,000 rounds of key stretching")
     private static let noteArgument: Argument = .one("NOTE", "its number or id, as 'onions list' prints them")
 
+    private static let whose: String =
+        "The notes are those of the profile's account, which its login and its keys open; with --old-account, those of an account "
+        + "of the old notes app."
     private static let nothingKept: String =
-        "Logs in and out again: neither notes nor password nor keys are ever written to this machine's disk."
+        "With --old-account it logs in and out again. Notes are never written to this machine's disk, and nor are the password "
+        + "and the keys of an old account."
 
     static let onionsList: Command = .init(
         "onions list", summary: "list your encrypted notes, the oldest first",
         details: """
             One line for each: number, beginning of the id, title. Notes of the first format are brought to the second on
-            the way; one that does not open stays as it is. \(nothingKept)
+            the way; one that does not open stays as it is. \(whose) \(nothingKept)
             """,
         options: [jsonOption] + onionOptions,
         examples: [
+            Example("thicket onions list", "of the account that 'thicket login' has kept"),
             Example(
-                "thicket onions list --server https://sync.example.com --app onions --api-key 0123…",
-                "asks for user name and password"),
+                "thicket onions list --old-account --server https://sync.example.com --app onions --api-key 0123…",
+                "of an account of the old notes app: asks for user name and password"),
             Example("thicket onions list --json | jq -r .title", "for a script; the rest is in THICKET_… variables"),
         ])
 
@@ -108,9 +124,10 @@ extension ThicketProgram {
         details: """
             Of the kind that the first encrypted notes app makes: user name and password are stretched here without a
             salt and never sent. Whoever gets hold of the server can try passwords cheaply, so take a long one. The
-            password cannot be reset by anybody.
+            password cannot be reset by anybody. The other commands about notes want --old-account for it; 'thicket signup'
+            makes an account with keys, which is the better one.
             """,
-        options: onionOptions,
+        options: oldAccountOptions,
         examples: [
             Example("thicket onions signup --server https://sync.example.com --app onions --api-key 0123…", "begin")
         ])
@@ -131,11 +148,14 @@ extension ThicketProgram {
                 "the new password, from this file; else it is asked for, twice (THICKET_NEW_PASSWORD_FILE, "
                     + "THICKET_NEW_PASSWORD)", completion: .file),
             .flag("leave-unreadable", "end the old login though some notes do not open with its password"), slowOption,
-        ] + onionOptions,
+        ] + oldAccountOptions,
         examples: [Example("thicket onions upgrade --new-user ada@example.com", "asks for the old login first")])
 
     static let onionsDelete: Command = .init(
         "onions delete", summary: "delete all your encrypted notes, then your account",
         details: "If the notes are not all gone the account stays. There is no way back.", options: onionOptions,
-        examples: [Example("thicket onions delete", "asks for user name and password")])
+        examples: [
+            Example("thicket onions delete", "the profile's account: asks for its password"),
+            Example("thicket onions delete --old-account", "asks for user name and password"),
+        ])
 }

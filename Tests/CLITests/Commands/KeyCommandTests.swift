@@ -44,24 +44,16 @@ struct KeyCommandTests {
 
     @Test(
         "--timeout bounds the wait for answers about accounts, too",
-        arguments: [["login", "--user", "ann"], ["recover", "--user", "ann"], ["onions", "list", "--user", "ann"]])
+        arguments: [
+            ["login", "--user", "ann"], ["recover", "--user", "ann"],
+            ["onions", "list", "--old-account", "--user", "ann"],
+        ])
     func timeout(words: [String]) throws {
-        // A server that takes connections and never says a word.
-        let silent: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        defer { close(silent) }
-        var (address, length): (sockaddr_in, socklen_t) = (.init(), .init(MemoryLayout<sockaddr_in>.size))
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let status: Int32 = withUnsafeMutablePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { plain in
-                bind(silent, plain, length) | listen(silent, 16) | getsockname(silent, plain, &length)
-            }
-        }
-        try #require(silent >= 0 && status == 0)
+        let silent: SilentServer = try .init()
         let place: TemporaryFolder = .init("silent")
         let variables: [String: String] = [
             "THICKET_HOME": place.path + "/home", "SWIFT_BACKTRACE": "enable=no", "THICKET_PASSWORD": "p",
-            "THICKET_NEW_PASSWORD": "q", "THICKET_SERVER": "http://127.0.0.1:\(UInt16(bigEndian: address.sin_port))",
+            "THICKET_NEW_PASSWORD": "q", "THICKET_SERVER": silent.address,
             "THICKET_APP": "notes", "THICKET_API_KEY": "0123456789abcdef",
         ]
         var words: [String] = words

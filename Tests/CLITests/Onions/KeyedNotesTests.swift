@@ -65,7 +65,8 @@ struct KeyedNotesTests {
         #expect(
             try house.good(["onions", "list", "--user", "Ann"]) == list,
             "it is the same account, not an old one of that name")
-        let old: ChildProcess.Outcome = try house.run(["onions", "list", "--user", "x"], ["THICKET_PASSWORD": "p"])
+        let old: ChildProcess.Outcome = try house.run(
+            ["onions", "list", "--old-account", "--user", "x"], ["THICKET_PASSWORD": "p"])
         #expect(old.code == 6, "\(old)")
         #expect(try house.good(["status"]).contains("online"), "the login is as good as before")
         #expect(try !house.holds("home", "canary-t"))
@@ -105,8 +106,10 @@ struct KeyedNotesTests {
         let old: [String: String] = house.place.merging(
             ["THICKET_USER": "canary-old-name", "THICKET_PASSWORD": "canary-old-password"]) { $1 }
         try house.good(["onions", "signup"], old)
-        for number: Int in 1...3 { try house.good(["onions", "new"], input: "note \(number)\ntext \(number)", old) }
-        let user: String = try house.good(["onions", "list", "--json"], old)
+        for number: Int in 1...3 {
+            try house.good(["onions", "new", "--old-account"], input: "note \(number)\ntext \(number)", old)
+        }
+        let user: String = try house.good(["onions", "list", "--json", "--old-account"], old)
         let same: ChildProcess.Outcome = try house.run(
             ["onions", "upgrade", "--new-user", "ann"],
             old.merging(["THICKET_NEW_PASSWORD": "canary-old-password"]) { $1 })
@@ -114,7 +117,7 @@ struct KeyedNotesTests {
         let new: [String: String] = ["THICKET_NEW_PASSWORD": "canary-new-password"]
         let done: String = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
         #expect(done.contains("3 notes sealed") && done.contains("thicket words"), "\(done)")
-        #expect(try house.run(["onions", "list"], old).code == 6)
+        #expect(try house.run(["onions", "list", "--old-account"], old).code == 6)
         #expect(!house.bench.exists("home"), "nothing is kept")
         // Again, as after an answer that was lost: nothing is left to do.
         let again: String = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })

@@ -36,7 +36,8 @@ struct OnionCommandTests {
         }
 
         func run(_ words: [String], input: String = "") throws -> ChildProcess.Outcome {
-            try bench.run(["onions"] + words, input: input, variables: variables)
+            let kind: [String] = words.first == "signup" ? [] : ["--old-account"]
+            return try bench.run(["onions"] + words + kind, input: input, variables: variables)
         }
     }
 
@@ -72,7 +73,7 @@ struct OnionCommandTests {
             let nothing: ChildProcess.Outcome = try notes.run(words, input: "\n")
             #expect(nothing.code == 2 && nothing.errors.contains("nothing came in"), "\(words)")
         }
-        let nowhere: ChildProcess.Outcome = try notes.bench.run(["onions", "list"])
+        let nowhere: ChildProcess.Outcome = try notes.bench.run(["onions", "list", "--old-account"])
         #expect(nowhere.code == 2 && nowhere.errors.contains("--api-key"))
     }
 
@@ -119,7 +120,7 @@ struct OnionCommandTests {
         var variables: [String: String] = notes.variables
         variables["THICKET_PASSWORD_FILE"] = nil
         let terminal: PseudoTerminal = try .init(
-            [Programs.thicket, "onions", "view"], variables: notes.bench.variables("home", variables))
+            [Programs.thicket, "onions", "view", "--old-account"], variables: notes.bench.variables("home", variables))
         try terminal.wait(forShown: "Password (not shown)")
         terminal.type(password + "\r")
         try terminal.wait(forShown: "Canary title 55")
@@ -150,7 +151,7 @@ struct OnionCommandTests {
     /// The view, logged in, with its list on the screen.
     private static func view(_ notes: Notes, words: [String] = [], first: String) throws -> PseudoTerminal {
         let terminal: PseudoTerminal = try .init(
-            [Programs.thicket, "onions", "view"] + words,
+            [Programs.thicket, "onions", "view", "--old-account"] + words,
             variables: notes.bench.variables("home", notes.variables.filter { $0.key != "THICKET_PASSWORD_FILE" }))
         try terminal.wait(forShown: "Password (not shown)")
         terminal.type("World\r")

@@ -12,11 +12,20 @@ import ThicketOnions
 
 /// A call of one of the `thicket onions` commands: where the notes are, and who opens them.
 ///
-/// Of notes nothing is kept on this machine. Where the profile is that of an account with keys, its login and its keys are used;
-/// else each call logs in to an account of the old notes app and out again, and of a profile the server, the app and its API
-/// key are taken where the call does not say them. Another user name than the profile's says that the old kind is meant; no
-/// server does.
+/// Of notes nothing is kept on this machine. Where the profile is that of an account with keys, its login and its keys are used.
+/// `--old-account` says that an account of the old notes app is meant: each call logs in to it and out again, and of a profile the
+/// server, the app and its API key are taken where the call does not say them. Without either nothing is sent: what the old
+/// login sends is made of the password without a salt, so an account with keys must never come to it by a guess, and no server
+/// may say of which kind an account is.
 struct OnionCall: Sendable {
+    /// Which accounts a command is for.
+    enum Kind {
+        /// That of the profile, which has keys; with `--old-account` one of the old notes app.
+        case asSaid
+        /// Accounts of the old notes app alone.
+        case old
+    }
+
     let call: Call
     let server: String
     let account: OnionAccount
@@ -25,20 +34,26 @@ struct OnionCall: Sendable {
     /// The same, and the account is a partner's: a content passphrase opens it where others have a password.
     let isPartners: Bool
 
-    init(_ call: Call) throws(Failure) {
+    /// The name of the profile's account where that has keys and an old one is meant: this name is none of an old one.
+    private let keyedName: String?
+
+    /// - Throws: `usage` where nobody has said of which kind the account is.
+    init(_ call: Call, _ kind: Kind = .asSaid) throws(Failure) {
         self.call = call
         let kept: Profile? = try Self.profile(call)
+        let hasKeys: Bool = kept?.kind == .keys || kept?.kind == .partner
         let (server, app): (String?, String?) = (
             ServerSpelling.of(call.setting("server"), like: kept?.server), call.setting("app") ?? kept?.app
         )
         let isSame: Bool =
             kept.map { same($0.server, server ?? "") && same($0.app, app ?? "") } ?? false
-        // Whoever names the profile's own user means that account: its password is never to be stretched the old way, without
-        // a salt, and sent.
         let user: String? = call.setting("user")
         let isOwn: Bool = user.map { same($0.lowercased(), kept?.user?.lowercased() ?? "") } ?? true
-        isKeyed = isSame && isOwn && kept.map { $0.kind == .keys || $0.kind == .partner } ?? false
+        let isOld: Bool = kind == .old || call.flag("old-account")
+        isKeyed = isSame && isOwn && hasKeys && !isOld
         isPartners = isKeyed && kept?.kind == .partner
+        keyedName = isSame && hasKeys && !isKeyed && kind == .asSaid ? kept?.user : nil
+        guard isKeyed || isOld else { throw Self.unsaid(try Account.profileName(call)) }
         let takesKey: Bool = isSame && (isKeyed || kept?.kind != .partner)
         let apiKey: String? = call.setting("api-key") ?? (takesKey ? kept?.login?.apiKey : nil)
         guard let server, let app, let apiKey else {
@@ -59,6 +74,14 @@ struct OnionCall: Sendable {
         account = try onions("cannot use the server '\(server)'") { () throws(OnionError) in
             try OnionAccount(server: server, app: app, apiKey: apiKey, options: options, patience: patience)
         }
+    }
+
+    /// Nobody has said of which kind the account is, and the server is not asked: it could get the old login of an account with keys
+    /// by saying that it has none.
+    private static func unsaid(_ profile: String) -> Failure {
+        Failure(
+            "nothing was sent: the profile '\(profile)' has no keys of this account. An account with keys: 'thicket login' first. "
+                + "An account of the old notes app: add --old-account.", .usage)
     }
 
     /// The profile of the call; nil where there is none, or no place for one.
@@ -92,7 +115,6 @@ struct OnionCall: Sendable {
     }
 
     /// User name and password, asked for where nothing else gives them.
-    /// - Throws: `usage` where the profile's account is of another kind.
     func login(isNew: Bool = false) async throws(Failure) -> Login {
         let username: SecureBytes
         if let name: String = call.setting("user") {
@@ -105,8 +127,17 @@ struct OnionCall: Sendable {
         guard username.count > 0, username.isUTF8 else {
             throw Failure("the user name is empty or no text, nothing was done", .usage)
         }
+        try expectOld(username)
         return Login(
             username: username, password: try await Secrets.secret(call, "password", label: "Password: ", isNew: isNew))
+    }
+
+    /// Whoever names the profile's own user means that account: its password is never to be stretched the old way and sent.
+    func expectOld(_ username: SecureBytes) throws(Failure) {
+        guard let keyedName, same(username.shownText.lowercased(), keyedName.lowercased()) else { return }
+        throw Failure(
+            "nothing was sent: the account of that name has keys, says the profile '\(try Account.profileName(call))'. Leave out "
+                + "--old-account, or take another --profile for an old account of the same name.", .usage)
     }
 
     /// Logs in and brings old notes up to date.

@@ -162,7 +162,7 @@ enum OnionCommands {
 
     /// `thicket onions upgrade`: an account of the old notes app gets keys of its own.
     static func upgrade(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call)
+        let onions: OnionCall = try OnionCall(call, .old)
         let login: OnionCall.Login = try await onions.login()
         let name: String = try await newName(call)
         let password: SecureBytes = try await Secrets.secret(
@@ -212,18 +212,18 @@ enum OnionCommands {
     }
 
     static func signUp(_ call: Call) async throws(Failure) {
-        let onions: OnionCall = try OnionCall(call)
+        let onions: OnionCall = try OnionCall(call, .old)
         let login: OnionCall.Login = try await onions.login(isNew: true)
         let vault: Vault
         do throws(OnionError) {
             vault = try await onions.account.signUp(username: login.username, password: login.password)
         } catch {
             throw OnionCall.failure(
-                "no account was made", error, lost: "'thicket onions list' with the same words tells.")
+                "no account was made", error, lost: "'thicket onions list --old-account' with the same words tells.")
         }
         let user: String = vault.user
         await onions.end(vault)
-        Terminal.write("made a notes account; its id is \(user)\n")
+        Terminal.write("made a notes account; its id is \(user). The other commands want --old-account for it.\n")
     }
 
     static func delete(_ call: Call) async throws(Failure) {
@@ -239,7 +239,7 @@ enum OnionCommands {
             await vault.end()
             throw OnionCall.failure(
                 "the account was not deleted; notes may have been", error,
-                lost: "The notes are deleted; 'thicket onions list' tells whether the account is.")
+                lost: "The notes are deleted; 'thicket onions list --old-account' tells whether the account is.")
         }
         Terminal.write("the notes and the account are deleted\n")
     }

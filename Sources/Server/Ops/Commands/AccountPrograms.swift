@@ -22,7 +22,7 @@ extension ThicketdProgram {
         "account pro", summary: "let a user have as many encrypted notes as they like, or end that",
         details: """
             Of apps that keep encrypted notes ('app notes'). Names of old notes accounts are sealed: their users find their
-            id with 'thicket onions list'. With --partner, NAME is a user of the partner that the app is tied to: the
+            id with 'thicket onions list --old-account'. With --partner, NAME is a user of the partner that the app is tied to: the
             partner's own id of the user, or the one that 'thicket onions list' shows. --receipt is kept and
             shown to users of accounts, as the old client's ProReceipt. Ending it removes no note, but no new one is taken while there are 10 or more.
             """,

@@ -39,6 +39,7 @@ final class NotesView: Sendable {
         let onions: OnionCall = try OnionCall(call)
         let minutes: Duration = try lockTime(call)
         let username: SecureBytes? = call.setting("user").map { SecureBytes(copying: Array($0.utf8)) }
+        if let username { try onions.expectOld(username) }
         let view: NotesView = NotesView(
             onions, username: username, lockAfter: minutes.components.seconds * 1_000)
         let worker: Task<Void, Never> = Task { await view.doWhatIsAsked() }
@@ -189,6 +190,7 @@ final class NotesView: Sendable {
             vault = try await KeyedNotes(onions.call).unlock(password)
         } else {
             guard let name: SecureBytes = name ?? username else { throw .wrongLogin }
+            do throws(Failure) { try onions.expectOld(name) } catch { throw .refused(error.text) }
             vault = try await onions.account.signIn(username: name, password: password)
         }
         self.vault.withLock { $0 = vault }

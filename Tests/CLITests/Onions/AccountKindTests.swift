@@ -1,0 +1,77 @@
+import Testing
+import ThicketProcesses
+
+/// Of which kind an account is says its user or its profile, and never a guess: the old login is made of the password without a
+/// salt, and whoever gets it tries passwords cheaply.
+@Suite("thicket: of which kind an account of notes is")
+struct AccountKindTests {
+    private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
+
+    /// All that talk to an account of whichever kind.
+    private static let commands: [[String]] = [
+        ["list"], ["show", "1"], ["new"], ["edit", "1"], ["rm", "1"], ["view"], ["export", "-"], ["import", "-"],
+        ["delete"],
+    ]
+
+    private static func key(_ bench: CommandBench) throws -> String {
+        let made: String = try Daemon.command(bench.path("data"), ["app", "key", "add", "notes"], succeeding: true)
+            .output
+        return String(try #require(made.split(separator: "\n").first).split(separator: " ").last ?? "")
+    }
+
+    /// Nothing was sent, and the answer names both ways.
+    private static func expectRefused(_ outcome: ChildProcess.Outcome, _ words: [String]) {
+        #expect(outcome.code == 2, "\(words): \(outcome)")
+        for part: String in ["nothing was sent", "'thicket login' first", "add --old-account"] {
+            #expect(outcome.errors.contains(part), "\(words): \(outcome)")
+        }
+    }
+
+    @Test("without a profile that has the account's keys nothing made of the password is sent, and both ways are named")
+    func unsaid() throws {
+        let bench: CommandBench = try .init()
+        var variables: [String: String] = [
+            "THICKET_SERVER": bench.address, "THICKET_APP": "notes", "THICKET_API_KEY": try Self.key(bench),
+        ].merging(Self.password) { $1 }
+        try bench.good(["signup", "--user", "ann"], variables: variables)
+        // In the server's place is now one that sees who comes.
+        let port: UInt16 = bench.server.port
+        try bench.stopServer()
+        let ear: SilentServer = try .init(port: port)
+        variables["THICKET_TIMEOUT"] = "1s"
+        for words: [String] in Self.commands {
+            // A new machine, and one whose profile is another account's.
+            for (home, user): (String, String) in [("new", "ann"), ("home", "bea")] {
+                let words: [String] = ["onions"] + words + ["--user", user]
+                Self.expectRefused(try bench.run(words, home: home, input: "text", variables: variables), words)
+            }
+        }
+        #expect(!ear.wasCalled)
+        // The name of the profile's own account is none of an old one, whatever is said.
+        for user: String in ["ann", "Ann"] {
+            let own: ChildProcess.Outcome = try bench.run(
+                ["onions", "list", "--old-account", "--user", user], variables: variables)
+            #expect(own.code == 2 && own.errors.contains("Leave out --old-account"), "\(own)")
+        }
+        #expect(!ear.wasCalled)
+        let said: ChildProcess.Outcome = try bench.run(
+            ["onions", "list", "--old-account", "--user", "bea"], variables: variables)
+        #expect(said.code == 5 && ear.wasCalled, "who says it is taken at their word: \(said)")
+    }
+
+    @Test("the view says so before it takes the screen, and once a name was typed that is the profile's own")
+    func view() throws {
+        let bench: CommandBench = try .init()
+        let place: [String: String] = [
+            "THICKET_SERVER": bench.address, "THICKET_APP": "notes", "THICKET_API_KEY": try Self.key(bench),
+        ]
+        try bench.good(["signup", "--user", "ann"], variables: place.merging(Self.password) { $1 })
+        let terminal: PseudoTerminal = try .init(
+            [Programs.thicket, "onions", "view", "--old-account"], variables: bench.variables("home", [:]))
+        try terminal.wait(forShown: "User name (not shown)")
+        terminal.type("ann\rsesame\r")
+        try terminal.wait(forShown: "nothing was sent")
+        terminal.type("\u{1B}")
+        #expect(try terminal.finish() == 0)
+    }
+}
