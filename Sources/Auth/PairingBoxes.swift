@@ -1,7 +1,11 @@
 import ThicketCrypto
 
 /// Where two devices of a user leave each other one message each: what a new device shows the world, and what an old one has
-/// sealed for it. In memory, for two minutes, once.
+/// sealed for it. In memory, for two minutes.
+///
+/// One use is one answer, and not one look: whoever looks has shown nothing but the code, so a look must not take from the new
+/// device what it has not got yet, as when the line loses the answer on the way. Read twice it harms nobody: it opens with the
+/// new device's one-time key alone.
 ///
 /// The server can read neither, and cannot put another key in the place of the new device's: the place's name is a digest of
 /// it, and the user carries the name from screen to screen.
@@ -34,12 +38,11 @@ struct PairingBoxes: Sendable {
         boxes[place] = Box(hello: hello, end: now + Self.lifetime)
     }
 
-    /// What is in a box. One that has its answer is empty afterwards: whoever comes second finds nothing.
+    /// What is in a box, which stays there.
     mutating func look(_ code: String, app: String, now: Double) throws(Failure) -> (hello: [UInt8], answer: [UInt8]?) {
         clear(now)
         let place: String = Self.place(code, app)
         guard let box: Box = boxes[place] else { throw .gone }
-        if box.answer != nil { boxes[place] = nil }
         return (box.hello, box.answer)
     }
 

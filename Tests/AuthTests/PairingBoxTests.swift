@@ -15,7 +15,7 @@ struct PairingBoxTests {
         } catch { return error }
     }
 
-    @Test("one message each way, once, in one app")
+    @Test("one message each way, in one app; the answer stays for who did not get it the first time")
     func once() throws {
         var boxes: PairingBoxes = .init()
         try boxes.open(hello, app: "notes", now: 0)
@@ -26,8 +26,12 @@ struct PairingBoxTests {
         try boxes.answer(code, app: "notes", [7], now: 2)
         #expect(
             failure { () throws(PairingBoxes.Failure) in try boxes.answer(code, app: "notes", [8], now: 2) } == .taken)
-        #expect(try boxes.look(code, app: "notes", now: 3).answer == [7])
-        #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 3) } == .gone)
+        for now: Double in [3, 3, 119] { #expect(try boxes.look(code, app: "notes", now: now).answer == [7]) }
+        #expect(
+            failure { () throws(PairingBoxes.Failure) in try boxes.answer(code, app: "notes", [8], now: 119) }
+                == .taken,
+            "one use is one answer, also after it was read")
+        #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 120) } == .gone)
     }
 
     @Test("two minutes, also of a clock that goes back, and no more than 1,024 at one time")

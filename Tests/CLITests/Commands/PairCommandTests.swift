@@ -38,6 +38,8 @@ struct PairCommandTests {
         #expect(told.errors.contains("'thicket keys --restored'"), "\(told)")
         #expect(!told.output.contains("logged in"), "\(told)")
         #expect(try bench.run(["words"], home: "x").code == 6, "there is no login on the new machine")
+        let logins: [Substring] = try bench.good(["token", "list", "--json"]).split(separator: "\n")
+        #expect(logins.count == 1, "and none at the server that nobody has: \(logins)")
         // What it says to do is what helps, and the machine that has the keys goes on.
         try bench.good(["login"] + place + ["--user", "ann"], home: "x", variables: password)
         for home: String in ["x", "home"] {

@@ -92,7 +92,7 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .pieces(let problem): problem.description
         case .memory: "there is not enough memory: stretching a password takes 128 MiB"
         case .unusable(let what): what
-        case .pairingOver: "this pairing is over: it is good once, for two minutes"
+        case .pairingOver: "this pairing is over: a code is good for two minutes, and for one answer"
         case .pairingForged: "what came was sealed by somebody else, or for another device; nothing was taken"
         }
     }

@@ -19,7 +19,10 @@ enum PairCommand {
         let keys: KeyCall = try .init(call, "nothing was given away")
         let account: OpenAccount = try await keys.settled("nothing was given away")
         let token: String = keys.account.profile.token
-        let words: String = try await keyed("nothing was given away") { () throws(AccountError) in
+        let lost: String =
+            "The other machine shows four words if it was. If it shows none, begin anew with 'thicket pair' there; 'thicket token "
+            + "list' shows a login that nobody took, and 'thicket token revoke' ends it."
+        let words: String = try await keyed("nothing was given away", lost: lost) { () throws(AccountError) in
             try await keys.accounts.give(account, accessToken: token, toDeviceWithCode: code)
         }
         Terminal.write(
@@ -52,11 +55,11 @@ enum PairCommand {
         )
         let received: Pairing.Received = try await answer(accounts, begun)
         Terminal.write("Four words for you to compare:\n\n    \(received.words)\n\n")
-        try await confirm(call)
         if isPartner {
+            try await confirm(call)
             try await keepPartner(accounts, received, profile, place)
         } else {
-            try await keepAccount(accounts, received, profile, place)
+            try await keepAccount(accounts, received, profile, place, call)
         }
     }
 
@@ -103,8 +106,24 @@ enum PairCommand {
     }
 
     private static func keepAccount(
-        _ accounts: Accounts, _ received: Pairing.Received, _ profile: Profile, _ place: LoginPlace
+        _ accounts: Accounts, _ received: Pairing.Received, _ profile: Profile, _ place: LoginPlace, _ call: Call
     ) async throws(Failure) {
+        let signedIn: SignedIn
+        do throws(Failure) {
+            try await confirm(call)
+            signedIn = try await keepLogin(accounts, received, profile, place)
+        } catch {
+            // The other machine has made it for this one, which does not take it.
+            await accounts.discard(received)
+            throw error
+        }
+        try KeyCall.keep(signedIn.account, place.home, place.name, known: nil)
+        KeyCall.remind(signedIn.account)
+    }
+
+    private static func keepLogin(
+        _ accounts: Accounts, _ received: Pairing.Received, _ profile: Profile, _ place: LoginPlace
+    ) async throws(Failure) -> SignedIn {
         guard !received.accessToken.isEmpty else { throw Failure("the other machine is of another kind of account") }
         let signedIn: SignedIn = try await keyed("nothing was kept") { () throws(AccountError) in
             try await accounts.open(received)
@@ -114,8 +133,7 @@ enum PairCommand {
         profile.login?.userId = signedIn.account.user
         try KeyCall.expectPlace(for: signedIn.account, place.home, place.name, known: nil)
         try await place.keep(profile)
-        try KeyCall.keep(signedIn.account, place.home, place.name, known: nil)
-        KeyCall.remind(signedIn.account)
+        return signedIn
     }
 
     private static func keepPartner(

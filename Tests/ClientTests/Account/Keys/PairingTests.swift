@@ -34,14 +34,100 @@ struct PairingTests {
         #expect(there.account.bundle == ann.account.bundle && there.account.accessKey == ann.account.accessKey)
         #expect(there.accessToken != ann.accessToken && there.account.name == "ann")
         #expect(there.account.pin != nil && there.account.pin == ann.account.pin)
-        // A11: one use.
-        for again: Accounts in [new, try accounts("thief")] {
-            #expect(await KeyBench.failure { _ = try await again.receive(begun) } == .pairingOver)
+        // A11: one use is one answer.
+        let again: AccountError? = await KeyBench.failure {
+            _ = try await self.accounts("old").give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: typed)
         }
+        #expect(again == .pairingOver)
         let session: ClientSession = try await bench.notes().resume(ann)
         await session.signOut()
         await session.close()
         #expect(try await new.refresh(there.account, accessToken: there.accessToken) == there.account)
+    }
+
+    private func logins(_ ann: SignedIn) async throws -> Int {
+        let session: ClientSession = try await bench.notes().resume(ann)
+        let count: Int = try await session.tokens().count
+        await session.close()
+        return count
+    }
+
+    @Test(
+        "an answer that is lost on its way to the new device, or that another one has looked at, is there the next time"
+    )
+    func lostOnTheWay() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let words: String = try await accounts("old").give(
+            ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        let dead: Accounts = try accounts("new") { _ in .losesAnswer }
+        let lost: AccountError? = await KeyBench.failure { _ = try await dead.receive(begun) }
+        guard case .server(let reason)? = lost, reason.code == .network else {
+            throw ClientError(.refused, "\(lost as Any)")
+        }
+        let received: Pairing.Received = try #require(try await accounts("new").receive(begun))
+        #expect(received.words == words)
+        #expect(try await logins(ann) == 2, "the old device's and the new one's")
+    }
+
+    @Test(
+        "an old device that does not hear whether its answer came sends it again, and shows the words",
+        arguments: [true, false])
+    func unheard(isThere: Bool) async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let puts: Mutex<Int> = .init(0)
+        let old: Accounts = try accounts("old") { request in
+            guard request.method == "PUT",
+                puts.withLock({
+                    $0 += 1; return $0 == 1
+                })
+            else { return .none }
+            return isThere ? .losesAnswer : .losesRequest
+        }
+        let words: String = try await old.give(
+            ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        #expect(try await accounts("new").receive(begun)?.words == words)
+        #expect(try await logins(ann) == 2)
+    }
+
+    @Test("when nobody hears anything it is said that it is not known, and the login stays for who may have got it")
+    func silence() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let puts: Mutex<Int> = .init(0)
+        let old: Accounts = try accounts("old") { request in
+            guard request.method == "PUT" else { return .none }
+            return puts.withLock {
+                $0 += 1; return $0 == 1
+            } ? .losesAnswer : .losesRequest
+        }
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await old.give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        guard case .unknown? = error else { throw ClientError(.refused, "\(error as Any)") }
+        let received: Pairing.Received = try #require(try await accounts("new").receive(begun))
+        #expect(try await accounts("new").open(received).account.bundle == ann.account.bundle)
+    }
+
+    @Test("a login that nobody gets ends: that of an answer that is refused, and that of one which is not kept")
+    func nobodysLogin() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let late: Accounts = try accounts("old") {
+            $0.method == "PUT" ? .refuses(ClientError(.notFound, "it is over", number: 404)) : .none
+        }
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await late.give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        #expect(error == .pairingOver)
+        #expect(try await logins(ann) == 1)
+        _ = try await accounts("old").give(
+            ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        let received: Pairing.Received = try #require(try await accounts("new").receive(begun))
+        #expect(try await logins(ann) == 2)
+        try await accounts("new").discard(received)
+        #expect(try await logins(ann) == 1)
     }
 
     @Test("A11: a server that shows another key than the one behind the code gets nothing")

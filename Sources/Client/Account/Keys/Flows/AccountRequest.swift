@@ -109,6 +109,11 @@ package struct AccountRequest: Sendable {
             })
     }
 
+    /// Ends the login that this token is.
+    static func logout(token: String) -> AccountRequest {
+        .init(method: "POST", path: "logout", asker: .user(token: token), body: nil)
+    }
+
     package static func readBundle(_ asker: Asker) -> AccountRequest {
         .init(method: "GET", path: "bundle", asker: asker, body: nil)
     }

@@ -5,7 +5,7 @@ import ThicketProtocol
 /// user types the code on the old device, and that one seals the access key to it. Both then show four words, which are equal
 /// only if they have talked to each other.
 ///
-/// The server carries both messages, for two minutes and once, and can read neither.
+/// The server carries both messages, one each, for two minutes, and can read neither.
 public struct Pairing: Sendable {
     /// Bytes of a device's name in it.
     static let deviceBytesMax: Int = 128

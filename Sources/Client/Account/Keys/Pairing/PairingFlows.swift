@@ -37,7 +37,12 @@ package struct GiveFlow: AccountFlow {
         case adding(Pairing)
         /// Whether the keys here are the newest.
         case checking(Pairing, refusal: ClientError?)
-        case answering(Pairing, [UInt8])
+        /// How often the answer was sent, and the login in it; empty where there is none.
+        case answering(Pairing, [UInt8], asks: Int, token: String)
+        /// Of the first answer nothing was heard, and the second was one too many: whether the box holds ours.
+        case looking(Pairing, [UInt8], token: String)
+        /// A login that nobody will get.
+        case ending(AccountError)
     }
 
     private let code: String
@@ -79,7 +84,15 @@ package struct GiveFlow: AccountFlow {
             if isChanged(reply) { throw .keyChanged }
             if let refusal { throw .server(refusal) }
             return try answer(pairing, token: "")
-        case (.answering(let pairing, let sealed), .answered): return .done(try pairing.words(sealed))
+        case (.answering(let pairing, let sealed, _, _), .answered): return .done(try pairing.words(sealed))
+        case (.answering(let pairing, let sealed, let asks, let token), .refused(let error)):
+            return try sendAgain(pairing, sealed, asks: asks, token: token, after: error)
+        case (.looking(let pairing, let sealed, _), .answered(let reply)) where try reply.octets("sealed") == sealed:
+            return .done(try pairing.words(sealed))
+        case (.looking(_, _, let token), .answered): return try end(token, .pairingOver)
+        // The answer may lie there.
+        case (.looking, .refused(let error)): throw .unknown(error)
+        case (.ending(let reason), _): throw reason
         case (.checking(_, let refusal?), .refused): throw .server(refusal)
         case (_, .refused(let error)): throw error.number == 404 || error.number == 409 ? .pairingOver : .server(error)
         default: throw outOfStep()
@@ -108,8 +121,34 @@ package struct GiveFlow: AccountFlow {
             .init(
                 accessKey: account.accessKey, user: account.user, name: account.name, accessToken: token,
                 device: device, pin: account.pin, version: account.version), app: account.app)
-        state = .answering(pairing, sealed)
+        state = .answering(pairing, sealed, asks: 1, token: token)
         return .ask(.answerPairing(code, sealed))
+    }
+
+    /// An answer that was refused, or of which nothing was heard: the same bytes do no harm a second time.
+    private mutating func sendAgain(
+        _ pairing: Pairing, _ sealed: [UInt8], asks: Int, token: String, after error: ClientError
+    ) throws(AccountError) -> AccountStep<String> {
+        if error.leavesItOpen {
+            guard asks < AccountFlowLimits.asksMax else { throw .unknown(error) }
+            state = .answering(pairing, sealed, asks: asks + 1, token: token)
+            return .ask(.answerPairing(code, sealed))
+        }
+        if asks > 1 {
+            // The first one may have come, and have been taken by now.
+            guard error.number == 409 else { throw .unknown(error) }
+            state = .looking(pairing, sealed, token: token)
+            return .ask(.lookAtPairing(code))
+        }
+        return try end(token, error.number == 404 || error.number == 409 ? .pairingOver : .server(error))
+    }
+
+    /// The login was made for a device that will not get it, so it is not left to itself.
+    private mutating func end(_ token: String, _ reason: AccountError) throws(AccountError) -> AccountStep<String> {
+        // A partner's server makes its own.
+        guard !token.isEmpty else { throw reason }
+        state = .ending(reason)
+        return .ask(.logout(token: token))
     }
 }
 
@@ -125,7 +164,8 @@ extension Accounts {
     /// Looks whether the other device has answered; nil: not yet. Ask every two seconds or so.
     ///
     /// Show the user `words` before anything is kept: they are equal on both screens, or somebody else has answered.
-    /// - Throws: `pairingOver` after two minutes, or when somebody else took the answer; `pairingForged` for what does not open.
+    /// The answer stays there until the two minutes are over: when it is lost on the way, ask again.
+    /// - Throws: `pairingOver` after two minutes; `pairingForged` for what does not open.
     public func receive(_ begun: Pairing.Begun) async throws(AccountError) -> Pairing.Received? {
         try await door.run(ReceiveFlow(begun, opens: false))
     }
@@ -133,7 +173,8 @@ extension Accounts {
     /// Gives this account's keys to the device that shows this code. Keys that are not the newest are not given: they would
     /// open nothing there.
     /// - Returns: four words that the other device shows as well.
-    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code; `keyChanged`.
+    /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code; `keyChanged`; `unknown`
+    ///   when it is not known whether the other device gets them. A login that was made for it ends where it is known that it does not.
     public func give(
         _ account: OpenAccount, accessToken: String, toDeviceWithCode code: String
     ) async throws(AccountError) -> String {
@@ -141,6 +182,13 @@ extension Accounts {
         if case .partner = asker(account, accessToken) { isPartner = true }
         return try await door.run(
             try GiveFlow(code, account, token: accessToken, isPartner: isPartner, device: device))
+    }
+
+    /// Ends the login of what was received and is not kept, such as when the words differ. Best effort: otherwise it stands in the
+    /// account's list of tokens until it is ended there.
+    public func discard(_ received: Pairing.Received) async {
+        guard !received.accessToken.isEmpty else { return }
+        do throws(AccountError) { try await door.run(EndFlow(token: received.accessToken)) } catch {}
     }
 
     /// The account of a login that another device has made for this one. What that device remembers of how the password is
@@ -163,6 +211,20 @@ extension Accounts {
             try PartnerKeysFlow(
                 app: app, entity: entity, token: accessToken, opener: .accessKey(received.accessKey),
                 handed: received, makes: false, rules: rules, random: random))
+    }
+}
+
+/// Ends a login.
+private struct EndFlow: AccountFlow {
+    typealias Outcome = Void
+
+    let token: String
+
+    mutating func begin() throws(AccountError) -> AccountStep<Void> { .ask(.logout(token: token)) }
+
+    mutating func take(_ event: AccountEvent) throws(AccountError) -> AccountStep<Void> {
+        if case .refused(let error) = event { throw .server(error) }
+        return .done(())
     }
 }
 
