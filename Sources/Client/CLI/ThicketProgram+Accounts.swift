@@ -89,7 +89,10 @@ extension ThicketProgram {
             passphrase that is asked for the first time, twice. Commands end with exit code 8 until 'thicket unlock'.
             Who forgets the passphrase has 'thicket logout --discard' and a new login.
             """,
-        options: [.flag("new-passphrase", "set another one"), passphraseOption, profileOption],
+        options: [
+            .flag("new-passphrase", "set another one; without this one that is given has to be the one that is set"),
+            passphraseOption, profileOption,
+        ],
         examples: [
             Example("thicket lock", "before the lid is closed"),
             Example("thicket lock --new-passphrase", "another one, from the unlocked state"),

@@ -41,6 +41,25 @@ struct LockCommandTests {
         #expect(try bench.run(["ls", "notes"]).code == 8)
     }
 
+    @Test("a passphrase that is given and is not the one that is set locks nothing, and says which option sets another")
+    func otherPassphrase() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["lock"], variables: Self.phrase)
+        try bench.good(["unlock"], variables: Self.phrase)
+        try bench.write("other", "four green trees\n")
+        let other: [String] = ["--passphrase-file", bench.path("other")]
+        let refused: ChildProcess.Outcome = try bench.run(["lock"] + other, variables: Self.cheap)
+        #expect(refused.code == 6 && refused.errors.contains("--new-passphrase"), "\(refused)")
+        try bench.good(["ls", "notes"], variables: Self.cheap)
+        // The same one is no other.
+        try bench.good(["lock"], variables: Self.phrase)
+        try bench.good(["unlock"], variables: Self.phrase)
+        try bench.good(["lock", "--new-passphrase"] + other, variables: Self.cheap)
+        #expect(try bench.run(["unlock"], variables: Self.phrase).code == 6)
+        try bench.good(["unlock"] + other, variables: Self.cheap)
+    }
+
     @Test("with a folder in memory the unlocked key lies there, and goes with it")
     func runtimeFolder() throws {
         let bench: CommandBench = try .init()

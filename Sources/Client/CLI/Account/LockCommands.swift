@@ -17,6 +17,7 @@ enum LockCommand {
             return
         }
         if hasPassphrase, !call.flag("new-passphrase") {
+            try await expectSame(call, file, name)
             try blocking("cannot lock '\(name)'") { () throws(ClientError) in try file.lock() }
         } else {
             let passphrase: SecureBytes = try await LockedProfile.passphrase(call, isNew: true)
@@ -30,6 +31,23 @@ enum LockCommand {
         Terminal.write(
             "locked the profile '\(name)': 'thicket unlock' opens it. Commands that run now have the key until they end.\n"
         )
+    }
+}
+
+extension LockCommand {
+    /// A passphrase that is given is the one that is set: else `unlock` would want another than whoever locked believes.
+    private static func expectSame(_ call: Call, _ file: StoreKeyFile, _ name: String) async throws(Failure) {
+        guard !Secrets.isTyped(call, "passphrase") else { return }
+        let passphrase: SecureBytes = try await LockedProfile.passphrase(call, isNew: false)
+        let rules: PasswordRules = LockedProfile.rules(call)
+        let result: Result<Void, ClientError> = await onOwnThread {
+            Result { () throws(ClientError) in try file.check(passphrase: passphrase, rules: rules) }
+        }
+        guard case .failure(let error) = result else { return }
+        guard error.code == .unauthorized else { throw Failure("cannot lock '\(name)'", error) }
+        throw Failure(
+            "nothing was locked: this is not the passphrase of the profile '\(name)'. --new-passphrase sets it in the place of "
+                + "the other one; without a passphrase the one that is set stays.", .unauthorized)
     }
 }
 

@@ -111,11 +111,28 @@ public struct StoreKeyFile: Sendable {
         try removeRuntimeKey()
     }
 
+    /// Tells whether a passphrase is the one that was set. Takes about a second, and changes nothing.
+    ///
+    /// - Throws: as `unlock`.
+    package func check(passphrase: SecureBytes, rules: PasswordRules = .product) throws(ClientError) {
+        _ = try open(with: passphrase, rules)
+    }
+
     /// Gives the key back to whoever has the passphrase, until it is locked again. Takes about a second.
     ///
     /// - Throws: `unauthorized` for a wrong passphrase, or a file that somebody has changed; `invalidOptions` when none was
     ///   ever set; `store`.
     package func unlock(passphrase: SecureBytes, rules: PasswordRules = .product) throws(ClientError) {
+        let (key, wrap): (StoreKey, Wrap) = try open(with: passphrase, rules)
+        guard let runtime: String = runtimePath else {
+            return try write(Contents(key: key, wrap: wrap), isNew: false)
+        }
+        try PrivateFile.write(Self.octets(Contents(key: key)), to: runtime, isNew: false)
+    }
+
+    private func open(
+        with passphrase: SecureBytes, _ rules: PasswordRules
+    ) throws(ClientError) -> (StoreKey, Wrap) {
         guard let kept: Contents = try contents(), let wrap: Wrap = kept.wrap else {
             throw ClientError(.invalidOptions, "no passphrase was set for \(path)")
         }
@@ -128,11 +145,7 @@ public struct StoreKeyFile: Sendable {
         } catch {
             throw ClientError(.unauthorized, "this is not the passphrase")
         }
-        let key: StoreKey = try StoreKey(secret)
-        guard let runtime: String = runtimePath else {
-            return try write(Contents(key: key, wrap: wrap), isNew: false)
-        }
-        try PrivateFile.write(Self.octets(Contents(key: key)), to: runtime, isNew: false)
+        return (try StoreKey(secret), wrap)
     }
 
     // MARK: - In memory
