@@ -291,6 +291,12 @@ struct KeyCommandTests {
             #expect(told.code == 4 && told.errors.contains("thicket login"), "\(words) \(told)")
             #expect(told.output.isEmpty || words == ["audit"], "\(words): no old words are shown")
         }
+        for (file, part): (String, String) in [
+            ("old", "not the newer ones at the server"), ("new", "'thicket login' first"),
+        ] {
+            let told: ChildProcess.Outcome = try bench.run(["verify", "--words-file", bench.path(file)], home: "x")
+            #expect(told.errors.contains(part) && !told.errors.contains("is right"), "\(told)")
+        }
         let passwd: [String: String] = ["THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley"]
         #expect(try bench.run(["passwd"], home: "x", variables: passwd).code == 4)
         try bench.good(["login"], home: "x", variables: password)
@@ -304,6 +310,11 @@ struct KeyCommandTests {
             variables: ["THICKET_NEW_PASSWORD": "canary lentil"])
         #expect(try bench.good(["get", "notes", "k", "--json"], home: "z") == #"{"a":1}"# + "\n")
         #expect(try bench.good(["words"], home: "z") == renewed.output)
+        // Nobody is there to tell whether the words are the newest.
+        try bench.stopServer()
+        let alone: ChildProcess.Outcome = try bench.run(["verify", "--words-file", bench.path("new")], home: "z")
+        #expect(alone.code == 5 && alone.errors.contains("still the newest is not known"), "\(alone)")
+        #expect(!alone.errors.contains("is right"), "\(alone)")
     }
 
     @Test(

@@ -123,20 +123,44 @@ enum VerifyCommand {
         let known: OpenAccount = try await keys.settled("nothing was verified")
         guard key == known.accessKey else {
             throw Failure(
-                "this is a good backup, but not of this account. Look for the words of "
-                    + "\(Screen.safe(keys.account.profile.user ?? "this account")), or write them down anew: 'thicket words'."
+                "this is a good backup, but not of this account as this machine knows it. Look for the words of "
+                    + "\(Screen.safe(keys.account.profile.user ?? "this account")), or write them down anew: 'thicket words'. If "
+                    + "they are newer than this machine's keys ('thicket words --renew' elsewhere): 'thicket login' first."
             )
         }
         let kind: AccountBundle.BackupKind =
             call.value("code-file") != nil ? .code : call.value("pieces-file") != nil ? .pieces : .words
         let now: Int64 = Int64(time(nil))
         let token: String = keys.account.profile.token
-        let account: OpenAccount = try await keyed("the backup is right, and that was not noted") {
-            () throws(AccountError) in
-            try await keys.accounts.update(known, accessToken: token) { $0.backup = .confirmed(kind, at: now) }
+        let account: OpenAccount
+        do throws(AccountError) {
+            account = try await keys.accounts.update(known, accessToken: token) {
+                $0.backup = .confirmed(kind, at: now)
+            }
+        } catch {
+            throw unconfirmed(error)
         }
         try keys.keep(account)
         Terminal.write("verified: what you kept is the key of this account\n")
+    }
+
+    /// What was kept fits the keys of this machine. Whether it opens what the server gives out now is what matters on the day it is
+    /// needed, so it is not called right before that is known.
+    private static func unconfirmed(_ error: AccountError) -> Failure {
+        switch error {
+        case .keyChanged:
+            Failure(
+                "not verified: what you kept opens the keys that this machine has, and not the newer ones at the server",
+                keys: error)
+        case .unknown(let reason):
+            Failure(
+                "what you kept opens the keys that this machine has; the server's answer did not come, so it is not known whether "
+                    + "that was noted (\(reason.detail)). Try again.", Failure.code(error))
+        default:
+            Failure(
+                "what you kept opens the keys that this machine has; whether these are still the newest is not known, and nothing was "
+                    + "noted", keys: error)
+        }
     }
 }
 
