@@ -60,11 +60,15 @@ public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
     public let detail: String
     /// The server's number where it gave one (HTTP status, or error of a change).
     public let number: Int?
+    /// There was no connection that a request could have gone out on: nobody was asked for anything.
+    package let isUnsent: Bool
 
     public init(_ code: Code, _ detail: String, number: Int? = nil) {
-        self.code = code
-        self.detail = detail
-        self.number = number
+        self.init(code, detail, number: number, isUnsent: false)
+    }
+
+    package init(_ code: Code, _ detail: String, number: Int? = nil, isUnsent: Bool) {
+        (self.code, self.detail, self.number, self.isUnsent) = (code, detail, number, isUnsent)
     }
 
     public var description: String {

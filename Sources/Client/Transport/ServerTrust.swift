@@ -78,8 +78,15 @@ extension CurlHandle {
     /// As an error of a request.
     func error(_ code: CURLcode) -> ClientError {
         let failure: (detail: String, isUntrusted: Bool) = failure(code)
-        return ClientError(failure.isUntrusted ? .untrusted : .network, failure.detail)
+        return ClientError(
+            failure.isUntrusted ? .untrusted : .network, failure.detail,
+            isUnsent: failure.isUntrusted || Self.unconnected.contains(code.rawValue))
     }
+
+    /// What libcurl says where it found nobody to send to. A handle makes one request, so none went out on an older connection.
+    private static let unconnected: [UInt32] = [
+        CURLE_COULDNT_RESOLVE_PROXY.rawValue, CURLE_COULDNT_RESOLVE_HOST.rawValue, CURLE_COULDNT_CONNECT.rawValue,
+    ]
 
     /// An address that begins with https is not left for one that does not, wherever a server sends us; and none is
     /// followed at all.

@@ -8,7 +8,7 @@ enum ForgotCommand {
     static func run(_ call: Call) async throws(Failure) {
         let place: LoginPlace = try LoginPlace(call)
         let login: KeyLogin = try .init(call, place, isNew: false)
-        place.warnIfReadable()
+        place.warnIfReadable(.proof)
         let code: SecureBytes
         if call.value("mail-code-file") != nil {
             code = try await Secrets.lines(call, file: "mail-code-file", label: "")

@@ -36,7 +36,7 @@ struct KeyLogin {
         let login: KeyLogin = try .init(call, place, isNew: true)
         // Before an account is made that could not be kept.
         try await place.expectNothingUnsent()
-        place.warnIfReadable()
+        place.warnIfReadable(.proof)
         let password: SecureBytes = try await Secrets.secret(call, isNew: true)
         let made: SignedIn = try await keyed("no account was made", lost: Failure.lostAccount) {
             () throws(AccountError) in
@@ -48,7 +48,7 @@ struct KeyLogin {
 
     static func signIn(_ call: Call, _ place: LoginPlace) async throws(Failure) {
         let login: KeyLogin = try .init(call, place, isNew: false)
-        place.warnIfReadable()
+        place.warnIfReadable(.proof)
         let password: SecureBytes = try await Secrets.secret(call, isNew: false)
         let result: SignInResult = try await proved { () throws(AccountError) in
             try await login.accounts.signIn(name: login.user, password: password, known: login.known)
@@ -113,7 +113,7 @@ enum RecoverCommand {
         let place: LoginPlace = try LoginPlace(call, isOfAccount: true)
         let login: KeyLogin = try .init(call, place, isNew: false)
         try await place.expectNothingUnsent(unlessFor: login.user)
-        place.warnIfReadable()
+        place.warnIfReadable(.proof)
         let key: AccessKey = try await BackupInput.read(call)
         let password: SecureBytes = try await Secrets.secret(
             call, "new-password", label: "New password: ", isNew: true)

@@ -155,14 +155,30 @@ struct LoginPlace: Sendable {
         }
     }
 
+    /// What everybody on the way could read of a login.
+    enum Readable {
+        case password
+        /// What is made of it for the server, and the token; not the password, and nothing sealed.
+        case proof
+        /// A token that is a login already.
+        case token
+    }
+
     /// Says so when everybody on the way could read what is sent.
-    func warnIfReadable() {
+    func warnIfReadable(_ what: Readable) {
         let address: String = server.lowercased()
         guard address.hasPrefix("http://") || address.hasPrefix("ws://") else { return }
         let host: Substring = address.drop { $0 != "/" }.dropFirst(2)
         guard !["127.", "localhost", "[::1]"].contains(where: { host.hasPrefix($0) }) else { return }
-        Terminal.writeError(
-            "warning: \(server) is not https: everybody on the way can read the password, and everything else\n")
+        let words: String =
+            switch what {
+            case .password: "can read the password, and everything else"
+            case .proof:
+                "can read what proves the password to the server, and the login's token, and so log in as you and read what is not "
+                    + "sealed. The password and the account's keys are not sent."
+            case .token: "can read the login's token, and so all that is not sealed"
+            }
+        Terminal.writeError("warning: \(server) is not https: everybody on the way \(words)\n")
     }
 }
 

@@ -21,7 +21,7 @@ enum PartnerTokenLogin {
                 "not logged in: this is no login token of a partner, which names a user and a device. The partner's server signs "
                     + "one.", .usage)
         }
-        place.warnIfReadable()
+        place.warnIfReadable(.token)
         var profile: Profile = try place.profile(token: token)
         (profile.kind, profile.user) = (.partner, claims.name)
         profile.login = Profile.Login(

@@ -20,7 +20,7 @@ enum PasswordLogin {
         profile.login = Profile.Login(apiKey: apiKey, userId: "", device: device)
         // Before an account is made that could not be kept.
         if isNew { try await place.expectNothingUnsent() }
-        place.warnIfReadable()
+        place.warnIfReadable(.password)
         let password: String = try await Secrets.password(call, isNew: isNew)
         let account: Account = try Account(call, trying: profile)
         let session: ClientSession = try await proved(profile, isNew) { () throws(ClientError) in

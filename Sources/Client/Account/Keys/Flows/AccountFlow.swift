@@ -65,6 +65,9 @@ extension ClientError {
         }
     }
 
+    /// The same of the first request that could have done it: nothing was asked for before, so one that was not sent did nothing.
+    var leavesFirstOpen: Bool { leavesItOpen && !isUnsent }
+
     /// Whether the account has got another access key than the one that was shown (docs/AUTH.md).
     var isOtherAccessKey: Bool { number == 409 && detail.contains("access key") }
 }

@@ -37,7 +37,7 @@ package struct DeleteFlow: AccountFlow {
             return .ask(.delete(keys.authKey, token: token))
         case (.deleting, .answered): return .done(())
         case (.deleting, .refused(let error)):
-            if error.leavesItOpen { throw .unknown(error) }
+            if error.leavesFirstOpen { throw .unknown(error) }
             throw error.number == 401 && error.detail.contains("login")
                 ? .wrongPassword(isChanged: false) : .server(error)
         case (_, .refused(let error)): throw .server(error)

@@ -63,7 +63,7 @@ package struct PasswordFlow: AccountFlow {
             return .done(SignedIn(account: account, accessToken: try reply.token()))
         case (.changing(let keys), .refused(let error)):
             if error.isOtherAccessKey { throw .keyChanged }
-            guard error.leavesItOpen else {
+            guard error.leavesFirstOpen else {
                 throw error.number == 401 && error.detail.contains("login")
                     ? .wrongPassword(isChanged: false) : .server(error)
             }
@@ -117,6 +117,7 @@ package struct RecoverFlow: AccountFlow {
         case (.stretching, .stretched(let keys)): return try ask(keys, asks: 1)
         case (.recovering(let keys, _), .answered(let reply)): return try open(reply, keys)
         case (.recovering(let keys, let asks), .refused(let error)):
+            if asks == 1, error.isUnsent { throw .server(error) }
             // The same again does the same: who has the words has them still.
             if error.leavesItOpen, asks < AccountFlowLimits.asksMax { return try ask(keys, asks: asks + 1) }
             if error.leavesItOpen { throw .unknown(error) }

@@ -79,7 +79,7 @@ package struct ResetFlow: AccountFlow {
             return .done(())
         case (.asking, .refused(let error)):
             // A code is good once: sent again it would be refused, whatever the first has done.
-            if error.leavesItOpen { throw .unknown(error) }
+            if error.leavesFirstOpen { throw .unknown(error) }
             throw error.number == 401 && error.detail.contains("login") ? .wrongCode : .server(error)
         default: throw outOfStep()
         }

@@ -57,7 +57,7 @@ package struct SignUpFlow: AccountFlow {
             }
             return .done(SignedIn(account: draft.account, accessToken: try reply.token()))
         case (.signing(let draft), .refused(let error)):
-            guard error.leavesItOpen else { throw error.number == 409 ? .nameTaken : .server(error) }
+            guard error.leavesFirstOpen else { throw error.number == 409 ? .nameTaken : .server(error) }
             state = .looking(draft, error)
             return .ask(.login(name, draft.keys.authKey, device: device))
         case (.looking(_, let first), .refused(let error)):

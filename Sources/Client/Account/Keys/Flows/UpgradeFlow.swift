@@ -102,6 +102,7 @@ package struct UpgradeFlow: AccountFlow {
             return reply.flag("begun") ? try made(draft, reply) : try found(reply)
         case (.asking(let draft, let asks), .refused(let error)):
             // The same again is answered with what the first has done.
+            if asks == 1, error.isUnsent { throw .server(error) }
             guard error.leavesItOpen else { throw Self.meaning(of: error) }
             guard asks < AccountFlowLimits.asksMax else { throw .unknown(error) }
             state = .asking(draft, asks: asks + 1)

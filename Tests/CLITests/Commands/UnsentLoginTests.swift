@@ -1,0 +1,49 @@
+import Testing
+import ThicketProcesses
+
+/// What is said of logins of which nothing, or not the password, goes out.
+@Suite("thicket: what a login says of what is sent")
+struct UnsentLoginTests {
+    private static let words: String = Array(repeating: "abandon", count: 23).joined(separator: " ") + " art"
+
+    /// A login at a server that nobody has.
+    private func run(_ command: [String], server: String) throws -> ChildProcess.Outcome {
+        let place: TemporaryFolder = .init("unsent")
+        let all: [String] = command + ["--server", server, "--app", "notes", "--api-key", "0123", "--user", "ann"]
+        return try ChildProcess.run(
+            [Programs.thicket] + all, input: Self.words,
+            variables: [
+                "THICKET_HOME": place.path + "/home", "SWIFT_BACKTRACE": "enable=no", "THICKET_PASSWORD": "sesame",
+                "THICKET_NEW_PASSWORD": "barley",
+            ])
+    }
+
+    /// Nobody listens at port 1, and no name ends so (RFC 6761).
+    private static let servers: [String] = ["http://127.0.0.1:1", "http://nobody.invalid"]
+
+    @Test(
+        "where nobody could be asked nothing is said to be unknown: the server, or its address, is what is wrong",
+        arguments: servers)
+    func unreached(server: String) throws {
+        for command: [String] in [["signup"], ["recover", "--words-file", "-"]] {
+            let told: ChildProcess.Outcome = try run(command, server: server)
+            #expect(told.code == 5 && told.errors.contains("Is the server running, and the address right?"), "\(told)")
+            #expect(!told.errors.contains("not known"), "\(told)")
+        }
+    }
+
+    @Test("without https it is said what everybody on the way can read: the password where it is sent, and only there")
+    func readable() throws {
+        // This machine, under an address that does not say so.
+        let server: String = "http://0.0.0.0:1"
+        for command: [String] in [["signup"], ["login"], ["recover", "--words-file", "-"]] {
+            let told: ChildProcess.Outcome = try run(command, server: server)
+            #expect(told.errors.contains("is not https") && told.errors.contains("are not sent"), "\(told)")
+            #expect(!told.errors.contains("can read the password"), "\(told)")
+        }
+        for command: String in ["signup", "login"] {
+            let told: ChildProcess.Outcome = try run([command, "--sent-password"], server: server)
+            #expect(told.errors.contains("can read the password, and everything else"), "\(told)")
+        }
+    }
+}
