@@ -55,8 +55,19 @@ extension OnionAccount {
         consents: Bool = false, leavesUnreadable: Bool = false
     ) async throws(OnionError) -> OnionUpgrade {
         try await upgrade(
+            username: username, password: password, to: name, newPassword: newPassword, consents: consents,
+            leavesUnreadable: leavesUnreadable, whenBegun: {})
+    }
+
+    /// The same.
+    /// - Parameter whenBegun: called when the account has keys, by this run or one before: from then on doing it again goes on.
+    package func upgrade(
+        username: SecureBytes, password: SecureBytes, to name: String, newPassword: SecureBytes, consents: Bool,
+        leavesUnreadable: Bool, whenBegun: @escaping @Sendable () -> Void
+    ) async throws(OnionError) -> OnionUpgrade {
+        try await upgrade(
             username, password, to: name, newPassword, Allowed(slow: consents, unreadable: leavesUnreadable),
-            stop: { _ in })
+            stop: { step in if step == .begun { whenBegun() } })
     }
 
     struct Allowed {
@@ -204,6 +215,7 @@ extension OnionAccount {
             throw .keys(error)
         }
         guard case .open(let login) = result else { throw .keys(.locked) }
+        try stop(.begun)
         return try await complete(accounts, login, password, allowed, stop)
     }
 }

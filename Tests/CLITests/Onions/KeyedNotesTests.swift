@@ -115,6 +115,11 @@ struct KeyedNotesTests {
             old.merging(["THICKET_NEW_PASSWORD": "canary-old-password"]) { $1 })
         #expect(same.code == 2 && same.errors.contains("take another"), "\(same)")
         let new: [String: String] = ["THICKET_NEW_PASSWORD": "canary-new-password"]
+        let wrong: ChildProcess.Outcome = try house.run(
+            ["onions", "upgrade", "--new-user", "ann"],
+            old.merging(new) { $1 }.merging(["THICKET_PASSWORD": "canary-guess"]) { $1 })
+        #expect(wrong.code == 6 && wrong.errors.contains("nothing was upgraded: the old user name"), "\(wrong)")
+        #expect(!wrong.errors.contains("not finished"), "\(wrong)")
         let done: String = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
         #expect(done.contains("3 notes sealed") && done.contains("thicket words"), "\(done)")
         #expect(try house.run(["onions", "list", "--old-account"], old).code == 6)

@@ -1,3 +1,4 @@
+import Synchronization
 import ThicketClient
 import ThicketCommandLine
 import ThicketCrypto
@@ -170,14 +171,31 @@ enum OnionCommands {
         guard password != login.password else {
             throw Failure("the new password is the old one, which the server may have guessed: take another", .usage)
         }
-        let done: OnionUpgrade = try await OnionCall.trying(
-            "the upgrade is not finished; the same command goes on with it"
-        ) { () throws(OnionError) in
-            try await onions.account.upgrade(
+        let isBegun: Mutex<Bool> = .init(false)
+        let done: OnionUpgrade
+        do throws(OnionError) {
+            done = try await onions.account.upgrade(
                 username: login.username, password: login.password, to: name, newPassword: password,
-                consents: call.flag("slow"), leavesUnreadable: call.flag("leave-unreadable"))
+                consents: call.flag("slow"), leavesUnreadable: call.flag("leave-unreadable"),
+                whenBegun: { isBegun.withLock { $0 = true } })
+        } catch {
+            throw stopped(error, isBegun: isBegun.withLock { $0 })
         }
         try tell(done)
+    }
+
+    private static func stopped(_ error: OnionError, isBegun: Bool) -> Failure {
+        guard !isBegun else {
+            return OnionCall.failure("the upgrade is not finished; the same command goes on with it", error)
+        }
+        let what: String = "nothing was upgraded"
+        switch error {
+        case .wrongLogin, .keys(.wrongPassword):
+            return Failure(
+                "\(what): the old user name or the old password is wrong. An account that has keys needs no upgrade: 'thicket login'.",
+                .unauthorized)
+        default: return OnionCall.failure(what, error)
+        }
     }
 
     /// The name that the server is to see. Never that of before, unless its user says so.
