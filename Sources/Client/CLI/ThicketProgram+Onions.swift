@@ -103,10 +103,14 @@ extension ThicketProgram {
         details: """
             A line of JSON for each, the oldest first: {"title","info","createdAt"}. In clear: whoever reads the file reads
             the notes. With --sealed as the old notes app has them, {"onionTitle","onionInfo","iterations",…}, which open with the
-            password. A note that does not open is named and left out of a clear file; sealed ones are written as they are.
+            password. A note that does not open is named and left out of a clear file; sealed ones are written as they are. A
+            file that is there is kept unless --force is given.
             """,
         arguments: [.one("FILE", "where to, readable by you alone; '-' for standard output", .file)],
-        options: [.flag("sealed", "under the password, not in clear"), slowOption] + onionOptions,
+        options: [
+            .flag("sealed", "under the password, not in clear"),
+            .flag("force", short: "f", "replace a file that is there"), slowOption,
+        ] + onionOptions,
         examples: [Example("thicket onions export --sealed notes.jsonl", "a copy to keep")])
 
     static let onionsImport: Command = .init(

@@ -90,6 +90,11 @@ struct OnionCommandTests {
             #expect(text.contains("Router") == (file == "clear") && text.contains("onionTitle") == (file == "sealed"))
             #expect(try notes.good(["import", notes.bench.path(file)]).contains("2 were there already"))
         }
+        // A copy that is there is not written over unasked.
+        let kept: String? = notes.bench.read("clear")
+        let taken: ChildProcess.Outcome = try notes.run(["export", "--sealed", notes.bench.path("clear")])
+        #expect(taken.code == 1 && taken.errors.contains("--force") && notes.bench.read("clear") == kept, "\(taken)")
+        try notes.good(["export", "--force", notes.bench.path("clear")])
         try notes.good(["rm", "1", "2"])
         for file: String in ["sealed", "clear"] {
             #expect(

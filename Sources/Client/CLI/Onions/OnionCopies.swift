@@ -18,6 +18,8 @@ enum OnionCopies {
 
     static func export(_ call: Call) async throws(Failure) {
         let path: String = call.argument("FILE")
+        // Before a password is asked for.
+        if isTaken(path), !call.flag("force") { throw taken(path) }
         try await OnionCall(call).with("cannot export the notes", copies: call.flag("sealed")) {
             vault throws(Failure) in
             let onions: [Onion] = try await OnionCall.trying("cannot export the notes") { () throws(OnionError) in
@@ -35,12 +37,24 @@ enum OnionCopies {
             if same(path, "-") {
                 Terminal.write(lines, to: Terminal.standardOutput)
             } else {
-                try Files.replace(path, lines, mode: 0o600)
+                if call.flag("force") {
+                    try Files.replace(path, lines, mode: 0o600)
+                } else {
+                    let outcome: Files.Guarded = try Files.replace(
+                        path, expecting: nil, lines, bytesMax: bytesMax, newMode: 0o600)
+                    guard outcome == .done else { throw taken(path) }
+                }
                 let how: String = call.flag("sealed") ? "sealed" : "in clear: whoever reads the file reads them"
                 Terminal.write("wrote \(Words.notes(onions.count - left)) to \(path), \(how)\n")
             }
             if left > 0 { throw Failure("\(Words.notes(left)) left out") }
         }
+    }
+
+    private static func isTaken(_ path: String) -> Bool { !same(path, "-") && access(path, F_OK) == 0 }
+
+    private static func taken(_ path: String) -> Failure {
+        Failure("nothing was written: \(path) is there already; --force replaces it")
     }
 
     private static func copy(of onion: Onion, in vault: Vault, _ call: Call) async -> Result<JSONObject, OnionError> {

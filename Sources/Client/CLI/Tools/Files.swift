@@ -232,14 +232,17 @@ enum Files {
     /// The two change places in one step; the old one is looked at afterwards, when nobody writes to it any more. So
     /// nothing that a program writes at the same moment is lost, not even into a file that it opened before. Where the
     /// file system cannot do that, the file is looked at right before.
+    ///
+    /// - Parameter newMode: of a file that was not there.
     static func replace(
-        _ path: String, expecting expected: [UInt8]?, _ bytes: [UInt8], bytesMax: Int, patience: Int = writerPatience
+        _ path: String, expecting expected: [UInt8]?, _ bytes: [UInt8], bytesMax: Int, patience: Int = writerPatience,
+        newMode: mode_t = 0o644
     ) throws(Failure) -> Guarded {
         guard read(path, bytesMax: bytesMax) == (expected.map(Contents.bytes) ?? .absent) else {
             return .changedMeanwhile
         }
         var status: stat = .init()
-        let mode: mode_t = stat(path, &status) == 0 ? status.st_mode & 0o777 : 0o644
+        let mode: mode_t = stat(path, &status) == 0 ? status.st_mode & 0o777 : newMode
         let temporary: String = try writeTemporary(beside: path, bytes, mode: mode)
         guard let expected else {
             let problem: Int32 = renameNew(temporary, path)
