@@ -107,6 +107,24 @@ struct LockCommandTests {
         try bench.good(["unlock"], variables: Self.phrase)
     }
 
+    @Test("a key that is damaged or gone is told with the way out, and that is one", arguments: [true, false])
+    func lostKey(isThere: Bool) throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["put", "notes", "plan", #"{"title":"Oak"}"#])
+        unlink(bench.path("home/profiles/default/store.key"))
+        if isThere {
+            try bench.write("home/profiles/default/store.key", "no key")
+            chmod(bench.path("home/profiles/default/store.key"), 0o600)
+        }
+        let told: ChildProcess.Outcome = try bench.run(["get", "notes", "plan"])
+        #expect(
+            told.code == 1 && told.errors.contains("'thicket logout --discard' and then 'thicket login'"), "\(told)")
+        _ = try bench.run(["logout", "--discard"])
+        try bench.login()
+        #expect(try bench.good(["get", "notes", "plan", "--path", "title"]) == "Oak\n")
+    }
+
     @Test(
         "who forgets the passphrase can log out and in again; a profile of an earlier version is sealed when it is locked"
     )

@@ -25,6 +25,10 @@ public struct StoreKeyFile: Sendable {
     private static let beginning: [UInt8] = Array("thicket/keyfile".utf8) + [1]
     private static let label: LabelledBytes = .init("thicket/store-key/1")
 
+    private static let wayOut: String =
+        "A copy of the file opens it; without one, 'thicket logout --discard' and then 'thicket login' fetch everything from the "
+        + "server again, but for edits that were never sent"
+
     private struct Contents {
         var key: StoreKey?
         var wrap: Wrap?
@@ -60,7 +64,7 @@ public struct StoreKeyFile: Sendable {
             kept = try contents()
         }
         guard let kept else {
-            throw PrivateFile.failure(path, "is not there: what is sealed under its key stays closed")
+            throw PrivateFile.failure(path, "is not there: what is sealed under its key stays closed. \(Self.wayOut)")
         }
         if let key: StoreKey = kept.key { return key }
         if let key: StoreKey = try runtimeKey() { return key }
@@ -196,7 +200,7 @@ public struct StoreKeyFile: Sendable {
 
     private static func contents(_ bytes: SecureBytes, _ path: String) throws(ClientError) -> Contents {
         let damaged: ClientError = PrivateFile.failure(
-            path, "is damaged: what is sealed under its key opens only with a copy of it")
+            path, "is damaged: what is sealed under its key stays closed. \(wayOut)")
         let first: [UInt8] = bytes.withUnsafeBytes { Array($0.prefix(beginning.count)) }
         guard first.elementsEqual(beginning) else { throw damaged }
         var found: Contents = .init()
