@@ -96,7 +96,9 @@ extension AccountService {
         case .closed: throw .notHere(Self.closed)
         case .sent:
             guard Self.isStretched(body.text("username")), Self.isStretched(body.text("password")) else { return }
-            throw .notHere("this app takes no logins of the old notes app")
+            throw .notHere(
+                "this app takes no logins of the old notes app: 'thicketd app passwords \(app) notes' makes it take them; accounts "
+                    + "with keys ('thicket signup', 'thicket login') come in without")
         }
     }
 

@@ -75,8 +75,8 @@ struct Failure: Error, Equatable {
         case .notFound: "it no longer has the object (404)"
         case .badVersion: "it no longer has the version that was changed (405)"
         case .tooLarge:
-            "the object would be larger than it keeps (413; its setting is called document-bytes-max), or it is one of the encrypted "
-                + "notes and one more than the account may have"
+            "it is too large (413): larger than the server keeps objects (its setting is called document-bytes-max), or an encrypted note "
+                + "whose title or text is longer than a note's may be, or which is one more than the account may have"
         case .invalidDiff: "the change does not fit the object (440)"
         default: "its code is \(number)"
         }

@@ -59,6 +59,20 @@ struct AccountKindTests {
         #expect(said.code == 5 && ear.wasCalled, "who says it is taken at their word: \(said)")
     }
 
+    @Test("an app that takes no old logins says what its operator and its users can do")
+    func closed() throws {
+        let bench: CommandBench = try .init()
+        let told: ChildProcess.Outcome = try bench.run(
+            ["onions", "list", "--old-account", "--user", "ann"],
+            variables: [
+                "THICKET_SERVER": bench.address, "THICKET_APP": "notes", "THICKET_API_KEY": try Self.key(bench),
+            ].merging(Self.password) { $1 })
+        #expect(told.code == 4, "\(told)")
+        for part: String in ["'thicketd app passwords notes notes'", "'thicket signup'", "'thicket login'"] {
+            #expect(told.errors.contains(part), "\(told)")
+        }
+    }
+
     @Test("the view says so before it takes the screen, and once a name was typed that is the profile's own")
     func view() throws {
         let bench: CommandBench = try .init()

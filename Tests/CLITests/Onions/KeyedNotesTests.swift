@@ -80,6 +80,9 @@ struct KeyedNotesTests {
         #expect(audit.contains("canary-text, red") && audit.contains("do not open") && !audit.contains("can read it"))
         #expect(!house.bench.exists("other/profiles/default/objects"), "and nothing of it is kept")
         try house.good(["rm", "onions", "old"])
+        let long: String = #"{"onionTitle":""# + String(repeating: "A", count: 300) + #"","onionInfo":"AAAA"}"#
+        let refused: ChildProcess.Outcome = try house.run(["put", "onions", "long", long])
+        #expect(refused.code == 4 && refused.errors.contains("longer than a note's may be"), "\(refused)")
         // Sealed copies are the old app's form, so they are under a password; another does not open them.
         let copies: [String: String] = ["THICKET_PASSWORD": "of the copies"]
         try house.good(["onions", "export", "--sealed", house.bench.path("sealed")], copies)
@@ -120,6 +123,8 @@ struct KeyedNotesTests {
             old.merging(new) { $1 }.merging(["THICKET_PASSWORD": "canary-guess"]) { $1 })
         #expect(wrong.code == 6 && wrong.errors.contains("nothing was upgraded: the old user name"), "\(wrong)")
         #expect(!wrong.errors.contains("not finished"), "\(wrong)")
+        let silent: ChildProcess.Outcome = try house.run(["onions", "upgrade", "--new-user", "ann"], old)
+        #expect(silent.code == 2 && silent.errors.contains("to ask for the new password at"), "\(silent)")
         let done: String = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
         #expect(done.contains("3 notes sealed") && done.contains("thicket words"), "\(done)")
         #expect(try house.run(["onions", "list", "--old-account"], old).code == 6)

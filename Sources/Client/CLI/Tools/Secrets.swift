@@ -55,14 +55,16 @@ enum Secrets {
     static func secret(
         _ call: Call, _ name: String = "password", label: String = "Password: ", isNew: Bool
     ) async throws(Failure) -> SecureBytes {
+        // As a person says it, which an option's name is not.
+        let words: String = .init(name.map { $0 == "-" ? " " : $0 })
         let password: SecureBytes
         if let path: String = call.setting(name + "-file") {
-            password = withoutLineEnd(try readSecret(path, name))
+            password = withoutLineEnd(try readSecret(path, words))
         } else if let given: SecureBytes = call.secret(name) {
             password = given
         } else {
             let lack: String =
-                "there is no terminal to ask for the \(name) at: --\(name)-file FILE ('-' for standard input), or the "
+                "there is no terminal to ask for the \(words) at: --\(name)-file FILE ('-' for standard input), or the "
                 + "variable \(Call.variable(name)), gives it"
             password = try await asked(label, lack)
             if isNew {
@@ -72,7 +74,6 @@ enum Secrets {
             }
         }
         guard password.count > 0 else {
-            let words: String = .init(name.map { $0 == "-" ? " " : $0 })
             throw Failure("the \(words) is empty, nothing was done", .usage)
         }
         return password
