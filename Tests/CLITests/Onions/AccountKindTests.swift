@@ -53,10 +53,42 @@ struct AccountKindTests {
                 ["onions", "list", "--old-account", "--user", user], variables: variables)
             #expect(own.code == 2 && own.errors.contains("Leave out --old-account"), "\(own)")
         }
+        // That is so of the two commands, too, that are for old accounts alone.
+        for (words, user): ([String], String) in [
+            (["upgrade", "--new-user", "z"], "ann"), (["upgrade", "--new-user", "z"], "Ann"), (["signup"], "ann"),
+            (["signup"], "Ann"),
+        ] {
+            let own: ChildProcess.Outcome = try bench.run(
+                ["onions"] + words + ["--user", user],
+                variables: variables.merging(["THICKET_NEW_PASSWORD": "another sesame"]) { $1 })
+            #expect(own.code == 2 && own.errors.contains("nothing was sent"), "\(words), \(user): \(own)")
+            #expect(own.errors.contains("'--profile OTHER' if there is an old account"), "\(words), \(user): \(own)")
+        }
         #expect(!ear.wasCalled)
         let said: ChildProcess.Outcome = try bench.run(
             ["onions", "list", "--old-account", "--user", "bea"], variables: variables)
         #expect(said.code == 5 && ear.wasCalled, "who says it is taken at their word: \(said)")
+    }
+
+    @Test("the profile's own name is known in its other spellings: an accent as a character of its own, large letters")
+    func spellings() throws {
+        let bench: CommandBench = try .init()
+        var variables: [String: String] = [
+            "THICKET_SERVER": bench.address, "THICKET_APP": "notes", "THICKET_API_KEY": try Self.key(bench),
+        ].merging(Self.password) { $1 }
+        try bench.good(["signup", "--user", "ren\u{E9}e"], variables: variables)
+        let port: UInt16 = bench.server.port
+        try bench.stopServer()
+        let ear: SilentServer = try .init(port: port)
+        variables["THICKET_TIMEOUT"] = "1s"
+        for user: String in ["ren\u{E9}e", "rene\u{301}e", "RENE\u{301}E"] {
+            for words: [String] in [["list", "--old-account"], ["signup"]] {
+                let own: ChildProcess.Outcome = try bench.run(
+                    ["onions"] + words + ["--user", user], variables: variables)
+                #expect(own.code == 2 && own.errors.contains("nothing was sent"), "\(words), \(user): \(own)")
+            }
+        }
+        #expect(!ear.wasCalled)
     }
 
     @Test("an app that takes no old logins says what its operator and its users can do")

@@ -36,6 +36,7 @@ struct OnionCall: Sendable {
 
     /// The name of the profile's account where that has keys and an old one is meant: this name is none of an old one.
     private let keyedName: String?
+    private let kind: Kind
 
     /// - Throws: `usage` where nobody has said of which kind the account is.
     init(_ call: Call, _ kind: Kind = .asSaid) throws(Failure) {
@@ -48,11 +49,12 @@ struct OnionCall: Sendable {
         let isSame: Bool =
             kept.map { same($0.server, server ?? "") && same($0.app, app ?? "") } ?? false
         let user: String? = call.setting("user")
-        let isOwn: Bool = user.map { same($0.lowercased(), kept?.user?.lowercased() ?? "") } ?? true
+        let isOwn: Bool = user.map { Self.isOneName($0, kept?.user ?? "") } ?? true
         let isOld: Bool = kind == .old || call.flag("old-account")
         isKeyed = isSame && isOwn && hasKeys && !isOld
         isPartners = isKeyed && kept?.kind == .partner
-        keyedName = isSame && hasKeys && !isKeyed && kind == .asSaid ? kept?.user : nil
+        keyedName = isSame && hasKeys && !isKeyed ? kept?.user : nil
+        self.kind = kind
         guard isKeyed || isOld else { throw Self.unsaid(try Account.profileName(call)) }
         let takesKey: Bool = isSame && (isKeyed || kept?.kind != .partner)
         let apiKey: String? = call.setting("api-key") ?? (takesKey ? kept?.login?.apiKey : nil)
@@ -134,10 +136,26 @@ struct OnionCall: Sendable {
 
     /// Whoever names the profile's own user means that account: its password is never to be stretched the old way and sent.
     func expectOld(_ username: SecureBytes) throws(Failure) {
-        guard let keyedName, same(username.shownText.lowercased(), keyedName.lowercased()) else { return }
+        guard let keyedName, Self.isOneName(username.shownText, keyedName) else { return }
+        let next: String =
+            switch kind {
+            case .asSaid: "Leave out --old-account, or take another --profile for an old account of the same name."
+            case .old: "'--profile OTHER' if there is an old account of the same name."
+            }
         throw Failure(
-            "nothing was sent: the account of that name has keys, says the profile '\(try Account.profileName(call))'. Leave out "
-                + "--old-account, or take another --profile for an old account of the same name.", .usage)
+            "nothing was sent: the account of that name has keys, says the profile '\(try Account.profileName(call))'. \(next)",
+            .usage)
+    }
+
+    /// Whether the server takes two names for one: however they are composed, in large letters or in small ones.
+    private static func isOneName(_ one: String, _ other: String) -> Bool {
+        guard let one: [UInt8] = try? UnicodeText.composed(Array(one.utf8)),
+            let other: [UInt8] = try? UnicodeText.composed(Array(other.utf8))
+        else { return false }
+        let (left, right): (String, String) = (
+            String(decoding: one, as: UTF8.self), String(decoding: other, as: UTF8.self)
+        )
+        return same(left.lowercased(), right.lowercased())
     }
 
     /// Logs in and brings old notes up to date.
