@@ -35,6 +35,8 @@ final class BadLine: Sendable {
         /// The server does it, and nobody hears of that.
         case losesAnswer
         case refuses(ClientError)
+        /// The server does it, and what is heard is this: a proxy has asked twice.
+        case doesAndRefuses(ClientError)
         case says(@Sendable (JSONObject) -> JSONObject)
         case saysInstead(@Sendable () -> JSONObject)
     }
@@ -69,6 +71,9 @@ final class BadLine: Sendable {
         case .losesAnswer:
             _ = try await reach(request)
             throw lost
+        case .doesAndRefuses(let error):
+            _ = try await reach(request)
+            throw error
         case .says(let change):
             return AccountReply(change(try await reach(request).members))
         }

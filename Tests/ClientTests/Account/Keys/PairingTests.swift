@@ -91,6 +91,20 @@ struct PairingTests {
         #expect(try await logins(ann) == 2)
     }
 
+    @Test("an old device whose only answer is refused, as a proxy sent it twice, finds it in the box: the login stays")
+    func sentTwice() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let old: Accounts = try accounts("old") {
+            $0.method == "PUT" ? .doesAndRefuses(ClientError(.refused, "there is an answer", number: 409)) : .none
+        }
+        let words: String = try await old.give(
+            ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        let received: Pairing.Received = try #require(try await accounts("new").receive(begun))
+        #expect(received.words == words)
+        #expect(try await logins(ann) == 2, "the old device's and the new one's")
+    }
+
     @Test("when nobody hears anything it is said that it is not known, and the login stays for who may have got it")
     func silence() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))

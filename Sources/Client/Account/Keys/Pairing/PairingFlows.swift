@@ -39,7 +39,7 @@ package struct GiveFlow: AccountFlow {
         case checking(Pairing, refusal: ClientError?)
         /// How often the answer was sent, and the login in it; empty where there is none.
         case answering(Pairing, [UInt8], asks: Int, token: String)
-        /// Of the first answer nothing was heard, and the second was one too many: whether the box holds ours.
+        /// There is an answer already: whether it is ours.
         case looking(Pairing, [UInt8], token: String)
         /// A login that nobody will get.
         case ending(AccountError)
@@ -134,13 +134,14 @@ package struct GiveFlow: AccountFlow {
             state = .answering(pairing, sealed, asks: asks + 1, token: token)
             return .ask(.answerPairing(code, sealed))
         }
-        if asks > 1 {
-            // The first one may have come, and have been taken by now.
-            guard error.number == 409 else { throw .unknown(error) }
+        if error.number == 409 {
+            // The answer that is there may be ours, also after one request of this device: proxies repeat what they lose.
             state = .looking(pairing, sealed, token: token)
             return .ask(.lookAtPairing(code))
         }
-        return try end(token, error.number == 404 || error.number == 409 ? .pairingOver : .server(error))
+        // The first one may have come, and have been taken by now.
+        guard asks == 1 else { throw .unknown(error) }
+        return try end(token, error.number == 404 ? .pairingOver : .server(error))
     }
 
     /// The login was made for a device that will not get it, so it is not left to itself.
