@@ -90,7 +90,9 @@ extension ThicketProgram {
             Who forgets the passphrase has 'thicket logout --discard' and a new login.
             """,
         options: [
-            .flag("new-passphrase", "set another one; without this one that is given has to be the one that is set"),
+            .flag(
+                "new-passphrase",
+                "set another one; without this one that --passphrase-file gives has to be the one that is set"),
             passphraseOption, profileOption,
         ],
         examples: [

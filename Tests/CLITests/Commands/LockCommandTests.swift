@@ -60,6 +60,76 @@ struct LockCommandTests {
         try bench.good(["unlock"] + other, variables: Self.cheap)
     }
 
+    @Test("of a profile that is locked already another passphrase is told, too")
+    func otherPassphraseOfLocked() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["lock"], variables: Self.phrase)
+        try bench.write("same", "four green leaves\n")
+        try bench.write("other", "four green trees\n")
+        let told: ChildProcess.Outcome = try bench.run(
+            ["lock", "--passphrase-file", bench.path("other")], variables: Self.cheap)
+        #expect(told.code == 6 && told.errors.contains("locked already, and this is not its passphrase"), "\(told)")
+        try bench.good(["lock", "--passphrase-file", bench.path("same")], variables: Self.cheap)
+    }
+
+    @Test("a passphrase in the environment keeps nothing open: with another one, or none, it locks and warns")
+    func environment() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["lock"], variables: Self.phrase)
+        try bench.write("other", "four green trees\n")
+        for (more, warning): ([String: String], String) in [
+            (["THICKET_PASSPHRASE_FILE": bench.path("gone")], "was not checked: there is no file"),
+            (["THICKET_PASSPHRASE_FILE": bench.path("other")], "is not the one of the profile 'default'"),
+            (["THICKET_PASSPHRASE": "four green trees"], "is not the one of the profile 'default'"),
+        ] {
+            try bench.good(["unlock"], variables: Self.phrase)
+            let told: ChildProcess.Outcome = try bench.run(["lock"], variables: Self.cheap.merging(more) { $1 })
+            #expect(told.code == 0 && told.errors.contains("warning: "), "\(more): \(told)")
+            #expect(told.errors.contains(warning), "\(more): \(told)")
+            #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8, "\(more)")
+        }
+        // A file that the command line names and that is not there is a slip of whoever types it.
+        try bench.good(["unlock"], variables: Self.phrase)
+        let gone: [String] = ["lock", "--passphrase-file", bench.path("gone")]
+        #expect(try bench.run(gone, variables: Self.cheap).code == 2)
+    }
+
+    @Test("where there is no memory to check a passphrase nobody is told that it is wrong: it locks, and warns")
+    func memory() throws {
+        let bench: CommandBench = try .init()
+        try bench.login()
+        try bench.good(["lock"], variables: Self.phrase)
+        try bench.good(["unlock"], variables: Self.phrase)
+        try bench.write("same", "four green leaves\n")
+        try Self.makeDear(bench.path("home/profiles/default/store.key"))
+        // Room for the program, and not for the 1 GiB that the file asks for.
+        let poor: [String] = ["/bin/sh", "-c", "ulimit -v 1000000; exec \"$0\" \"$@\"", Programs.thicket]
+        let told: ChildProcess.Outcome = try ChildProcess.run(
+            poor + ["lock", "--passphrase-file", bench.path("same")], input: "",
+            variables: bench.variables("home", Self.cheap))
+        #expect(told.code == 0 && told.errors.contains("not checked: there is not enough memory"), "\(told)")
+        #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8)
+        let closed: ChildProcess.Outcome = try ChildProcess.run(
+            poor + ["unlock"], input: "", variables: bench.variables("home", Self.phrase))
+        #expect(closed.code == 1 && closed.errors.contains("not enough memory"), "\(closed)")
+    }
+
+    /// Makes the file of an unlocked key say that its passphrase is stretched with N = 2^20.
+    private static func makeDear(_ path: String) throws {
+        guard case .bytes(var bytes) = Files.read(path, bytesMax: 1 << 16) else {
+            throw ProcessError("cannot read \(path)")
+        }
+        // Behind the beginning, the part with the key, the head of the next one and the number of scrypt.
+        let place: Int = 16 + (3 + 32) + 3 + 1
+        try #require(bytes[place] == 14)
+        bytes[place] = 20
+        let file: Int32 = open(path, O_WRONLY | O_CLOEXEC)
+        try #require(write(file, bytes, bytes.count) == bytes.count)
+        close(file)
+    }
+
     @Test("with a folder in memory the unlocked key lies there, and goes with it")
     func runtimeFolder() throws {
         let bench: CommandBench = try .init()

@@ -13,11 +13,18 @@ enum LockCommand {
             guard !call.flag("new-passphrase") else {
                 throw Failure("the profile '\(name)' is locked: 'thicket unlock' first, then set another one", .locked)
             }
+            try await expectSame(
+                call, file, name,
+                "the profile '\(name)' is locked already, and this is not its passphrase: 'thicket unlock' wants the one that is "
+                    + "set, and 'thicket lock --new-passphrase' then sets another")
             Terminal.write("the profile '\(name)' is locked already\n")
             return
         }
         if hasPassphrase, !call.flag("new-passphrase") {
-            try await expectSame(call, file, name)
+            try await expectSame(
+                call, file, name,
+                "nothing was locked: this is not the passphrase of the profile '\(name)'. --new-passphrase sets it in the place of "
+                    + "the other one; without a passphrase the one that is set stays.")
             try blocking("cannot lock '\(name)'") { () throws(ClientError) in try file.lock() }
         } else {
             let passphrase: SecureBytes = try await LockedProfile.passphrase(call, isNew: true)
@@ -35,20 +42,36 @@ enum LockCommand {
 }
 
 extension LockCommand {
-    /// A passphrase that is given is the one that is set: else `unlock` would want another than whoever locked believes.
-    private static func expectSame(_ call: Call, _ file: StoreKeyFile, _ name: String) async throws(Failure) {
+    /// A passphrase that the command line gives is the one that is set: else `unlock` would want another than whoever locked
+    /// believes. One that the environment gives may be there for another profile or be of yesterday, and whoever goes away from a
+    /// machine wants it locked: there, and where nobody can tell, a warning says so.
+    ///
+    /// - Parameter differs: what to say of another passphrase on the command line.
+    private static func expectSame(
+        _ call: Call, _ file: StoreKeyFile, _ name: String, _ differs: String
+    ) async throws(Failure) {
         guard !Secrets.isTyped(call, "passphrase") else { return }
-        let passphrase: SecureBytes = try await LockedProfile.passphrase(call, isNew: false)
+        let isSaid: Bool = call.value("passphrase-file") != nil
+        let passphrase: SecureBytes
+        do throws(Failure) { passphrase = try await LockedProfile.passphrase(call, isNew: false) } catch {
+            guard !isSaid else { throw error }
+            return warn("whether the passphrase is the one of the profile '\(name)' was not checked: \(error.text)")
+        }
         let rules: PasswordRules = LockedProfile.rules(call)
         let result: Result<Void, ClientError> = await onOwnThread {
             Result { () throws(ClientError) in try file.check(passphrase: passphrase, rules: rules) }
         }
         guard case .failure(let error) = result else { return }
-        guard error.code == .unauthorized else { throw Failure("cannot lock '\(name)'", error) }
-        throw Failure(
-            "nothing was locked: this is not the passphrase of the profile '\(name)'. --new-passphrase sets it in the place of "
-                + "the other one; without a passphrase the one that is set stays.", .unauthorized)
+        guard error.code == .unauthorized else {
+            return warn("whether the passphrase is the one of the profile '\(name)' was not checked: \(error.detail)")
+        }
+        guard !isSaid else { throw Failure(differs, .unauthorized) }
+        warn(
+            "the passphrase in the environment is not the one of the profile '\(name)'; 'thicket unlock' wants the one that is set"
+        )
     }
+
+    private static func warn(_ text: String) { Terminal.writeError("warning: \(text)\n") }
 }
 
 /// `thicket unlock`: gives the key back to whoever has the passphrase.

@@ -99,16 +99,18 @@ public struct StoreKeyFile: Sendable {
     /// Sets the passphrase, the first one or another in its place, and forgets the key until it is given. Takes about a
     /// second.
     ///
-    /// - Throws: `locked` when the key is not at hand; `invalidOptions` for what cannot be a passphrase; `store`.
+    /// - Throws: `locked` when the key is not at hand; `invalidOptions` for what cannot be a passphrase; `limit` when there is
+    ///   not so much memory; `store`.
     package func lock(passphrase: SecureBytes, cost: PasswordCost = .standard) throws(ClientError) {
         let key: StoreKey = try key()
         let salt: [UInt8] = RandomBytes.make(PasswordKeys.saltBytes)
         let sealed: [UInt8]
-        do {
+        do throws(CryptoError) {
             let keys: PasswordKeys = try PasswordKeys(password: passphrase, salt: salt, cost: cost)
             sealed = try SealedMessage.seal(key.secret, key: keys.vaultKey, data: Self.label.octets)
         } catch {
-            throw ClientError(.invalidOptions, "this cannot be a passphrase: it is no UTF-8 text, or too long")
+            throw Self.lacksMemory(error)
+                ?? ClientError(.invalidOptions, "this cannot be a passphrase: it is no UTF-8 text, or too long")
         }
         let numbers: [UInt8] = [UInt8(PasswordRules.scryptNumber), UInt8(cost.log2N), UInt8(cost.r), UInt8(cost.p)]
         try write(Contents(wrap: Wrap(cost: numbers, salt: salt, sealed: sealed)), isNew: false)
@@ -124,8 +126,8 @@ public struct StoreKeyFile: Sendable {
 
     /// Gives the key back to whoever has the passphrase, until it is locked again. Takes about a second.
     ///
-    /// - Throws: `unauthorized` for a wrong passphrase, or a file that somebody has changed; `invalidOptions` when none was
-    ///   ever set; `store`.
+    /// - Throws: `unauthorized` for a wrong passphrase, or a file that somebody has changed; `limit` when there is not so much
+    ///   memory as it takes to tell; `invalidOptions` when none was ever set; `store`.
     package func unlock(passphrase: SecureBytes, rules: PasswordRules = .product) throws(ClientError) {
         let (key, wrap): (StoreKey, Wrap) = try open(with: passphrase, rules)
         guard let runtime: String = runtimePath else {
@@ -147,9 +149,15 @@ public struct StoreKeyFile: Sendable {
             let keys: PasswordKeys = try PasswordKeys(password: passphrase, salt: wrap.salt, cost: cost)
             secret = try SealedMessage.openSecret(wrap.sealed, key: keys.vaultKey, data: Self.label.octets)
         } catch {
-            throw ClientError(.unauthorized, "this is not the passphrase")
+            throw Self.lacksMemory(error) ?? ClientError(.unauthorized, "this is not the passphrase")
         }
         return (try StoreKey(secret), wrap)
+    }
+
+    /// nil: it is something else.
+    private static func lacksMemory(_ error: CryptoError) -> ClientError? {
+        guard case .outOfBounds(.memory) = error else { return nil }
+        return ClientError(.limit, "there is not enough memory: stretching a passphrase takes 128 MiB")
     }
 
     // MARK: - In memory
