@@ -2,8 +2,31 @@ import Testing
 import ThicketProcesses
 
 /// What a machine that gets keys from another one says when the server does not show what that one has seen.
-@Suite("thicket pair: a server that went back")
+@Suite("thicket pair")
 struct PairCommandTests {
+    @Test("whoever ends the new machine's command where it asks for a yes leaves no login behind")
+    func interrupted() throws {
+        let bench: CommandBench = try .init()
+        let added: String = try Daemon.command(
+            bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
+        ).output
+        let key: Substring? = try #require(added.split(separator: "\n").first).split(separator: " ").last
+        let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? "")]
+        try bench.good(["signup"] + place + ["--user", "ann"], variables: ["THICKET_PASSWORD": "canary sesame"])
+        let new: PseudoTerminal = try .init(
+            [Programs.thicket, "pair"] + place, variables: bench.variables("x", [:]))
+        try new.wait(forPrinted: "Waiting…")
+        let begun: Substring = try #require(new.printed.split(whereSeparator: \.isNewline).first)
+        try bench.good(["pair", String(try #require(begun.split(separator: " ").last))])
+        try new.wait(forPrinted: "Type yes: ")
+        #expect(try bench.good(["token", "list", "--json"]).split(separator: "\n").count == 2)
+        new.type("\u{3}")
+        #expect(try new.finish() == 1)
+        #expect(new.printed.contains("cancelled, nothing was kept"), "\(new.printed)")
+        #expect(try bench.good(["token", "list", "--json"]).split(separator: "\n").count == 1)
+        #expect(try bench.run(["words"], home: "x").code == 6, "there is no login on the new machine")
+    }
+
     @Test("after a restore that is older than the keys of the other machine, pair keeps nothing and says what to do")
     func restored() throws {
         let bench: CommandBench = try .init()

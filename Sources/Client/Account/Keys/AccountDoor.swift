@@ -55,9 +55,14 @@ extension ServerCalls {
         }
         let path: String = "/1/\(app)/auth/\(request.path)"
         guard let body: SecureBytes = request.body else {
-            return AccountReply(try Self.object(try await ask(request.method, path, fields: fields)))
+            return try Self.reply(try await ask(request.method, path, fields: fields))
         }
-        return AccountReply(try Self.object(try await ask(request.method, path, secret: body, fields: fields)))
+        return try Self.reply(try await ask(request.method, path, secret: body, fields: fields))
+    }
+
+    /// Of what is done and needs no words (204), as a logout, a reply without members.
+    private static func reply(_ answer: HTTPAnswer) throws(ClientError) -> AccountReply {
+        AccountReply(answer.status == 204 ? [:] : try object(answer))
     }
 }
 

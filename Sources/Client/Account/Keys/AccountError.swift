@@ -54,6 +54,9 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
     case pairingOver
     /// What came for this pairing does not open: somebody else answered it.
     case pairingForged
+    /// It was not done, for this reason, and a login that was made for another device could not be ended: it is in the account's
+    /// list of tokens.
+    indirect case loginLeft(AccountError)
 
     public var description: String {
         switch self {
@@ -93,6 +96,7 @@ public enum AccountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .memory: "there is not enough memory: stretching a password takes 128 MiB"
         case .unusable(let what): what
         case .pairingOver: "this pairing is over: a code is good for two minutes, and for one answer"
+        case .loginLeft(let reason): "\(reason). A login that was made for the other device could not be ended"
         case .pairingForged: "what came was sealed by somebody else, or for another device; nothing was taken"
         }
     }

@@ -154,6 +154,7 @@ extension Failure {
                 + "keys' for a partner's user. If you did not, somebody who has your access key or runs the server did."
         case .newerFormat: ". Update thicket on this machine."
         case .busy, .pairingOver: ". Try again."
+        case .loginLeft: ": 'thicket token list' shows it, and 'thicket token revoke' ends it."
         case .wrongWords: ". Is the name right, and are they the newest words?"
         default: ""
         }
@@ -162,6 +163,7 @@ extension Failure {
     static func code(_ error: AccountError) -> ExitCode {
         switch error {
         case .server(let error), .unknown(let error): code(error)
+        case .loginLeft(let reason): code(reason)
         case .wrongPassword, .wrongWords, .wrongPasscode, .wrongCode, .locked: .unauthorized
         case .nameTaken, .busy, .keyChanged: .refused
         case .unreadableWords, .unreadableCode, .pieces, .unusable: .usage

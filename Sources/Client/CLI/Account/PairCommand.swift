@@ -100,9 +100,23 @@ enum PairCommand {
 
     private static func confirm(_ call: Call) async throws(Failure) {
         if call.flag("yes") { return }
+        let interrupts: AsyncStream<Int32> = Interrupts.stream()
         Terminal.write("Does the other machine show the same four? Type yes: ")
-        let line: String = await onOwnThread { readLine(strippingNewline: true) ?? "" }
+        let line: String = await typed(or: interrupts)
         guard same(line.lowercased(), "yes") else { throw Failure("cancelled, nothing was kept") }
+    }
+
+    /// A line; empty when Ctrl-C or SIGTERM is faster. Whoever ends the program so has not said yes, and the login that waits
+    /// is to end with it.
+    private static func typed(or interrupts: AsyncStream<Int32>) async -> String {
+        let (lines, line) = AsyncStream.makeStream(of: String.self)
+        startThread { line.yield(readLine(strippingNewline: true) ?? "") }
+        Task {
+            for await _: Int32 in interrupts { line.yield("") }
+        }
+        defer { Interrupts.release() }
+        for await first: String in lines { return first }
+        return ""
     }
 
     private static func keepAccount(

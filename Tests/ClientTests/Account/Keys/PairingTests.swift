@@ -144,6 +144,68 @@ struct PairingTests {
         #expect(try await logins(ann) == 1)
     }
 
+    @Test("when the answer about the new device's login is lost, it is not said that nothing was done")
+    func loginUnheard() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let old: Accounts = try accounts("old") { $0.path == "tokens" ? .losesAnswer : .none }
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await old.give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        guard case .unknown? = error else { throw ClientError(.refused, "\(error as Any)") }
+        #expect(try await logins(ann) == 2, "it was made, and whoever reads the list of tokens sees it")
+    }
+
+    @Test("to a key that leads to a secret which everybody knows nothing is sealed, and no login is left")
+    func lowOrder() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let hello: [UInt8] = .init(repeating: 0, count: 32) + Array("new".utf8)
+        let old: Accounts = try accounts("old") {
+            $0.method == "GET" ? .saysInstead { ["hello": .string(Base64.encodeURL(hello)), "sealed": .null] } : .none
+        }
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await old.give(
+                ann.account, accessToken: ann.accessToken, toDeviceWithCode: PairingCode.text(of: hello))
+        }
+        #expect(error == .pairingForged)
+        #expect(try await logins(ann) == 1)
+    }
+
+    @Test("a login that nobody gets and that cannot be ended is told")
+    func loginLeft() async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let old: Accounts = try accounts("old") {
+            if $0.path == "logout" { return .losesRequest }
+            return $0.method == "PUT" ? .refuses(ClientError(.notFound, "it is over", number: 404)) : .none
+        }
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await old.give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        #expect(error == .loginLeft(.pairingOver))
+        #expect(try await logins(ann) == 2)
+    }
+
+    @Test("of an answer that a server has and does not show it is not known whose it is", arguments: [true, false])
+    func hidden(isNull: Bool) async throws {
+        let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))
+        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let isAnswered: Mutex<Bool> = .init(false)
+        let old: Accounts = try accounts("old") {
+            if $0.method == "PUT" {
+                isAnswered.withLock { $0 = true }
+                return .doesAndRefuses(ClientError(.refused, "there is an answer", number: 409))
+            }
+            guard isAnswered.withLock({ $0 }), $0.path.hasPrefix("pair/") else { return .none }
+            return .says { $0.setting(["sealed": isNull ? .null : .string("!")]) }
+        }
+        let error: AccountError? = await KeyBench.failure {
+            _ = try await old.give(ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
+        }
+        guard case .unknown? = error else { throw ClientError(.refused, "\(error as Any)") }
+        #expect(try await logins(ann) == 2, "the new device may have the login")
+    }
+
     @Test("A11: a server that shows another key than the one behind the code gets nothing")
     func replacedKey() async throws {
         let ann: SignedIn = try await accounts("old").signUp(name: "ann", password: KeyBench.secret("one"))

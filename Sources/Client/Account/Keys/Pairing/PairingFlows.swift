@@ -80,6 +80,8 @@ package struct GiveFlow: AccountFlow {
         case (.adding(let pairing), .answered(let reply)): return try answer(pairing, token: try reply.token())
         case (.adding(let pairing), .refused(let error)) where error.number == 401:
             return check(pairing, refusal: error)
+        // The login may have been made.
+        case (.adding, .refused(let error)) where error.leavesFirstOpen: throw .unknown(error)
         case (.checking(let pairing, let refusal), .answered(let reply)):
             if isChanged(reply) { throw .keyChanged }
             if let refusal { throw .server(refusal) }
@@ -87,11 +89,12 @@ package struct GiveFlow: AccountFlow {
         case (.answering(let pairing, let sealed, _, _), .answered): return .done(try pairing.words(sealed))
         case (.answering(let pairing, let sealed, let asks, let token), .refused(let error)):
             return try sendAgain(pairing, sealed, asks: asks, token: token, after: error)
-        case (.looking(let pairing, let sealed, _), .answered(let reply)) where try reply.octets("sealed") == sealed:
-            return .done(try pairing.words(sealed))
-        case (.looking(_, _, let token), .answered): return try end(token, .pairingOver)
+        case (.looking(let pairing, let sealed, let token), .answered(let reply)):
+            return try look(pairing, sealed, token: token, reply)
         // The answer may lie there.
         case (.looking, .refused(let error)): throw .unknown(error)
+        // Of a token that is not good the login is over.
+        case (.ending(let reason), .refused(let error)) where error.number != 401: throw .loginLeft(reason)
         case (.ending(let reason), _): throw reason
         case (.checking(_, let refusal?), .refused): throw .server(refusal)
         case (_, .refused(let error)): throw error.number == 404 || error.number == 409 ? .pairingOver : .server(error)
@@ -117,10 +120,13 @@ package struct GiveFlow: AccountFlow {
     }
 
     private mutating func answer(_ pairing: Pairing, token: String) throws(AccountError) -> AccountStep<String> {
-        let sealed: [UInt8] = try pairing.seal(
-            .init(
-                accessKey: account.accessKey, user: account.user, name: account.name, accessToken: token,
-                device: device, pin: account.pin, version: account.version), app: account.app)
+        let sealed: [UInt8]
+        do throws(AccountError) {
+            sealed = try pairing.seal(
+                .init(
+                    accessKey: account.accessKey, user: account.user, name: account.name, accessToken: token,
+                    device: device, pin: account.pin, version: account.version), app: account.app)
+        } catch { return try end(token, error) }
         state = .answering(pairing, sealed, asks: 1, token: token)
         return .ask(.answerPairing(code, sealed))
     }
@@ -142,6 +148,16 @@ package struct GiveFlow: AccountFlow {
         // The first one may have come, and have been taken by now.
         guard asks == 1 else { throw .unknown(error) }
         return try end(token, error.number == 404 ? .pairingOver : .server(error))
+    }
+
+    /// Whose answer is in the box. What says that there is one and does not show it leaves that open.
+    private mutating func look(
+        _ pairing: Pairing, _ sealed: [UInt8], token: String, _ reply: AccountReply
+    ) throws(AccountError) -> AccountStep<String> {
+        guard let found: [UInt8] = try? reply.octets("sealed") else {
+            throw .unknown(ClientError(.protocolViolation, "the server says that there is an answer, and shows none"))
+        }
+        return found == sealed ? .done(try pairing.words(sealed)) : try end(token, .pairingOver)
     }
 
     /// The login was made for a device that will not get it, so it is not left to itself.
@@ -175,7 +191,8 @@ extension Accounts {
     /// open nothing there.
     /// - Returns: four words that the other device shows as well.
     /// - Throws: `unreadableCode`, `pairingOver`, `pairingForged` when what the server shows has another code; `keyChanged`; `unknown`
-    ///   when it is not known whether the other device gets them. A login that was made for it ends where it is known that it does not.
+    ///   when it is not known whether the other device gets them. A login that was made for it ends where it is known that it does
+    ///   not; `loginLeft` when that was not to be done.
     public func give(
         _ account: OpenAccount, accessToken: String, toDeviceWithCode code: String
     ) async throws(AccountError) -> String {
