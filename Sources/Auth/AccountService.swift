@@ -119,6 +119,8 @@ public struct AccountService {
         _ request: HTTPRequest, to route: Route, from address: String, now: Double
     ) -> Outcome {
         notes = Notes()
+        // Also where nobody pairs any more: nothing of a pairing is in memory for longer because of that.
+        if !boxes.isEmpty { boxes.clear(now) }
         let asked: Asked = .init(request: request, app: route.app, address: address, now: now)
         var failure: DirectoryError?
         let response: HTTPResponse

@@ -30,6 +30,8 @@ struct PairingBoxes: Sendable {
     private var boxes: [String: Box] = [:]
 
     /// - Parameter app: boxes of one app are nobody's in another.
+    var isEmpty: Bool { boxes.isEmpty }
+
     mutating func open(_ hello: [UInt8], app: String, now: Double) throws(Failure) {
         clear(now)
         let place: String = Self.place(PairingCode.text(of: hello), app)
@@ -56,8 +58,12 @@ struct PairingBoxes: Sendable {
 
     private static func place(_ code: String, _ app: String) -> String { "\(app)/\(code)" }
 
-    /// Also of a clock that went back: no box is there for longer than two minutes by it.
-    private mutating func clear(_ now: Double) {
-        boxes = boxes.filter { $0.value.end > now && $0.value.end <= now + Self.lifetime }
+    /// Takes away what is over. A clock that went back takes nothing, and no box is there for longer than two minutes by it.
+    mutating func clear(_ now: Double) {
+        let latest: Double = now + Self.lifetime
+        guard boxes.values.contains(where: { $0.end <= now || $0.end > latest }) else { return }
+        boxes = boxes.filter { $0.value.end > now }.mapValues { (box: Box) in
+            Box(hello: box.hello, answer: box.answer, end: min(box.end, latest))
+        }
     }
 }
