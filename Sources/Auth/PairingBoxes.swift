@@ -4,8 +4,9 @@ import ThicketCrypto
 /// sealed for it. In memory, for two minutes.
 ///
 /// One use is one answer, and not one look: whoever looks has shown nothing but the code, so a look must not take from the new
-/// device what it has not got yet, as when the line loses the answer on the way. Read twice it harms nobody: it opens with the
-/// new device's one-time key alone.
+/// device what it has not got yet, as when the line loses the answer on the way. The keys in an answer open with the new device's
+/// one-time key alone; its head, the user's id and the old device's name, is in clear, and whoever has seen the code can read that
+/// for the two minutes without being noticed.
 ///
 /// The server can read neither, and cannot put another key in the place of the new device's: the place's name is a digest of
 /// it, and the user carries the name from screen to screen.
@@ -29,9 +30,9 @@ struct PairingBoxes: Sendable {
 
     private var boxes: [String: Box] = [:]
 
-    /// - Parameter app: boxes of one app are nobody's in another.
     var isEmpty: Bool { boxes.isEmpty }
 
+    /// - Parameter app: boxes of one app are nobody's in another.
     mutating func open(_ hello: [UInt8], app: String, now: Double) throws(Failure) {
         clear(now)
         let place: String = Self.place(PairingCode.text(of: hello), app)
