@@ -7,8 +7,8 @@ import ThicketServer
 ///
 /// A small and a large store, filled the same way, take the same changes turn and turn about. Each figure is CPU time of
 /// the server's process, all its threads, background work included: other programs on the machine disturb that least.
-func growth() throws -> [Figure] {
-    try compare(
+func growth() async throws -> [Figure] {
+    try await compare(
         "a change, 64 users", small: GrowthLoad(users: 64, objects: 1, history: 1),
         large: GrowthLoad(users: 640, objects: 1, history: 1))
         + compare(
@@ -17,7 +17,7 @@ func growth() throws -> [Figure] {
         + compare(
             "a change, 2,000 changes of the object behind it", small: GrowthLoad(users: 1, objects: 1, history: 2_000),
             large: GrowthLoad(users: 1, objects: 1, history: 20_000))
-        + indexGrowth(objects: 5_000)
+        + indexGrowth(objects: 5_000) + growthOfReading()
 }
 
 /// Rounds of each, in turns.
@@ -37,11 +37,11 @@ private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throw
             "growth: \(what): round \(round + 1) of \(rounds): \(Bench.rounded(costs[0][round])) and "
                 + "\(Bench.rounded(costs[1][round])) µs")
     }
-    return figures(what, costs[0], costs[1])
+    return growthFigures(what, costs[0], costs[1])
 }
 
 /// Median of the rounds' ratios, and that of the sums: work that comes now and then stands in few rounds and all sums.
-private func figures(_ what: String, _ small: [Double], _ large: [Double]) -> [Figure] {
+func growthFigures(_ what: String, _ small: [Double], _ large: [Double]) -> [Figure] {
     [
         Figure(name: what, samples: small, unit: "µs"),
         Figure(name: "  ten times as many", samples: large, unit: "µs"),
@@ -149,8 +149,8 @@ private func indexGrowth(objects: Int) throws -> [Figure] {
             kept[place].append(try load.fetch(client: "next-\(round)"))
         }
     }
-    return figures("an object of the index, first client, \(objects) objects", made[0], made[1])
-        + figures("an object of the index, the next client, \(objects) objects", kept[0], kept[1])
+    return growthFigures("an object of the index, first client, \(objects) objects", made[0], made[1])
+        + growthFigures("an object of the index, the next client, \(objects) objects", kept[0], kept[1])
 }
 
 /// A server with one bucket of `objects` objects.

@@ -29,6 +29,7 @@ struct Bench {
             try cryptoSpeed() + contentStreams()
         },
         Scenario("store", 5, "the store's writer beside a bare loop over the same SQL") { try storeRates() },
+        Scenario("rows", 5, "what the rows of a change cost, and what late heads could save") { try rowCosts() },
         Scenario("schema", 5, "the store's writer beside normalised tables, small objects and large") { try schemas() },
         Scenario("reads", 5, "one reader and the writer beside each other") { try readsBeside() },
         Scenario("disk", 5, "what a change takes of the disk, and how long the log becomes") {
@@ -54,7 +55,9 @@ struct Bench {
             try await repeated(5) { try idle(from: 1_000, to: 10_000) }
         },
         Scenario("catchup", 3, "10,000 changes that a client missed") { try catchUp(changes: 10_000) },
-        Scenario("growth", 8, "costs at ten times the users, objects and history") { try growth() },
+        Scenario("growth", 12, "costs at ten times the users, objects, history, missed changes and receivers") {
+            try await growth()
+        },
         Scenario("firstsync", 5, "100,000 objects of 300 bytes to a new client") {
             try await repeated(5) { try await firstSync(objects: 100_000) }
         },

@@ -29,7 +29,7 @@ struct Peers {
         let missing: [String] = needed.filter { !Self.isInstalled($0.program) }.map(\.package)
         guard missing.isEmpty else {
             throw BenchMissing(
-                "these packages are missing: apt-get install \(missing.joined(separator: " ")) (none need autostart)")
+                "these packages are missing: \(missing.joined(separator: " ")); ./dev setup --peers installs them")
         }
     }
 

@@ -40,25 +40,54 @@ struct BareLoop {
 
     func commit(_ batch: WriteBatch) throws {
         try database.begin(.immediate)
-        for row: ChangeRecord in batch.changes {
+        try write(batch.changes)
+        try write(batch.entities)
+        try write(batch.buckets, new: batch.newBuckets)
+        try database.commit()
+    }
+
+    /// A group's log alone.
+    func commitLog(_ batch: WriteBatch) throws {
+        try database.begin(.immediate)
+        try write(batch.changes)
+        try database.commit()
+    }
+
+    /// What the logs of several groups came to.
+    func commitHeads(_ heads: (entities: [WriteBatch.EntityWrite], buckets: [BucketRecord], isNew: Set<BucketRow>))
+        throws
+    {
+        try database.begin(.immediate)
+        try write(heads.entities)
+        try write(heads.buckets, new: heads.isNew)
+        try database.commit()
+    }
+
+    private func write(_ changes: [ChangeRecord]) throws {
+        for row: ChangeRecord in changes {
             try change.bind(1, row.gid).bind(2, row.bucket).bind(3, row.key.text).bind(4, row.kind.rawValue)
                 .bind(5, row.sourceVersion).bind(6, row.endVersion).bind(7, row.previousOfEntity)
                 .bind(8, row.previousKeyframe).bind(9, row.previousOfBucket).bind(10, 1).bind(11, Self.changeID)
                 .bind(12, row.timestamp).bind(13, row.diff).bind(14, row.keyframe).run()
         }
-        for write: WriteBatch.EntityWrite in batch.entities {
+    }
+
+    private func write(_ entities: [WriteBatch.EntityWrite]) throws {
+        for write: WriteBatch.EntityWrite in entities {
             try entity.bind(1, write.bucket).bind(2, write.record.key.text).bind(3, write.record.version)
                 .bind(4, write.record.gid).bind(5, write.record.keyframe).bind(6, 0).run()
         }
-        for write: BucketRecord in batch.buckets {
-            if batch.newBuckets.contains(write.row) {
+    }
+
+    private func write(_ buckets: [BucketRecord], new: Set<BucketRow>) throws {
+        for write: BucketRecord in buckets {
+            if new.contains(write.row) {
                 try bucket.bind(1, write.row).bind(2, write.id.app.text).bind(3, write.id.user.text)
                     .bind(4, write.id.name.text).bind(5, write.head).bind(6, 0).bind(7, 180).bind(8, 1).run()
             } else {
                 try head.bind(1, write.head).bind(2, 180).bind(3, 1).bind(4, write.row).run()
             }
         }
-        try database.commit()
     }
 
     /// As many bytes as a ccid of 32 hex digits takes.

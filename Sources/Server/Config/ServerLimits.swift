@@ -27,6 +27,14 @@ public struct ServerLimits: Sendable, Equatable {
     /// `cv` when it comes back.
     public var pendingBytesPerConnectionMax: Int = 16 << 20
 
+    /// Bytes waiting to be read by all connections together, 64 MiB...1 TiB; a quarter of them may be those of SockJS sessions
+    /// besides. Above it a connection that is behind is closed with 1013 when more is sent to it.
+    public var pendingBytesTotalMax: Int = 2 << 30
+
+    /// Bytes of unfinished requests and messages of all connections together, 16 MiB...1 TiB. Above it a connection that holds
+    /// more than its share is answered 503 or closed with 1013.
+    public var gatheredBytesTotalMax: Int = 512 << 20
+
     /// Messages a second of one connection on average, 1...1,000,000. A connection above it is read more slowly; see
     /// `messagesBurst`.
     public var messagesPerSecond: Int = 50_000

@@ -122,6 +122,12 @@ public enum ServerSettings {
         .bytes(
             "pending-bytes-per-connection-max", \.limits.pendingBytesPerConnectionMax, 64 * kib...gib,
             "Bytes waiting to be read by one client. Above it: close code 1013; the client catches up when it is back."),
+        .bytes(
+            "pending-bytes-total-max", \.limits.pendingBytesTotalMax, 64 * mib...1_024 * gib,
+            "Bytes waiting to be read by all connections. Above it: close code 1013 for those behind."),
+        .bytes(
+            "gathered-bytes-total-max", \.limits.gatheredBytesTotalMax, 16 * mib...1_024 * gib,
+            "Bytes of unfinished messages of all connections. Above it: 503, or close code 1013."),
         .integer(
             "messages-per-second", \.limits.messagesPerSecond, 1...largest,
             "Messages a second of one connection on average. A faster one is read more slowly."),

@@ -70,6 +70,8 @@ public struct NetSettings: Sendable {
         messageBytesMax = config.limits.frameBytesMax
         http.bodyBytesMax = config.limits.frameBytesMax
         pendingBytesMax = config.limits.pendingBytesPerConnectionMax
+        pendingBytesTotalMax = config.limits.pendingBytesTotalMax
+        gatheredBytesTotalMax = config.limits.gatheredBytesTotalMax
         pendingBytesPerGroupMax = config.limits.pendingBytesPerUserMax
         gatheredBytesPerGroupMax = config.limits.gatheredBytesPerUserMax
         turnNanosecondsPerGroup = Int64(config.limits.turnMicrosecondsPerUser) * 1_000

@@ -26,6 +26,7 @@ struct SockJSSettings: Sendable, Equatable {
         rules.responseBytesMax = config.limits.sockJSResponseBytes
         rules.queueBytesMax = config.limits.pendingBytesPerConnectionMax
         sessionsMax = config.limits.sockJSSessionsMax
+        queueBytesTotalMax = config.limits.pendingBytesTotalMax / 4
         queueBytesPerUserMax = config.limits.pendingBytesPerUserMax
         takesWebSockets = config.sockJSWebSocket
         setsCookie = config.sockJSCookie

@@ -121,14 +121,15 @@ extension SQLiteReader: StoreReader {
     ) throws(StoreError) -> ChangePage? {
         try reading { () throws(StoreError) in
             guard let record = try bucketRecord(bucket), after >= record.floor, after <= record.head else { return nil }
-            let place: WalkCache.CatchUpPlace = .init(bucket: bucket, after: after, upTo: upTo)
-            let known: ArraySlice<GlobalID>? = walks.takeCatchUp(place)
+            let place: WalkCache.CatchUpPlace = .init(bucket: bucket, upTo: upTo)
+            let known: ArraySlice<GlobalID>? = walks.catchUp(place, after: after)
             let positions: ArraySlice<GlobalID> =
                 if let known { known } else { try logPositions(from: record.head, after: after, upTo: upTo)[...] }
             let page: ChangePage = try changePage(positions, limit: limit, byteLimit: byteLimit)
-            if page.hasMore, let last: GlobalID = page.changes.last?.gid {
-                walks.keepCatchUp(
-                    positions.dropFirst(page.changes.count), at: .init(bucket: bucket, after: last, upTo: upTo))
+            if !page.hasMore {
+                walks.forgetCatchUp(place)
+            } else if known == nil {
+                walks.keep(WalkCache.CatchUp(after: after, positions: Array(positions)), at: place)
             }
             return page
         }

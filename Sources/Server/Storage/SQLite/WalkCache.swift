@@ -13,9 +13,25 @@ final class WalkCache: Sendable {
 
     struct CatchUpPlace: Hashable {
         let bucket: BucketRow
-        /// The page begins above this.
-        let after: GlobalID
         let upTo: GlobalID
+    }
+
+    /// A bucket's changes above a position, ascending. Its pages begin anywhere in it: where one ends is decided by the
+    /// length of what is sent.
+    struct CatchUp: Sendable {
+        let after: GlobalID
+        let positions: [GlobalID]
+
+        /// Those above a later position; nil when some of them are not known.
+        func positions(after place: GlobalID) -> ArraySlice<GlobalID>? {
+            guard place >= after else { return nil }
+            var (low, high): (Int, Int) = (0, positions.count)
+            while low < high {
+                let middle: Int = (low + high) / 2
+                if positions[middle] <= place { low = middle + 1 } else { high = middle }
+            }
+            return positions[low...]
+        }
     }
 
     /// A row may be used again for the segment that takes its place, which then ends elsewhere.
@@ -27,7 +43,7 @@ final class WalkCache: Sendable {
 
     private struct State: Sendable {
         var walks: RecentlyUsed<WalkPlace, IndexWalk> = .init()
-        var catchUps: RecentlyUsed<CatchUpPlace, ArraySlice<GlobalID>> = .init()
+        var catchUps: RecentlyUsed<CatchUpPlace, CatchUp> = .init()
         var segments: RecentlyUsed<SegmentPlace, Segment> = .init()
     }
 
@@ -84,15 +100,20 @@ final class WalkCache: Sendable {
         }
     }
 
-    /// Takes the rest of a catch-up whose next page begins above `place.after`.
-    func takeCatchUp(_ place: CatchUpPlace) -> ArraySlice<GlobalID>? { state.withLock { $0.catchUps.remove(place) } }
+    /// The changes of a catch-up that are known: whoever else is behind to the same position may have asked for more of them.
+    func catchUp(_ place: CatchUpPlace, after: GlobalID) -> ArraySlice<GlobalID>? {
+        state.withLock { $0.catchUps[place] }?.positions(after: after)
+    }
 
-    func keepCatchUp(_ rest: ArraySlice<GlobalID>, at place: CatchUpPlace) {
+    func keep(_ catchUp: CatchUp, at place: CatchUpPlace) {
         state.withLock {
-            $0.catchUps.set(place, rest, weight: rest.count)
+            $0.catchUps.set(place, catchUp, weight: catchUp.positions.count)
             $0.catchUps.shrink(toWeight: catchUpEntriesMax, count: walksMax)
         }
     }
+
+    /// Somebody has got to the end of it.
+    func forgetCatchUp(_ place: CatchUpPlace) { state.withLock { _ = $0.catchUps.remove(place) } }
 }
 
 /// A small map that forgets what was used longest ago.

@@ -1,0 +1,121 @@
+import Glibc
+import ThicketProtocol
+import ThicketServer
+
+/// What the rows of a change cost, in the bare loop of `store`: all of them in each group, as the server writes them, and
+/// the log's alone, with the heads of objects and buckets written once for many groups.
+///
+/// The second is no store that could be opened again as it is: it is what a design with late heads could gain at most
+/// (decision 0074).
+func rowCosts() throws -> [Figure] {
+    var figures: [Figure] = []
+    for load: RowLoad in RowLoad.all {
+        for group: Int in [64, 256, 800] {
+            let name: String = "\(load.name), groups of \(group)"
+            var costs: [RowLoad.Heads: [RowLoad.Cost]] = [:]
+            for round: Int in 0..<5 {
+                for heads: RowLoad.Heads in round % 2 == 0 ? RowLoad.Heads.allCases : RowLoad.Heads.allCases.reversed()
+                {
+                    costs[heads, default: []].append(try load.cost(group: group, heads, seed: UInt64(round)))
+                }
+            }
+            for heads: RowLoad.Heads in RowLoad.Heads.allCases {
+                let all: [RowLoad.Cost] = costs[heads] ?? []
+                figures.append(
+                    Figure(name: "\(name), \(heads.rawValue): CPU a change", samples: all.map(\.processor), unit: "µs"))
+                figures.append(Figure(name: "  changes", samples: all.map(\.rate), unit: "1/s"))
+            }
+        }
+    }
+    return figures
+}
+
+/// Changes as some users make them, written by the bare loop.
+private struct RowLoad {
+    enum Heads: String, CaseIterable {
+        case current = "all rows"
+        case late = "heads each 8,192 changes"
+    }
+
+    struct Cost {
+        /// Microseconds of the thread, the kernel's part included.
+        let processor: Double
+        /// A second.
+        let rate: Double
+    }
+
+    let name: String
+    let shape: StoreWork.Shape
+
+    private static let changes: Int = 40_960
+    private static let changesOfLate: Int = 8_192
+
+    static var all: [RowLoad] {
+        [
+            RowLoad(name: "64 objects", shape: .init(buckets: 64, objects: 1, diffBytes: 60, bodyBytes: 240)),
+            RowLoad(
+                name: "100 buckets of 2,000", shape: .init(buckets: 100, objects: 2_000, diffBytes: 200, bodyBytes: 240)
+            ),
+            RowLoad(name: "2,000 buckets of 50", shape: .usual),
+        ]
+    }
+
+    /// All changes into a fresh file.
+    func cost(group: Int, _ heads: Heads, seed: UInt64) throws -> Cost {
+        let folder: TemporaryFolder = try .init()
+        let store: SQLiteStore = try .init(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
+        var work: StoreWork = try .init(shape, seed: seed)
+        let groups: Int = Self.changes / group
+        let batches: [WriteBatch] = try (0..<groups).map { _ in try work.group(group) }
+        let loop: BareLoop = try .init(store)
+        var waiting: LateHeads = .init()
+        let (start, processor): (UInt64, Double) = (nanoseconds(), ownCPU())
+        for batch: WriteBatch in batches {
+            guard heads == .late else {
+                try loop.commit(batch)
+                continue
+            }
+            try loop.commitLog(batch)
+            waiting.add(batch)
+            if waiting.changes >= Self.changesOfLate { try loop.commitHeads(waiting.take()) }
+        }
+        if waiting.changes > 0 { try loop.commitHeads(waiting.take()) }
+        let (seconds, used): (Double, Double) = (Double(nanoseconds() - start) / 1e9, ownCPU() - processor)
+        try expectChanges(groups * group, in: store.path)
+        let count: Double = .init(groups * group)
+        return Cost(processor: used / count * 1e6, rate: count / seconds)
+    }
+}
+
+/// The newest heads of groups whose log is written already.
+struct LateHeads {
+    private(set) var changes: Int = 0
+    private var entities: [Place: WriteBatch.EntityWrite] = [:]
+    private var buckets: [BucketRow: BucketRecord] = [:]
+    private var isNew: Set<BucketRow> = []
+
+    private struct Place: Hashable {
+        let bucket: BucketRow
+        let key: EntityKey
+    }
+
+    mutating func add(_ batch: WriteBatch) {
+        changes += batch.count
+        for write: WriteBatch.EntityWrite in batch.entities {
+            entities[Place(bucket: write.bucket, key: write.record.key)] = write
+        }
+        for bucket: BucketRecord in batch.buckets { buckets[bucket.row] = bucket }
+        isNew.formUnion(batch.newBuckets)
+    }
+
+    /// All of them, in the order in which their tables keep them.
+    mutating func take() -> (entities: [WriteBatch.EntityWrite], buckets: [BucketRecord], isNew: Set<BucketRow>) {
+        defer { self = .init() }
+        return (
+            entities.values.sorted {
+                ($0.bucket, $0.record.key.text) < ($1.bucket, $1.record.key.text)
+            },
+            buckets.values.sorted { $0.row < $1.row }, isNew
+        )
+    }
+}
