@@ -95,8 +95,6 @@ private final class ReaderRunner {
             let answer: ReadAnswer = pacer.working { self.answer(request) }
             metrics.readSeconds.observe(Int((SystemClock.monotonic() - begin) / 1_000))
             report(ServerReaders.Answered(lane: lane, request: request, answer: answer))
-            // Of many short answers none lasts until the pacer's turn.
-            OwnThread.yield()
         }
     }
 

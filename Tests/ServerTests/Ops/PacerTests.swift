@@ -71,6 +71,28 @@ struct PacerTests {
         }
     }
 
+    @Test("many short pieces of work ask the kernel for turns no more often than turns can come")
+    func short() {
+        let pacer: Pacer = .init()
+        let begin: Int64 = SystemClock.monotonic()
+        var sum: Int = 0
+        for number: Int in 0..<20_000 { sum += pacer.working { number & 1 } }
+        let passed: Int = .init(SystemClock.monotonic() - begin)
+        #expect(sum == 10_000)
+        // Each turn that comes between two of them leaves the next one to set the timer anew, and one that comes in one sets it.
+        #expect(pacer.sets <= 2 + 2 * passed / 200_000)
+    }
+
+    @Test("a turn that comes when the work is over gives way to nobody")
+    func over() {
+        let pacer: Pacer = .init()
+        pacer.working {}
+        let turns: Int = pacer.turns
+        let end: Int64 = SystemClock.threadTime() + 2_000_000
+        while SystemClock.threadTime() < end {}
+        #expect(pacer.turns == turns)
+    }
+
     @Test("a wait for a file is not ended by it")
     func waits() throws {
         var ends: [Int32] = [-1, -1]
