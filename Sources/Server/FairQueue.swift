@@ -72,9 +72,13 @@ struct FairRow<Work> {
     }
 
     /// A piece that `takeOne` gave has been done.
-    mutating func done(_ lane: Lane) {
+    /// - Returns: whether more of the lane waits.
+    @discardableResult
+    mutating func done(_ lane: Lane) -> Bool {
         lanes[lane]?.atWork -= 1
+        let waits: Bool = (lanes[lane]?.count ?? 0) > 0
         forgetIfIdle(lane)
+        return waits
     }
 
     /// Work that was taken and not begun is the lane's next again, in its order.
@@ -281,12 +285,13 @@ final class FairQueue<Work: Sendable>: @unchecked Sendable {
         }
     }
 
-    func done(_ lane: UInt32) {
-        let wakes: Bool = monitor.locked {
-            row.done(lane)
-            return row.count > 0
-        }
+    /// A piece that `next` gave has been done.
+    /// - Returns: whether more of the lane waits.
+    @discardableResult
+    func done(_ lane: UInt32) -> Bool {
+        let (waits, wakes): (Bool, Bool) = monitor.locked { (row.done(lane), row.count > 0) }
         if wakes { monitor.wakeOne() }
+        return waits
     }
 
     /// Nothing of the lane is taken before that time.

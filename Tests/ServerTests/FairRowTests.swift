@@ -151,6 +151,17 @@ struct FairRowTests {
         #expect(row.count == 0)
     }
 
+    @Test("who is done is told whether more of the same user waits, whatever else does")
+    func waits() {
+        var row: FairRow<Int> = Self.row([(1, 10), (1, 11), (2, 20)])
+        var told: [Bool] = []
+        for lane: UInt32 in [1, 2, 1] {
+            #expect(row.takeOne(atOnce: 1)?.lane == lane)
+            told.append(row.done(lane))
+        }
+        #expect(told == [true, false, false])
+    }
+
     @Test(
         "whatever comes and rests: nothing is lost or done twice, and each user's own keeps its order",
         arguments: 0..<20)
