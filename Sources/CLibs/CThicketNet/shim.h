@@ -239,10 +239,10 @@ static inline int thicket_listen_unix(const char *path, int backlog) {
         if (!S_ISSOCK(status.st_mode) || !refused) { close(fd); return -EADDRINUSE; }
         unlink(path);
     }
-    mode_t old = umask(0177);
-    int bound = bind(fd, (struct sockaddr *)&address, sizeof address);
+    // Linux gives the file the socket's own mode. A umask for the time of the call would be every thread's: files of others would be made
+    // with it, and of two such calls at once one would leave it for good.
+    int bound = fchmod(fd, 0600) == 0 ? bind(fd, (struct sockaddr *)&address, sizeof address) : -1;
     int problem = errno;
-    umask(old);
     if (bound != 0 || listen(fd, backlog) != 0) {
         if (bound == 0) problem = errno;
         close(fd);
