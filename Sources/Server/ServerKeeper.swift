@@ -72,7 +72,9 @@ final class ServerKeeper: Sendable {
 
     /// Notes how large the files are.
     private static func measure(_ store: any Store, _ metrics: Metrics) {
-        guard let path: String = (store as? SQLiteStore)?.path else { return }
+        guard let store: SQLiteStore = store as? SQLiteStore else { return }
+        metrics.storeLateHeads.set(store.lateHeadCount)
+        let path: String = store.path
         var info: stat = .init()
         if stat(path, &info) == 0 { metrics.storeBytes.set(Int(info.st_size)) }
         if stat(path + "-wal", &info) == 0 { metrics.storeWALBytes.set(Int(info.st_size)) }

@@ -114,6 +114,8 @@ final class DiskServerStorage: ServerStorage {
         settings.logReservedBytes = random.chance(500) ? 0 : 256 << 10
         settings.passivePages = 20 + random.below(60)
         settings.restartPages = settings.passivePages + random.below(120)
+        // Heads are behind by a few changes or by all that there are; no number is drawn, so that older seeds stay what they are.
+        settings.lateHeadsMax = settings.passivePages % 3 == 0 ? 8_192 : 1 + settings.passivePages * 7 % 48
         // Half of the stores leave all of it to the keeper.
         settings.changeIDRunLength = random.chance(500) ? 6 + random.below(40) : 1_000
         settings.random = { count in

@@ -16,7 +16,8 @@ public enum ServerSettings {
     /// Settings that SIGHUP does not change: what they govern is made at the start.
     public static let fixed: Set<String> = [
         "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "change-id-cache-bytes",
-        "segment-cache-bytes", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes", "check-interval",
+        "segment-cache-bytes", "late-heads-max", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes",
+        "check-interval",
         "key-file", "mail-folder", "mail-from", "smtp-url", "smtp-login-file", "smtp-starttls", "smtp-ca", "tls-cert",
         "tls-key",
     ]
@@ -275,6 +276,10 @@ public enum ServerSettings {
         .bytes(
             "segment-cache-bytes", \.limits.segmentCacheBytes, mib...64 * gib,
             "Segments (bodies for index pages) kept in memory for all readers."),
+        .integer(
+            "late-heads-max", \.limits.lateHeadsMax, 1...largest,
+            "Heads of changed objects, 300 bytes each, kept in memory before they begin to go into their table; twice as many at most. More make many writers cheaper, and a start after a crash longer."
+        ),
         .integer(
             "walk-objects-max", \.limits.walkObjectsMax, 1_000...1_000 * largest,
             "Objects in all index walks that are kept in memory, 60 bytes each. Others are made anew for the next page."

@@ -82,7 +82,6 @@ final class StoreDriver {
         object.record.version = version
         object.record.gid = lastGID
         if keyframe != nil { object.record.keyframe = lastGID }
-        if body == nil || old?.body == nil { object.record.keyframe = keyframe == nil ? 0 : lastGID }
         object.record.isDeleted = body == nil
         object.versions.append(Version(gid: lastGID, number: version, body: body))
         bucket.record.head = lastGID

@@ -23,6 +23,8 @@ extension StoreSettings {
         var settings: StoreSettings = .init()
         settings.busyTimeoutMilliseconds = 50
         settings.mappedBytes = 1 << 26
+        // So that heads are late, being written and in their table, all at once.
+        settings.lateHeadsMax = 13
         return settings
     }
 }
@@ -86,6 +88,12 @@ final class StoreFolder: Sendable {
 
     /// Runs SQL on a file as somebody else would.
     func run(_ sql: String, in name: String) throws { try Database(path: path(name)).execute(sql) }
+
+    /// Brings the heads of a store that nobody has open into their table, so that one of them can be broken there.
+    func settleHeads(in name: String) throws {
+        let database: Database = try Database(path: path(name))
+        try database.transaction(.immediate) { () throws(SQLiteError) in try LateHeads.settle(database) }
+    }
 
     deinit {
         for name: String in names { unlink(path(name)) }

@@ -42,6 +42,7 @@ extension StoreAdmin {
                     refusal = .unknownApp(app)
                     throw SQLiteError.refused("unknown app")
                 }
+                try LateHeads.settle(database)
                 let users: Int64 = try usersWithObjects(name, app, otherThan: mode)
                 guard users == 0 else {
                     refusal = .bucketsInUse(name, users: users)

@@ -6,7 +6,8 @@ extension StoreAuditor {
     // MARK: Segments
 
     /// Every live object up to the newest segment's end stands in the one segment that answers for it, as it is.
-    func auditSegments(_ bucket: BucketRecord) throws(StoreError) {
+    /// - Parameter live: the newest changes of all live objects.
+    func auditSegments(_ bucket: BucketRecord, _ live: [GlobalID]) throws(StoreError) {
         var rows: [(id: Int64, high: GlobalID, count: Int64)] = []
         try storing("listing segments") { () throws(SQLiteError) in
             try reader.database.statement("SELECT id, high, count FROM seg WHERE b = ?1 ORDER BY high")
@@ -24,12 +25,9 @@ extension StoreAuditor {
             }
             above = row.high
         }
-        let live: Int64? = try storing("counting objects") { () throws(SQLiteError) in
-            try reader.database.statement("SELECT count(*) FROM ent WHERE b = ?1 AND dead = 0 AND gid <= ?2")
-                .bind(1, bucket.row).bind(2, top).first { $0.integer(0) }
-        }
-        if let live: Int64, live != Int64(placed) {
-            findings.report("bucket \(bucket.row): \(live) live objects below \(top), \(placed) of them in segments")
+        let below: Int = live.count { $0 <= top }
+        if below != placed {
+            findings.report("bucket \(bucket.row): \(below) live objects below \(top), \(placed) of them in segments")
         }
     }
 

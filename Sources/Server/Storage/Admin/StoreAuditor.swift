@@ -59,20 +59,24 @@ final class StoreAuditor {
     private func audit(_ bucket: BucketRecord) throws(StoreError) {
         findings.buckets += 1
         try noting("bucket \(bucket.row)") { () throws(StoreError) in try auditChain(of: bucket) }
-        var after: String = ""
+        let late: [EntityKey: EntityRecord] = try reader.lateHeads().heads(of: bucket.row)
+        /// Newest changes of what lives.
+        var live: [GlobalID] = []
+        var after: EntityKey?
         while true {
-            let page: [EntityRecord] = try entities(bucket.row, after: after)
+            let page: [EntityRecord] = try entities(bucket.row, after: after, late)
             guard let last: EntityRecord = page.last else { break }
             for entity: EntityRecord in page {
                 findings.objects += 1
+                if !entity.isDeleted { live.append(entity.gid) }
                 try noting("bucket \(bucket.row), object with newest change \(entity.gid)") { () throws(StoreError) in
                     try audit(entity, bucket)
                 }
             }
-            after = last.key.text
+            after = last.key
         }
         try auditKeptBodies(bucket)
-        try auditSegments(bucket)
+        try auditSegments(bucket, live)
         try auditChangeIDs(bucket)
     }
 
@@ -95,7 +99,23 @@ final class StoreAuditor {
         if bucket.floor == 0 && place != 0 { findings.report("bucket \(bucket.row): its chain has no beginning") }
     }
 
-    private func entities(_ bucket: BucketRow, after: String) throws(StoreError) -> [EntityRecord] {
+    /// A page of the objects, those whose heads are late as the log has them.
+    private func entities(
+        _ bucket: BucketRow, after: EntityKey?, _ late: [EntityKey: EntityRecord]
+    ) throws(StoreError) -> [EntityRecord] {
+        var records: [EntityRecord] = try storedEntities(bucket, after: after?.text ?? "")
+        if late.isEmpty { return records }
+        let last: EntityKey? = records.count == Self.pageSize ? records.last?.key : nil
+        records.removeAll { late[$0.key] != nil }
+        for record: EntityRecord in late.values {
+            if let after, !after.precedes(record.key) { continue }
+            if let last, last.precedes(record.key) { continue }
+            records.append(record)
+        }
+        return records.sorted { $0.key.precedes($1.key) }
+    }
+
+    private func storedEntities(_ bucket: BucketRow, after: String) throws(StoreError) -> [EntityRecord] {
         typealias Raw = (
             key: String, version: Version, gid: GlobalID, keyframe: GlobalID, isDeleted: Bool,
             born: Version?

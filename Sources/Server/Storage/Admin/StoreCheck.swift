@@ -35,9 +35,13 @@ public enum StoreCheck {
         do {
             for finding: String in try database.integrityFindings() { findings.report("file: \(finding)") }
             let identity: StoreIdentity = try Meta.identity(database)
-            let reader: SQLiteReader = try .init(identity, WalkCache(settings), database)
+            let reader: SQLiteReader = try .init(
+                identity, WalkCache(settings), LateHeads(mark: 0, countMax: 1), database)
             let auditor: StoreAuditor = .init(reader)
-            try reader.reading { () throws(StoreError) in try auditor.run() }
+            try reader.reading { () throws(StoreError) in
+                reader.look(at: try LateHeads.load(database, countMax: settings.lateHeadsMax))
+                try auditor.run()
+            }
             for finding: String in auditor.findings.findings { findings.report(finding) }
             let inner: StoreFindings = auditor.findings
             findings.findingsLeftOut += inner.findingsLeftOut

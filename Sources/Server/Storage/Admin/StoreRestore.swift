@@ -165,6 +165,7 @@ public enum StoreRestore {
         let added: Version = base - restored.versionBase
         try storing("raising the versions") { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
+                try LateHeads.settle(database)
                 try raise(added, database)
                 try Meta.set(Meta.epoch, Int64(epoch), database)
                 try Meta.set(Meta.versionBase, base, database)

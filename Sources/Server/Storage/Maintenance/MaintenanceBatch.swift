@@ -133,6 +133,8 @@ public struct MaintenanceBatch: Sendable, Hashable {
     public var changeIDMerges: [ChangeIDMerge] = []
     public var unusedClients: UnusedClients?
     public var erasures: [Erasure] = []
+    /// Heads of objects that are written into their table, at most (`LateHeads`).
+    public var headsMax: Int = 0
 
     public init() {}
 
@@ -145,7 +147,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
         }
         for work: SegmentWork in segments { count += work.segments.count + work.replaced }
         for merge: ChangeIDMerge in changeIDMerges { count += merge.blocks.count + merge.replaced }
-        return erasures.reduce(count + changeIDRuns.count) { $0 + $1.rowsMax }
+        return erasures.reduce(count + changeIDRuns.count + headsMax) { $0 + $1.rowsMax }
     }
 
     /// Bytes of those rows, as `rowCount` (`RetentionSettings.bytesPerBatch`).
@@ -162,6 +164,6 @@ public struct MaintenanceBatch: Sendable, Hashable {
 
     public var isEmpty: Bool {
         cuts.isEmpty && segments.isEmpty && forgettings.isEmpty && changeIDRuns.isEmpty && changeIDMerges.isEmpty
-            && unusedClients == nil && erasures.isEmpty
+            && unusedClients == nil && erasures.isEmpty && headsMax == 0
     }
 }

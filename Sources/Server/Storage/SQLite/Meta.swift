@@ -17,6 +17,9 @@ enum Meta {
     /// What the key files before this one have left (`KeyHeritage`).
     static let keyHeritage: String = "key_heritage"
 
+    /// The change up to which `ent` has the heads (`LateHeads`).
+    static let heads: String = "heads"
+
     /// The newest change that was erased with its user.
     static let erased: String = "erased"
 

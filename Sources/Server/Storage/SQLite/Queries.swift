@@ -3,6 +3,7 @@ import ThicketSQLite
 /// The prepared reads of one connection that are run often; the rare ones are found by their text.
 struct Queries {
     let entity: Statement
+    let state: Statement
     let entities: Statement
     let link: Statement
     let step: Statement
@@ -22,6 +23,10 @@ struct Queries {
 
     init(_ database: Database) throws(SQLiteError) {
         entity = try database.prepare("SELECT ver, gid, kf, dead, born FROM ent WHERE b = ?1 AND k = ?2")
+        state = try database.prepare(
+            """
+            SELECT max(ifnull((SELECT max(gid) FROM chg), 0), ifnull((SELECT v FROM meta WHERE k = 'heads'), 0))
+            """)
         entities = try database.prepare("SELECT k, ver, gid, dead FROM ent WHERE b = ?1")
         link = try database.prepare("SELECT b, op, sv, ev, pe, pk, pb, ts FROM chg WHERE gid = ?1")
         step = try database.prepare("SELECT b, k, op, ev, pe, pb FROM chg WHERE gid = ?1")

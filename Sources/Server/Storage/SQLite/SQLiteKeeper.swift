@@ -9,6 +9,8 @@ final class SQLiteKeeper: StoreKeeper {
     private let settings: RetentionSettings
     private let erasures: ErasurePlanner
     private var planners: Planners
+    /// The newest late head when it was last looked for, and since when it is the newest, milliseconds since 1970.
+    private var newestHead: (through: GlobalID, since: Int64) = (0, 0)
 
     /// Those that remember what they have begun with.
     private struct Planners {
@@ -41,7 +43,20 @@ final class SQLiteKeeper: StoreKeeper {
         if let batch: MaintenanceBatch = try planners.changeIDs.nextBatch(now: now) { return batch }
         if let batch: MaintenanceBatch = try planners.segments.nextBatch(now: now) { return batch }
         if let batch: MaintenanceBatch = try planners.retention.nextBatch(now: now) { return batch }
-        return try planners.clients.nextBatch(now: now)
+        if let batch: MaintenanceBatch = try planners.clients.nextBatch(now: now) { return batch }
+        return nextHeads(now: now)
+    }
+
+    /// Milliseconds without a change after which heads are written that nobody else takes along.
+    private static let quietMilliseconds: Int64 = 1_000
+
+    private func nextHeads(now: Int64) -> MaintenanceBatch? {
+        let (count, through): (Int, GlobalID) = store.late.all
+        if through != newestHead.through { newestHead = (through, now) }
+        guard count > 0, now - newestHead.since >= Self.quietMilliseconds else { return nil }
+        var batch: MaintenanceBatch = .init()
+        batch.headsMax = settings.rowsPerBatch
+        return batch
     }
 
     /// Moves pages without stopping anybody, until few enough are left for the writer to begin the log anew. Each pass

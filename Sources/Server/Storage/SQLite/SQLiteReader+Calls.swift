@@ -101,15 +101,28 @@ extension SQLiteReader: StoreReader {
     final func liveKeys(
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityKey] {
-        var texts: [String] = []
-        try storing("listing keys") { () throws(SQLiteError) in
-            try database.statement("SELECT k FROM ent WHERE b = ?1 AND k > ?2 AND dead = 0 ORDER BY k LIMIT ?3")
-                .bind(1, bucket).bind(2, key?.text ?? "").bind(3, Int64(limit))
-                .forEach { (row) throws(SQLiteError) in texts.append(row.text(0)) }
+        try reading { () throws(StoreError) in
+            let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
+            let count: Int = limit + late.count
+            var texts: [String] = []
+            try storing("listing keys") { () throws(SQLiteError) in
+                try database.statement("SELECT k FROM ent WHERE b = ?1 AND k > ?2 AND dead = 0 ORDER BY k LIMIT ?3")
+                    .bind(1, bucket).bind(2, key?.text ?? "").bind(3, Int64(count))
+                    .forEach { (row) throws(SQLiteError) in texts.append(row.text(0)) }
+            }
+            var keys: [EntityKey] = []
+            for text: String in texts { keys.append(try .stored(text)) }
+            if late.isEmpty { return keys }
+            // What follows the last of a full page is not looked at: enough come before it.
+            let last: EntityKey? = keys.count == count ? keys.last : nil
+            keys.removeAll { late[$0] != nil }
+            for record: EntityRecord in late.values where !record.isDeleted {
+                if let key, !key.precedes(record.key) { continue }
+                if let last, last.precedes(record.key) { continue }
+                keys.append(record.key)
+            }
+            return Array(keys.sorted { $0.precedes($1) }.prefix(limit))
         }
-        var keys: [EntityKey] = []
-        for text: String in texts { keys.append(try .stored(text)) }
-        return keys
     }
 
     // MARK: The log
@@ -172,10 +185,20 @@ extension SQLiteReader: StoreReader {
 
     /// Reads the heads of the bucket, and follows those that moved after `current` back to it.
     final func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexWalk {
+        let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
+        let lateKeys: Set<String> = Set(late.keys.lazy.map(\.text))
         var builder: IndexWalk.Builder = .init()
         var moved: [(key: String, record: (version: Version, gid: GlobalID))] = []
+        for record: EntityRecord in late.values {
+            if record.gid > current {
+                moved.append((record.key.text, (record.version, record.gid)))
+            } else if !record.isDeleted {
+                builder.add(key: record.key.text.utf8, version: record.version, gid: record.gid)
+            }
+        }
         try storing("listing the objects") { () throws(SQLiteError) in
             try queries.entities.bind(1, bucket).forEach { (row) throws(SQLiteError) in
+                if !lateKeys.isEmpty, lateKeys.contains(row.text(0)) { return }
                 let gid: GlobalID = row.integer(2)
                 if gid > current {
                     moved.append((row.text(0), (row.integer(1), gid)))

@@ -5,8 +5,12 @@ import ThicketSQLite
 class SQLiteReader {
     final let identity: StoreIdentity
     final let walks: WalkCache
+    final let late: LateHeads
     final let database: Database
     final let queries: Queries
+    /// Where a look at late heads begins, and what the transaction sees of them once it has looked.
+    private var origin: LateHeads.Stretch?
+    private var view: LateHeads.View?
     /// Client names by row; names are never changed or reused for another.
     private var clients: [Int64: ClientID] = [:]
     /// Newest change that any segment of a bucket answers for, within one read.
@@ -24,7 +28,10 @@ class SQLiteReader {
     /// Client names remembered by one connection.
     private static let clientsMax: Int = 10_000
 
-    init(_ identity: StoreIdentity, _ walks: WalkCache, _ database: Database) throws(StoreError) {
+    init(
+        _ identity: StoreIdentity, _ walks: WalkCache, _ late: LateHeads, _ database: Database
+    ) throws(StoreError) {
+        self.late = late
         self.identity = identity
         self.walks = walks
         self.database = database
@@ -34,6 +41,8 @@ class SQLiteReader {
     /// Runs `body` over one state of the store.
     final func reading<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         if database.isInTransaction { return try body() }
+        origin = late.origin
+        defer { (origin, view) = (nil, nil) }
         try storing("beginning a read") { () throws(SQLiteError) in try database.begin(.deferred) }
         do {
             let result: Result = try body()
@@ -44,6 +53,22 @@ class SQLiteReader {
             throw error
         }
     }
+
+    /// Heads that go before those of `ent`, within `reading`.
+    func lateHeads() throws(StoreError) -> LateHeads.View {
+        if let view { return view }
+        assert(origin != nil, "late heads are looked at within a read")
+        let origin: LateHeads.Stretch = origin ?? late.origin
+        let upTo: GlobalID = try storing("looking at the log's end") { () throws(SQLiteError) in
+            try queries.state.first { $0.integer(0) } ?? 0
+        }
+        let made: LateHeads.View = .init(origin: origin, upTo: upTo)
+        view = made
+        return made
+    }
+
+    /// Looks at these instead, within `reading`: what somebody beside the server has read from the same state.
+    final func look(at late: LateHeads) { view = .init(origin: late.origin, upTo: .max) }
 
     final func clientName(_ row: Int64) throws(StoreError) -> ClientID {
         if let known: ClientID = clients[row] { return known }
@@ -133,6 +158,13 @@ class SQLiteReader {
 
 extension SQLiteReader: LogSource {
     final func entityRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord? {
+        try reading { () throws(StoreError) in
+            if let late: EntityRecord = try lateHeads().head(of: key, in: bucket) { return late }
+            return try storedRecord(key, bucket)
+        }
+    }
+
+    private func storedRecord(_ key: EntityKey, _ bucket: BucketRow) throws(StoreError) -> EntityRecord? {
         try storing("reading an object's head") { () throws(SQLiteError) in
             try queries.entity.bind(1, bucket).bind(2, key.text).first { row in
                 EntityRecord(

@@ -14,6 +14,7 @@ public final class SQLiteStore: Store {
     public let path: String
     public let settings: StoreSettings
     let walks: WalkCache
+    let late: LateHeads
     /// Pages in the log after the newest commit; the keeper looks here.
     let walPages: Atomic<Int> = .init(0)
     /// Counts how often the log began anew, and of that log the pages that stand in the file by now.
@@ -31,6 +32,7 @@ public final class SQLiteStore: Store {
         self.path = path
         self.settings = settings
         self.walks = WalkCache(settings)
+        self.late = try LateHeads.load(database, countMax: settings.lateHeadsMax)
         let last: Int64 = try storing("reading the buckets") { () throws(SQLiteError) in
             try database.integer("SELECT max(id) FROM bucket") ?? 0
         }
@@ -46,6 +48,9 @@ public final class SQLiteStore: Store {
 
     public var memory: StoreMemory { walks.memory }
 
+    /// Heads of objects that are in the log and not yet in their table.
+    public var lateHeadCount: Int { late.count }
+
     public func makeReader() throws(StoreError) -> any StoreReader { try makeSQLiteReader() }
 
     public func makeKeeper(_ settings: RetentionSettings) throws(StoreError) -> any StoreKeeper {
@@ -56,7 +61,7 @@ public final class SQLiteStore: Store {
     func makeSQLiteReader() throws(StoreError) -> SQLiteReader {
         let database: Database = try Self.connect(path, .readOnly, settings)
         try Schema.check(database)
-        return try SQLiteReader(identity, walks, database)
+        return try SQLiteReader(identity, walks, late, database)
     }
 
     /// A row number that no bucket has had.

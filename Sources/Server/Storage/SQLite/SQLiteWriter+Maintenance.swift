@@ -13,7 +13,14 @@ extension SQLiteWriter {
         let isErasing: Bool = !work.erasures.isEmpty || work.unusedClients != nil
         if isErasing { try overwrite(true) }
         defer { if isErasing { try? overwrite(false) } }
+        var heads: LateHeads.Slice = .init()
         try writing("applying background work") { () throws(SQLiteError) in
+            // A row whose head is not in the table must not go.
+            if !work.erasures.isEmpty || work.cuts.contains(where: { $0.floor > late.mark }) {
+                heads = try writeAllHeads()
+            } else if work.headsMax > 0 {
+                heads = try writeHeads(limit: work.headsMax)
+            }
             for cut: MaintenanceBatch.Cut in work.cuts where try cutLog(cut) { moved.insert(cut.bucket) }
             for segments: MaintenanceBatch.SegmentWork in work.segments { try replaceSegments(segments) }
             for forgetting: MaintenanceBatch.Forgetting in work.forgettings { try forget(forgetting) }
@@ -30,6 +37,7 @@ extension SQLiteWriter {
                 if let move: BucketMove { moves.append(move) }
             }
         }
+        late.written(heads)
         return moves
     }
 

@@ -5,6 +5,7 @@ import ThicketSQLite
 final class SQLiteWriter: SQLiteReader, StoreWriter {
     private let store: SQLiteStore
     private let inserts: Inserts
+    private let headWriter: HeadWriter
     /// Rows of client names, so that a name is written once. Bounded; what falls out is looked up again.
     var clientRows: [ClientID: Int64] = [:]
     private var lastClientRow: Int64
@@ -23,15 +24,21 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
         self.store = store
         settledIDs = SettledChangeIDs(bytesMax: store.settings.changeIDBytesMax)
-        (inserts, lastClientRow) = try storing("preparing the writes") { () throws(SQLiteError) in
-            (try Inserts(database), try database.integer("SELECT max(id) FROM client") ?? 0)
+        (inserts, headWriter, lastClientRow) = try storing("preparing the writes") { () throws(SQLiteError) in
+            (
+                try Inserts(database), try HeadWriter(database),
+                try database.integer("SELECT max(id) FROM client") ?? 0
+            )
         }
-        try super.init(store.identity, store.walks, database)
+        try super.init(store.identity, store.walks, store.late, database)
         // Without the room commits are slower and nothing else: what takes the disk's last bytes fails later.
         try? database.reserveLog(bytes: store.settings.logReservedBytes)
     }
 
     var changeIDBytes: Int { settledIDs.memory }
+
+    /// The writer sees all that it has written.
+    override func lateHeads() throws(StoreError) -> LateHeads.View { .init(origin: late.origin, upTo: .max) }
 
     func newBucketRow() -> BucketRow { store.newBucketRow() }
 
@@ -66,11 +73,22 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if batch.isEmpty { return }
         if !holdsWriteLock { restartLogIfLong() }
         forgetBlocks(of: batch.changeIDRuns)
+        let slice: LateHeads.Slice = late.slice(limit: LateHeads.headsPerChange * batch.count)
+        // Before a reader can see the group.
+        late.publish(batch.entities)
+        do {
+            try commit(batch, with: slice)
+        } catch {
+            late.unpublish(batch.entities)
+            throw error
+        }
+        late.written(slice)
+    }
+
+    private func commit(_ batch: WriteBatch, with slice: LateHeads.Slice) throws(StoreError) {
         try writing("committing a group") { () throws(SQLiteError) in
             for change: ChangeRecord in batch.changes { try insert(change) }
-            for entity: WriteBatch.EntityWrite in batch.entities {
-                try write(entity)
-            }
+            try headWriter.write(slice, database)
             for (bucket, news): (BucketRecord, WriteBatch.BucketNews) in zip(batch.buckets, batch.news) {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
             }
@@ -93,9 +111,17 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     func liveCount(in bucket: BucketRow) throws(StoreError) -> Int {
-        try storing("counting the objects") { () throws(SQLiteError) in
-            try database.statement("SELECT count(*) FROM ent WHERE b = ?1 AND dead = 0").bind(1, bucket)
+        let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
+        return try storing("counting the objects") { () throws(SQLiteError) in
+            var count: Int =
+                try database.statement("SELECT count(*) FROM ent WHERE b = ?1 AND dead = 0").bind(1, bucket)
                 .first { Int($0.integer(0)) } ?? 0
+            let stored: Statement = try database.statement("SELECT 1 FROM ent WHERE b = ?1 AND k = ?2 AND dead = 0")
+            for record: EntityRecord in late.values {
+                let isStored: Bool = try stored.bind(1, bucket).bind(2, record.key.text).first { _ in true } ?? false
+                count += (record.isDeleted ? 0 : 1) - (isStored ? 1 : 0)
+            }
+            return count
         }
     }
 
@@ -113,15 +139,19 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     func leastRecent(in bucket: BucketRow, limit: Int) throws(StoreError) -> [LiveEntity] {
+        let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
         var found: [(key: String, gid: GlobalID)] = []
         try storing("looking for old objects") { () throws(SQLiteError) in
             try database.statement("SELECT k, gid FROM ent WHERE b = ?1 AND dead = 0 ORDER BY gid LIMIT ?2")
-                .bind(1, bucket).bind(2, Int64(limit))
+                .bind(1, bucket).bind(2, Int64(limit + late.count))
                 .forEach { (row) throws(SQLiteError) in found.append((row.text(0), row.integer(1))) }
         }
         var live: [LiveEntity] = []
         for (key, gid): (String, GlobalID) in found { live.append(LiveEntity(key: try .stored(key), gid: gid)) }
-        return live
+        if late.isEmpty { return live }
+        live.removeAll { late[$0.key] != nil }
+        live += late.values.lazy.filter { !$0.isDeleted }.map { LiveEntity(key: $0.key, gid: $0.gid) }
+        return Array(live.sorted { $0.gid < $1.gid }.prefix(limit))
     }
 
     func probe() throws(StoreError) {
@@ -152,6 +182,22 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             throw StoreError(error, "\(what)")
         }
         noteLog()
+    }
+
+    // MARK: Heads
+
+    /// Takes all heads into the table, inside of the transaction that is open.
+    func writeAllHeads() throws(SQLiteError) -> LateHeads.Slice {
+        let slice: LateHeads.Slice = late.whole()
+        try headWriter.write(slice, database)
+        return slice
+    }
+
+    /// The same of some, in the background.
+    func writeHeads(limit: Int) throws(SQLiteError) -> LateHeads.Slice {
+        let slice: LateHeads.Slice = late.slice(limit: limit, always: true)
+        try headWriter.write(slice, database)
+        return slice
     }
 
     // MARK: Rows of a group
@@ -204,21 +250,6 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                 return body()
             }
         }
-    }
-
-    private func write(_ entity: WriteBatch.EntityWrite) throws(SQLiteError) {
-        let row: Statement = inserts.entity
-        row.bind(1, entity.bucket)
-        row.bind(3, entity.record.version)
-        row.bind(4, entity.record.gid)
-        row.bind(5, entity.record.keyframe)
-        row.bind(6, entity.record.isDeleted ? 1 : 0)
-        row.bind(7, entity.record.born)
-        let failure: SQLiteError? = entity.record.key.text.withBytes { key in
-            row.bind(2, textInPlace: key)
-            return row.runLent()
-        }
-        if let failure { throw failure }
     }
 
     private func clientRow(_ name: ClientID) throws(SQLiteError) -> Int64 {
@@ -314,7 +345,6 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 /// The prepared writes that every group runs.
 private struct Inserts {
     let change: Statement
-    let entity: Statement
     let bucket: Statement
     let bucketHead: Statement
     let client: Statement
@@ -326,8 +356,6 @@ private struct Inserts {
             INSERT INTO chg (gid, b, k, op, sv, ev, pe, pk, pb, client, ccid, ts, diff, snap)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
             """)
-        entity = try database.prepare(
-            "INSERT OR REPLACE INTO ent (b, k, ver, gid, kf, dead, born) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
         bucket = try database.prepare(
             """
             INSERT INTO bucket (id, app, owner, name, head, floor, fresh, loose, mode)

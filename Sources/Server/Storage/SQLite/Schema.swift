@@ -125,6 +125,10 @@ enum Schema {
         """
         ALTER TABLE account ADD COLUMN keys INTEGER NOT NULL DEFAULT 1;
         """,
+        // From here on heads may be behind the log (`LateHeads`); so far none is.
+        """
+        INSERT OR REPLACE INTO meta (k, v) SELECT 'heads', ifnull(max(gid), 0) FROM chg;
+        """,
     ]
 
     /// Makes an empty file a store, or brings an older one up to date.

@@ -23,6 +23,9 @@ public struct StoreSettings: Sendable {
     public var restartPagesMax: Int = 32_768
     /// Milliseconds the writer waits for readers when it makes the log begin anew; then it goes on and tries later.
     public var restartWaitMilliseconds: Int32 = 20
+    /// Heads of objects that are kept in memory before they begin to go into their table (0075); as many again may come until
+    /// they have.
+    public var lateHeadsMax: Int = 8_192
     /// Objects in all remembered index walks together.
     public var walkEntriesMax: Int = 1_000_000
     /// Index walks remembered.
@@ -52,6 +55,7 @@ public struct StoreSettings: Sendable {
         logReservedBytes = limits.logReservedBytes
         changeIDBytesMax = limits.changeIDCacheBytes
         segmentBytesMax = limits.segmentCacheBytes
+        lateHeadsMax = limits.lateHeadsMax
         walkEntriesMax = limits.walkObjectsMax
         catchUpEntriesMax = limits.catchUpPositionsMax
     }

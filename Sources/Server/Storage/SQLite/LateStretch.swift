@@ -1,0 +1,156 @@
+import Synchronization
+import ThicketProtocol
+
+extension LateHeads {
+    /// The heads of groups that followed one another. Stretches lead to later ones, so who holds one reaches all that came
+    /// after it, for as long as a transaction lasts.
+    final class Stretch: Sendable {
+        /// An object's heads, one for each group that changed it.
+        private struct History {
+            var newest: EntityRecord
+            /// Oldest first.
+            var older: [EntityRecord] = []
+
+            func record(upTo gid: GlobalID) -> EntityRecord? {
+                newest.gid <= gid ? newest : older.last { $0.gid <= gid }
+            }
+        }
+
+        /// Those of one bucket. Only looked at and changed while `content` is locked.
+        private final class Heads {
+            var objects: [EntityKey: History] = [:]
+
+            func put(_ record: EntityRecord) {
+                guard let place = objects.index(forKey: record.key) else {
+                    objects[record.key] = History(newest: record)
+                    return
+                }
+                objects.values[place].older.append(objects.values[place].newest)
+                objects.values[place].newest = record
+            }
+
+            /// Takes back what `put` has put there last.
+            func take(_ record: EntityRecord) -> Bool {
+                guard var history: History = objects[record.key], history.newest.gid == record.gid else { return false }
+                let before: EntityRecord? = history.older.popLast()
+                if let before { history.newest = before }
+                objects[record.key] = before == nil ? nil : history
+                return true
+            }
+        }
+
+        private struct Content {
+            var buckets: [BucketRow: Heads] = [:]
+            var count: Int = 0
+            var through: GlobalID = 0
+            var next: Stretch?
+
+            mutating func put(_ entity: WriteBatch.EntityWrite) {
+                let heads: Heads
+                if let known: Heads = buckets[entity.bucket] {
+                    heads = known
+                } else {
+                    heads = Heads()
+                    buckets[entity.bucket] = heads
+                }
+                heads.put(entity.record)
+                count += 1
+                through = max(through, entity.record.gid)
+            }
+        }
+
+        private let content: Mutex<Content> = .init(Content())
+
+        /// Heads here, the newest change among them, and the stretch that follows.
+        var measure: (count: Int, through: GlobalID, next: Stretch?) {
+            content.withLock { ($0.count, $0.through, $0.next) }
+        }
+
+        var buckets: [BucketRow] { content.withLock { Array($0.buckets.keys) } }
+
+        func lead(to next: Stretch) { content.withLock { $0.next = next } }
+
+        func add(_ entities: [WriteBatch.EntityWrite]) {
+            content.withLock { content in
+                for entity: WriteBatch.EntityWrite in entities { content.put(entity) }
+            }
+        }
+
+        func remove(_ entities: [WriteBatch.EntityWrite]) {
+            content.withLock { content in
+                for entity: WriteBatch.EntityWrite in entities {
+                    guard let heads: Heads = content.buckets[entity.bucket], heads.take(entity.record) else { continue }
+                    content.count -= 1
+                    if heads.objects.isEmpty { content.buckets[entity.bucket] = nil }
+                }
+                // Positions of a group that failed are given again: what is left was there before.
+                content.through = content.buckets.values.reduce(0) { newest, heads in
+                    heads.objects.values.reduce(newest) { max($0, $1.newest.gid) }
+                }
+            }
+        }
+
+        /// The head that the newest group up to `gid` left, and the stretch that follows.
+        func head(of key: EntityKey, in bucket: BucketRow, upTo gid: GlobalID) -> (
+            record: EntityRecord?, next: Stretch?
+        ) {
+            content.withLock { ($0.buckets[bucket]?.objects[key]?.record(upTo: gid), $0.next) }
+        }
+
+        /// The same of all objects of a bucket.
+        func heads(of bucket: BucketRow, upTo gid: GlobalID) -> (records: [EntityRecord], next: Stretch?) {
+            content.withLock { content in
+                (content.buckets[bucket]?.objects.values.compactMap { $0.record(upTo: gid) } ?? [], content.next)
+            }
+        }
+
+        /// The newest heads of a bucket, in the order of the table.
+        func heads(of bucket: BucketRow) -> [WriteBatch.EntityWrite] {
+            let records: [EntityRecord] = heads(of: bucket, upTo: .max).records
+            return LateHeads.sorted(records, bucket)
+        }
+    }
+
+    /// What one transaction sees of it.
+    struct View {
+        /// As `LateHeads.origin` was before the transaction began.
+        let origin: Stretch
+        /// The newest change that the transaction sees.
+        let upTo: GlobalID
+
+        /// nil: what `ent` says is so.
+        func head(of key: EntityKey, in bucket: BucketRow) -> EntityRecord? {
+            var found: EntityRecord?
+            var stretch: Stretch? = origin
+            while let each: Stretch = stretch {
+                let (record, next): (EntityRecord?, Stretch?) = each.head(of: key, in: bucket, upTo: upTo)
+                found = record ?? found
+                stretch = next
+            }
+            return found
+        }
+
+        /// The objects of a bucket for which `ent` may be behind.
+        func heads(of bucket: BucketRow) -> [EntityKey: EntityRecord] {
+            var found: [EntityKey: EntityRecord] = [:]
+            var stretch: Stretch? = origin
+            while let each: Stretch = stretch {
+                let (records, next): ([EntityRecord], Stretch?) = each.heads(of: bucket, upTo: upTo)
+                for record: EntityRecord in records { found[record.key] = record }
+                stretch = next
+            }
+            return found
+        }
+
+        /// Buckets that have such objects.
+        var buckets: Set<BucketRow> {
+            var found: Set<BucketRow> = []
+            var stretch: Stretch? = origin
+            while let each: Stretch = stretch {
+                found.formUnion(each.buckets)
+                stretch = each.measure.next
+            }
+            return found
+        }
+    }
+}
