@@ -156,7 +156,7 @@ public struct ServerLimits: Sendable, Equatable {
     /// Bytes of segments that all readers remember together, 1 MiB...64 GiB. As above.
     public var segmentCacheBytes: Int = 16 << 20
 
-    /// Heads of objects that are kept in memory before they begin to go into their table, 1...1,000,000 (0075).
+    /// Changes whose objects' heads are kept in memory before they begin to go into their table, 64...100,000 (0075).
     public var lateHeadsMax: Int = 8_192
 
     /// Objects in all index walks that are remembered, 1,000...1,000,000,000: some 60 bytes each. Others are made anew.

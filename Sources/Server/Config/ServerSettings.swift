@@ -277,8 +277,8 @@ public enum ServerSettings {
             "segment-cache-bytes", \.limits.segmentCacheBytes, mib...64 * gib,
             "Segments (bodies for index pages) kept in memory for all readers."),
         .integer(
-            "late-heads-max", \.limits.lateHeadsMax, 1...largest,
-            "Heads of changed objects, 300 bytes each, kept in memory before they begin to go into their table; twice as many at most. More make many writers cheaper, and a start after a crash longer."
+            "late-heads-max", \.limits.lateHeadsMax, 64...100_000,
+            "Changes whose objects' heads, 300 bytes each, are kept in memory before they begin to go into their table; half as many again come until they have. More make many writers cheaper, and a start soon after a change longer."
         ),
         .integer(
             "walk-objects-max", \.limits.walkObjectsMax, 1_000...1_000 * largest,

@@ -127,7 +127,8 @@ public final class Metrics: Sendable {
         "thicket_store_maintenance_seconds", "Time one piece of background work held the thread that decides changes.")
     public let storeBytes: Gauge = .init("thicket_store_bytes", "Size of the database file.")
     public let storeLateHeads: Gauge = .init(
-        "thicket_store_late_heads", "Heads of changed objects that are in the log and not yet in their table.")
+        "thicket_store_late_heads",
+        "Heads of changed objects that are kept because they are in the log and not yet, or only just, in their table.")
     public let storeWALBytes: Gauge = .init("thicket_store_wal_bytes", "Size of the write-ahead log.")
     public let keyframes: Counter = .init("thicket_store_keyframes_total", "Full bodies written beside a diff.")
     public let readSeconds: Histogram = .seconds(

@@ -216,4 +216,67 @@ import ThicketSQLite
             #expect(try again.makeReader().entity(key, in: 1) == object.record)
         }
     }
+
+    @Test("an object that changes often does not make the log longer that a start has to read")
+    func often() throws {
+        let store: SQLiteStore = try open(max: 20)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let (id, key): (BucketID, EntityKey) = (try StoreDriver.id("a"), try EntityKey("hot"))
+        for group: Int64 in 1...30 {
+            for number: Int64 in 1...10 {
+                try driver.put(key, ["n": JSONValue(integerLiteral: 10 * group + number)], in: id)
+            }
+            try driver.commit()
+        }
+        #expect(try #require(try mark()) >= 260)
+        try expectAll(driver, store)
+        #expect(try findings() == [])
+    }
+
+    @Test(
+        "heads that their table does not take are no harm to other changes, until very many wait; then changes are refused"
+    )
+    func untaken() throws {
+        let store: SQLiteStore = try open(max: 8)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let id: BucketID = try StoreDriver.id("a")
+        // As a page would that cannot be read.
+        try folder.run(
+            """
+            CREATE TRIGGER broken BEFORE INSERT ON ent WHEN NEW.k = 'note.0'
+            BEGIN SELECT RAISE(ABORT, 'this object takes no head'); END
+            """, in: "thicket.db")
+        for number: Int in 0..<100 {
+            try driver.put(EntityKey("note.\(number)"), ["n": 1], in: id)
+            try driver.commit()
+        }
+        #expect(try mark() == 0)
+        try expectAll(driver, store)
+        #expect(try findings() == [])
+        var taken: Int = 0
+        while taken < 200 {
+            try driver.put(EntityKey("more.\(taken)"), ["n": 1], in: id)
+            do { try driver.commit() } catch { break }
+            taken += 1
+        }
+        // The first stretch of 8, and then as many changes as 16 stretches have.
+        #expect(100 + taken == 8 + 16 * 8 + 1)
+        try folder.run("DROP TRIGGER broken", in: "thicket.db")
+        try driver.commit()
+        try driver.run(100, in: [id])
+        #expect(try #require(try mark()) >= 137)
+        try expectAll(driver, store)
+        #expect(try findings() == [])
+    }
+
+    @Test("a row at the log's end that says nothing readable is a finding of the check, beside all others")
+    func unreadable() throws {
+        let driver: StoreDriver = try .init(try open(max: 1_000).makeWriter(), seed: 3)
+        try driver.run(30, in: [try StoreDriver.id("a"), try StoreDriver.id("b")])
+        try folder.run(
+            "UPDATE chg SET k = '' WHERE gid = 20; UPDATE bucket SET floor = 1000 WHERE id = 2", in: "thicket.db")
+        let found: [String] = try findings()
+        #expect(found.contains { $0.contains("change 20") } && found.contains { $0.contains("bucket 2: the floor") })
+        #expect(throws: StoreError.self) { try open() }
+    }
 }

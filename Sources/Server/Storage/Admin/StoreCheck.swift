@@ -36,10 +36,16 @@ public enum StoreCheck {
             for finding: String in try database.integrityFindings() { findings.report("file: \(finding)") }
             let identity: StoreIdentity = try Meta.identity(database)
             let reader: SQLiteReader = try .init(
-                identity, WalkCache(settings), LateHeads(mark: 0, countMax: 1), database)
+                identity, WalkCache(settings), LateHeads(mark: 0, changesMax: 1), database)
             let auditor: StoreAuditor = .init(reader)
             try reader.reading { () throws(StoreError) in
-                reader.look(at: try LateHeads.load(database, countMax: settings.lateHeadsMax))
+                do {
+                    reader.look(at: try LateHeads.load(database, changesMax: settings.lateHeadsMax))
+                } catch {
+                    // What is in order is looked at all the same.
+                    findings.report("log: \(error)")
+                    reader.look(at: LateHeads(mark: 0, changesMax: 1))
+                }
                 try auditor.run()
             }
             for finding: String in auditor.findings.findings { findings.report(finding) }

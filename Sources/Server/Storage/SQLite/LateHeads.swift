@@ -17,23 +17,31 @@ final class LateHeads: Sendable {
         var current: Stretch
         /// `ent` is whole up to this change.
         var mark: GlobalID
-        /// Heads of `oldest` that are still to be written: those of its buckets that come later, and those that come next.
-        var bucketsLeft: ArraySlice<BucketRow> = []
+    }
+
+    /// Heads of the oldest stretch that are still to be written: those of its buckets that come later, and those that come next.
+    private struct Rest {
+        var buckets: ArraySlice<BucketRow> = []
         var next: ArraySlice<WriteBatch.EntityWrite> = []
     }
 
     /// Heads that a slice writes for each change of the group that takes it along: a stretch is written before the next is full.
     static let headsPerChange: Int = 2
+    /// Full stretches that may be here while the table takes no heads (`isFarBehind`).
+    private static let stretchesMax: Int = 16
 
-    /// Heads of groups in a stretch.
-    private let countMax: Int
+    /// Changes in a stretch.
+    private let changesMax: Int
     private let state: Mutex<State>
+    /// The writer's alone.
+    private let rest: Mutex<Rest> = .init(Rest())
 
     /// - Parameters:
     ///   - mark: `ent` is whole up to this change.
-    ///   - countMax: heads after which they begin to be written; a group may add more at once.
-    init(mark: GlobalID, countMax: Int) {
-        self.countMax = max(countMax, 1)
+    ///   - changesMax: changes after which their heads begin to be written; a group may add more at once. A start reads so
+    ///     many rows of the log, and half as many again.
+    init(mark: GlobalID, changesMax: Int) {
+        self.changesMax = max(changesMax, 1)
         let stretch: Stretch = .init()
         state = Mutex(State(oldest: stretch, current: stretch, mark: mark))
     }
@@ -41,10 +49,12 @@ final class LateHeads: Sendable {
     /// `ent` is whole up to this change.
     var mark: GlobalID { state.withLock { $0.mark } }
 
-    /// The heads that are here, an object's of several groups each counted.
-    var count: Int { all.count }
+    /// So many changes wait for their heads to be written that the table has not taken any for long.
+    var isFarBehind: Bool {
+        state.withLock { $0.current }.changes > Self.stretchesMax * changesMax
+    }
 
-    /// Everything that is here, and the newest change that is.
+    /// The heads that are here, an object's of several groups each counted, and the newest change among them.
     var all: (count: Int, through: GlobalID) {
         let origin: Stretch = self.origin
         var (count, through): (Int, GlobalID) = (0, 0)
@@ -64,18 +74,28 @@ final class LateHeads: Sendable {
     // MARK: Groups
 
     /// Adds the heads of a group that is about to be committed: a reader may see it from that moment on.
-    func publish(_ entities: [WriteBatch.EntityWrite]) {
+    /// - Parameter changes: those of the group.
+    func publish(_ entities: [WriteBatch.EntityWrite], _ changes: Int) {
         guard !entities.isEmpty else { return }
-        state.withLock { state in
-            if state.oldest === state.current, state.current.measure.count >= countMax { Self.rotate(&state) }
-            state.current.add(entities)
-        }
+        // The writer alone replaces it.
+        let (oldest, current): (Stretch, Stretch) = state.withLock { ($0.oldest, $0.current) }
+        let isFull: Bool = oldest === current && current.changes >= changesMax
+        (isFull ? rotate(current) : current).add(entities, changes)
     }
 
     /// Takes back what `publish` has added: the group was not committed.
-    func unpublish(_ entities: [WriteBatch.EntityWrite]) {
+    func unpublish(_ entities: [WriteBatch.EntityWrite], _ changes: Int) {
         guard !entities.isEmpty else { return }
-        state.withLock { $0.current.remove(entities) }
+        state.withLock { $0.current }.remove(entities, changes)
+    }
+
+    /// Begins the next stretch.
+    private func rotate(_ current: Stretch) -> Stretch {
+        let fresh: Stretch = .init()
+        current.lead(to: fresh)
+        rest.withLock { $0 = Rest(buckets: current.buckets.sorted()[...]) }
+        state.withLock { $0.current = fresh }
+        return fresh
     }
 
     // MARK: Into the table
@@ -87,22 +107,23 @@ final class LateHeads: Sendable {
         var mark: GlobalID?
         /// These are all heads that there are.
         fileprivate var isAll: Bool = false
-
-        var isEmpty: Bool { heads.isEmpty && mark == nil }
     }
 
     /// The next heads of a stretch that is full, at most `limit`. The same again until they were `written`.
     /// - Parameter always: a stretch that is not full is taken, too.
     func slice(limit: Int, always: Bool = false) -> Slice {
-        state.withLock { state in
-            if always, state.oldest === state.current, state.current.measure.count > 0 { Self.rotate(&state) }
-            guard state.oldest !== state.current else { return Slice() }
-            while state.next.count < limit, let bucket: BucketRow = state.bucketsLeft.popFirst() {
-                state.next += state.oldest.heads(of: bucket)
+        let (oldest, current): (Stretch, Stretch) = state.withLock { ($0.oldest, $0.current) }
+        if oldest === current {
+            guard always, current.measure.count > 0 else { return Slice() }
+            _ = rotate(current)
+        }
+        return rest.withLock { rest in
+            while rest.next.count < limit, let bucket: BucketRow = rest.buckets.popFirst() {
+                rest.next += oldest.heads(of: bucket)
             }
-            let heads: ArraySlice<WriteBatch.EntityWrite> = state.next.prefix(limit)
-            let isLast: Bool = heads.count == state.next.count && state.bucketsLeft.isEmpty
-            return Slice(heads: Array(heads), mark: isLast ? state.oldest.measure.through : nil)
+            let heads: ArraySlice<WriteBatch.EntityWrite> = rest.next.prefix(limit)
+            let isLast: Bool = heads.count == rest.next.count && rest.buckets.isEmpty
+            return Slice(heads: Array(heads), mark: isLast ? oldest.measure.through : nil)
         }
     }
 
@@ -119,26 +140,25 @@ final class LateHeads: Sendable {
 
     /// The slice stands in the table, durably.
     func written(_ slice: Slice) {
-        state.withLock { state in
-            if slice.isAll {
-                let fresh: Stretch = .init()
-                state.current.lead(to: fresh)
-                (state.oldest, state.current) = (fresh, fresh)
-                (state.next, state.bucketsLeft) = ([], [])
-            } else {
-                state.next = state.next.dropFirst(slice.heads.count)
-                if slice.mark != nil { state.oldest = state.current }
-            }
-            if let mark: GlobalID = slice.mark { state.mark = max(state.mark, mark) }
+        rest.withLock { rest in
+            if slice.isAll { rest = Rest() } else { rest.next = rest.next.dropFirst(slice.heads.count) }
         }
-    }
-
-    private static func rotate(_ state: inout State) {
-        let fresh: Stretch = .init()
-        state.current.lead(to: fresh)
-        state.bucketsLeft = state.current.buckets.sorted()[...]
-        state.next = []
-        state.current = fresh
+        guard let mark: GlobalID = slice.mark else { return }
+        var fresh: Stretch?
+        if slice.isAll {
+            let next: Stretch = .init()
+            state.withLock { $0.current }.lead(to: next)
+            fresh = next
+        }
+        // What is over is let go of after the lock: it is thousands of small things.
+        let over: Stretch = state.withLock { state in
+            let over: Stretch = state.oldest
+            if let fresh { state.current = fresh }
+            state.oldest = state.current
+            state.mark = max(state.mark, mark)
+            return over
+        }
+        _ = over
     }
 
     static func sorted(

@@ -6,7 +6,10 @@ extension SQLiteReader: StoreReader {
         try storing("reading the newest change") { () throws(SQLiteError) in
             let logged: Int64 = try database.integer("SELECT max(gid) FROM chg") ?? 0
             let told: Int64 = try database.integer("SELECT max(head) FROM bucket") ?? 0
-            return max(logged, told, try Meta.integer(Meta.erased, database) ?? 0)
+            let (erased, settled): (Int64?, Int64?) = (
+                try Meta.integer(Meta.erased, database), try Meta.integer(Meta.heads, database)
+            )
+            return max(logged, told, erased ?? 0, settled ?? 0)
         }
     }
 
@@ -102,7 +105,7 @@ extension SQLiteReader: StoreReader {
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityKey] {
         try reading { () throws(StoreError) in
-            let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
+            let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket, after: key)
             let count: Int = limit + late.count
             var texts: [String] = []
             try storing("listing keys") { () throws(SQLiteError) in
@@ -117,7 +120,6 @@ extension SQLiteReader: StoreReader {
             let last: EntityKey? = keys.count == count ? keys.last : nil
             keys.removeAll { late[$0] != nil }
             for record: EntityRecord in late.values where !record.isDeleted {
-                if let key, !key.precedes(record.key) { continue }
                 if let last, last.precedes(record.key) { continue }
                 keys.append(record.key)
             }

@@ -41,7 +41,7 @@ class SQLiteReader {
     /// Runs `body` over one state of the store.
     final func reading<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         if database.isInTransaction { return try body() }
-        origin = late.origin
+        (origin, view) = (late.origin, nil)
         defer { (origin, view) = (nil, nil) }
         try storing("beginning a read") { () throws(SQLiteError) in try database.begin(.deferred) }
         do {
@@ -57,13 +57,12 @@ class SQLiteReader {
     /// Heads that go before those of `ent`, within `reading`.
     func lateHeads() throws(StoreError) -> LateHeads.View {
         if let view { return view }
-        assert(origin != nil, "late heads are looked at within a read")
-        let origin: LateHeads.Stretch = origin ?? late.origin
         let upTo: GlobalID = try storing("looking at the log's end") { () throws(SQLiteError) in
             try queries.state.first { $0.integer(0) } ?? 0
         }
-        let made: LateHeads.View = .init(origin: origin, upTo: upTo)
-        view = made
+        let made: LateHeads.View = .init(origin: origin ?? late.origin, upTo: upTo)
+        assert(origin != nil, "late heads are looked at within a read")
+        if origin != nil { view = made }
         return made
     }
 

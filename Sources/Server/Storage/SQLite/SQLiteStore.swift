@@ -4,7 +4,7 @@ import ThicketSQLite
 
 /// A store in one SQLite file: an append-only log by rising number, and thin heads that point into it.
 ///
-/// One writer, any number of readers, each on its own connection. What the writer has committed is on disk
+/// One writer of one `SQLiteStore` (another one of the same file does not know its late heads), any number of readers, each on its own connection. What the writer has committed is on disk
 /// (`synchronous=EXTRA`) and readers see it at their next call.
 public final class SQLiteStore: Store {
     /// The file's name in a data folder.
@@ -32,7 +32,7 @@ public final class SQLiteStore: Store {
         self.path = path
         self.settings = settings
         self.walks = WalkCache(settings)
-        self.late = try LateHeads.load(database, countMax: settings.lateHeadsMax)
+        self.late = try LateHeads.load(database, changesMax: settings.lateHeadsMax)
         let last: Int64 = try storing("reading the buckets") { () throws(SQLiteError) in
             try database.integer("SELECT max(id) FROM bucket") ?? 0
         }
@@ -49,7 +49,7 @@ public final class SQLiteStore: Store {
     public var memory: StoreMemory { walks.memory }
 
     /// Heads of objects that are in the log and not yet in their table.
-    public var lateHeadCount: Int { late.count }
+    public var lateHeadCount: Int { late.all.count }
 
     public func makeReader() throws(StoreError) -> any StoreReader { try makeSQLiteReader() }
 

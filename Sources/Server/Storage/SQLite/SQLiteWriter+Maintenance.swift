@@ -16,7 +16,7 @@ extension SQLiteWriter {
         var heads: LateHeads.Slice = .init()
         try writing("applying background work") { () throws(SQLiteError) in
             // A row whose head is not in the table must not go.
-            if !work.erasures.isEmpty || work.cuts.contains(where: { $0.floor > late.mark }) {
+            if try needsAllHeads(work) {
                 heads = try writeAllHeads()
             } else if work.headsMax > 0 {
                 heads = try writeHeads(limit: work.headsMax)
@@ -39,6 +39,22 @@ extension SQLiteWriter {
         }
         late.written(heads)
         return moves
+    }
+
+    private func needsAllHeads(_ work: MaintenanceBatch) throws(SQLiteError) -> Bool {
+        for erasure: MaintenanceBatch.Erasure in work.erasures where try hasLateHeads(erasure) { return true }
+        return work.cuts.contains { $0.floor > late.mark }
+    }
+
+    /// Whether something of that user would come back with a later slice. The keeper has seen to it that nothing does.
+    private func hasLateHeads(_ erasure: MaintenanceBatch.Erasure) throws(SQLiteError) -> Bool {
+        let view: LateHeads.View = .init(origin: late.origin, upTo: .max)
+        var isFound: Bool = false
+        try database.statement("SELECT id FROM bucket WHERE app = ?1 AND owner = ?2").bind(1, erasure.app.text)
+            .bind(2, erasure.user.text).forEach { (row) throws(SQLiteError) in
+                isFound = isFound || !view.heads(of: row.integer(0)).isEmpty
+            }
+        return isFound
     }
 
     private func overwrite(_ isOn: Bool) throws(StoreError) {

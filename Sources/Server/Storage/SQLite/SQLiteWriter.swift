@@ -15,10 +15,13 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private var holdsWriteLock: Bool = false
     /// The log's pages after the commit before: fewer now say that it has begun anew.
     private var pagesBefore: Int = 0
+    /// Groups that take no heads along, because those of an earlier one could not be written.
+    private var groupsWithoutHeads: Int = 0
     var settledIDs: SettledChangeIDs
     /// Why the open transaction is given up: an operator has changed the mode of a bucket.
     private var isStale: Bool = false
 
+    private static let groupsWithoutHeads: Int = 256
     private static let clientRowsMax: Int = 20_000
 
     init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
@@ -73,16 +76,44 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         if batch.isEmpty { return }
         if !holdsWriteLock { restartLogIfLong() }
         forgetBlocks(of: batch.changeIDRuns)
-        let slice: LateHeads.Slice = late.slice(limit: LateHeads.headsPerChange * batch.count)
+        let slice: LateHeads.Slice = nextSlice(batch.count)
         // Before a reader can see the group.
-        late.publish(batch.entities)
-        do {
-            try commit(batch, with: slice)
+        late.publish(batch.entities, batch.count)
+        do throws(StoreError) {
+            late.written(try commit(batch, trying: slice))
         } catch {
-            late.unpublish(batch.entities)
+            late.unpublish(batch.entities, batch.count)
             throw error
         }
-        late.written(slice)
+    }
+
+    /// - Returns: the heads that were written: `slice`, or none.
+    private func commit(_ batch: WriteBatch, trying slice: LateHeads.Slice) throws(StoreError) -> LateHeads.Slice {
+        do throws(StoreError) {
+            try commit(batch, with: slice)
+            if !slice.heads.isEmpty { groupsWithoutHeads = 0 }
+            return slice
+        } catch {
+            guard mayLeave(slice, error) else { throw error }
+        }
+        try commit(batch, with: LateHeads.Slice())
+        groupsWithoutHeads = Self.groupsWithoutHeads
+        return LateHeads.Slice()
+    }
+
+    private func nextSlice(_ changes: Int) -> LateHeads.Slice {
+        if groupsWithoutHeads > 0, !late.isFarBehind {
+            groupsWithoutHeads -= 1
+            return LateHeads.Slice()
+        }
+        return late.slice(limit: LateHeads.headsPerChange * changes)
+    }
+
+    /// Whether the group may be tried without the heads that it takes along: a broken page in the table of heads is the harm of
+    /// those objects, and not of others' changes. The log has all heads; what waits has a bound.
+    private func mayLeave(_ slice: LateHeads.Slice, _ error: StoreError) -> Bool {
+        guard !slice.heads.isEmpty, !late.isFarBehind else { return false }
+        return error.kind == .corrupt || error.kind == .constraint || error.kind == .io
     }
 
     private func commit(_ batch: WriteBatch, with slice: LateHeads.Slice) throws(StoreError) {
@@ -111,6 +142,10 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     }
 
     func liveCount(in bucket: BucketRow) throws(StoreError) -> Int {
+        try reading { () throws(StoreError) in try count(in: bucket) }
+    }
+
+    private func count(in bucket: BucketRow) throws(StoreError) -> Int {
         let late: [EntityKey: EntityRecord] = try lateHeads().heads(of: bucket)
         return try storing("counting the objects") { () throws(SQLiteError) in
             var count: Int =

@@ -23,8 +23,8 @@ public struct StoreSettings: Sendable {
     public var restartPagesMax: Int = 32_768
     /// Milliseconds the writer waits for readers when it makes the log begin anew; then it goes on and tries later.
     public var restartWaitMilliseconds: Int32 = 20
-    /// Heads of objects that are kept in memory before they begin to go into their table (0075); as many again may come until
-    /// they have.
+    /// Changes whose objects' heads are kept in memory before they begin to go into their table (0075); half as many again come
+    /// until they have.
     public var lateHeadsMax: Int = 8_192
     /// Objects in all remembered index walks together.
     public var walkEntriesMax: Int = 1_000_000

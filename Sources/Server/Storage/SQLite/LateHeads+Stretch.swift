@@ -41,7 +41,9 @@ extension LateHeads {
 
         private struct Content {
             var buckets: [BucketRow: Heads] = [:]
+            /// Heads, and changes of the groups that they are of.
             var count: Int = 0
+            var changes: Int = 0
             var through: GlobalID = 0
             var next: Stretch?
 
@@ -66,18 +68,23 @@ extension LateHeads {
             content.withLock { ($0.count, $0.through, $0.next) }
         }
 
+        /// Changes of the groups whose heads are here.
+        var changes: Int { content.withLock { $0.changes } }
+
         var buckets: [BucketRow] { content.withLock { Array($0.buckets.keys) } }
 
         func lead(to next: Stretch) { content.withLock { $0.next = next } }
 
-        func add(_ entities: [WriteBatch.EntityWrite]) {
+        func add(_ entities: [WriteBatch.EntityWrite], _ changes: Int) {
             content.withLock { content in
+                content.changes += changes
                 for entity: WriteBatch.EntityWrite in entities { content.put(entity) }
             }
         }
 
-        func remove(_ entities: [WriteBatch.EntityWrite]) {
+        func remove(_ entities: [WriteBatch.EntityWrite], _ changes: Int) {
             content.withLock { content in
+                content.changes -= changes
                 for entity: WriteBatch.EntityWrite in entities {
                     guard let heads: Heads = content.buckets[entity.bucket], heads.take(entity.record) else { continue }
                     content.count -= 1
@@ -97,10 +104,17 @@ extension LateHeads {
             content.withLock { ($0.buckets[bucket]?.objects[key]?.record(upTo: gid), $0.next) }
         }
 
-        /// The same of all objects of a bucket.
-        func heads(of bucket: BucketRow, upTo gid: GlobalID) -> (records: [EntityRecord], next: Stretch?) {
+        /// The same of all objects of a bucket, or of those whose keys come after `key`.
+        func heads(
+            of bucket: BucketRow, after key: EntityKey? = nil, upTo gid: GlobalID
+        ) -> (records: [EntityRecord], next: Stretch?) {
             content.withLock { content in
-                (content.buckets[bucket]?.objects.values.compactMap { $0.record(upTo: gid) } ?? [], content.next)
+                var records: [EntityRecord] = []
+                for history: History in content.buckets[bucket]?.objects.values ?? [:].values {
+                    if let key, !key.precedes(history.newest.key) { continue }
+                    if let record: EntityRecord = history.record(upTo: gid) { records.append(record) }
+                }
+                return (records, content.next)
             }
         }
 
@@ -130,19 +144,19 @@ extension LateHeads {
             return found
         }
 
-        /// The objects of a bucket for which `ent` may be behind.
-        func heads(of bucket: BucketRow) -> [EntityKey: EntityRecord] {
+        /// The objects of a bucket for which `ent` may be behind; those alone whose keys come after `key`, if one is given.
+        func heads(of bucket: BucketRow, after key: EntityKey? = nil) -> [EntityKey: EntityRecord] {
             var found: [EntityKey: EntityRecord] = [:]
             var stretch: Stretch? = origin
             while let each: Stretch = stretch {
-                let (records, next): ([EntityRecord], Stretch?) = each.heads(of: bucket, upTo: upTo)
+                let (records, next): ([EntityRecord], Stretch?) = each.heads(of: bucket, after: key, upTo: upTo)
                 for record: EntityRecord in records { found[record.key] = record }
                 stretch = next
             }
             return found
         }
 
-        /// Buckets that have such objects.
+        /// Buckets that have such objects, now.
         var buckets: Set<BucketRow> {
             var found: Set<BucketRow> = []
             var stretch: Stretch? = origin
