@@ -43,6 +43,7 @@ final class ServerKeeper: Sendable {
     ) {
         OwnThread.yieldToOthers(by: niceness)
         var keeper: (any StoreKeeper)?
+        var failures: Int = 0
         var known: RetentionSettings = settings.value.withLock { $0 }
         while true {
             let fresh: RetentionSettings = settings.value.withLock { $0 }
@@ -58,16 +59,26 @@ final class ServerKeeper: Sendable {
                     if isWritten { continue }
                     // What was planned rests on what was not written: a later piece would remove what an earlier one
                     // was to keep.
-                    keeper = nil
+                    if !batch.isHeadsOnly { keeper = nil }
                 }
             } catch {
                 log.warning("store.keeper_failed", ["error": .text(error.description)])
                 keeper = nil
             }
             measure(store, metrics)
+            failures = tell(failures, store, log)
             _ = done.takeAll(until: OwnThread.steadyTime() + .seconds(restSeconds))
             guard !done.isOver else { return }
         }
+    }
+
+    /// Logs that heads were not taken, once for all that came since `known`.
+    private static func tell(_ known: Int, _ store: any Store, _ log: Log) -> Int {
+        guard let (count, last): (Int, String) = (store as? SQLiteStore)?.headFailures, count > known else {
+            return known
+        }
+        log.error("store.heads_failed", ["error": .text(last), "next": "run 'thicketd check'"])
+        return count
     }
 
     /// Notes how large the files are.

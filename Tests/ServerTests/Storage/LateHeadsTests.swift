@@ -279,4 +279,43 @@ import ThicketSQLite
         #expect(found.contains { $0.contains("change 20") } && found.contains { $0.contains("bucket 2: the floor") })
         #expect(throws: StoreError.self) { try open() }
     }
+
+    @Test("late heads of a user who is erased never come back, and those that cannot be written are no hindrance")
+    func erasing() throws {
+        let store: SQLiteStore = try open(max: 30)
+        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let (ann, bob): (BucketID, BucketID) = (
+            try StoreDriver.id("a", user: "ann"), try StoreDriver.id("a", user: "bob")
+        )
+        for _ in 0..<10 { try driver.run(10, in: [ann, bob], keys: 30) }
+        let row: BucketRow = try #require(driver.buckets[ann]).record.row
+        try folder.run(
+            """
+            INSERT INTO erasure (app, user, created) VALUES ('notes', 'ann', 1);
+            CREATE TRIGGER broken BEFORE INSERT ON ent WHEN NEW.b <> \(row) BEGIN SELECT RAISE(ABORT, 'none'); END
+            """, in: "thicket.db")
+        var retention: RetentionSettings = .init()
+        retention.rowsPerBatch = 9
+        let keeper: any StoreKeeper = try store.makeKeeper(retention)
+        var steps: Int = 0
+        while let batch: MaintenanceBatch = try keeper.nextBatch(now: 1_000), !batch.erasures.isEmpty {
+            _ = try driver.writer.apply(batch)
+            try driver.put(EntityKey("others.\(steps)"), ["n": 1], in: bob)
+            try driver.commit()
+            steps += 1
+        }
+        #expect(steps > 3)
+        driver.buckets[ann] = nil
+        try folder.run("DROP TRIGGER broken", in: "thicket.db")
+        for number: Int in 0..<300 {
+            try driver.put(EntityKey("more.\(number)"), ["n": 1], in: bob)
+            try driver.commit()
+        }
+        #expect(store.headFailures.count > 0)
+        #expect(try Database(path: path).integer("SELECT count(*) FROM ent WHERE b = \(row)") == 0)
+        #expect(try #require(try mark()) > 300)
+        try expectAll(driver, store)
+        #expect(try findings() == [])
+        try expectAll(driver, try open())
+    }
 }

@@ -162,6 +162,13 @@ public struct MaintenanceBatch: Sendable, Hashable {
         return erasures.reduce(count) { $0 + $1.bytesMax }
     }
 
+    /// It only brings heads into their table: what was planned besides rests on nothing of it.
+    public var isHeadsOnly: Bool {
+        var rest: Self = self
+        rest.headsMax = 0
+        return headsMax > 0 && rest.isEmpty
+    }
+
     public var isEmpty: Bool {
         cuts.isEmpty && segments.isEmpty && forgettings.isEmpty && changeIDRuns.isEmpty && changeIDMerges.isEmpty
             && unusedClients == nil && erasures.isEmpty && headsMax == 0

@@ -93,9 +93,13 @@ extension LateHeads {
         of row: LogRow, _ newest: Newest, _ database: Database
     ) throws(StoreError) -> Version? {
         if let before: EntityRecord = newest.heads[row.bucket]?[row.key] { return before.born }
-        return try storing("reading an object's head") { () throws(SQLiteError) in
-            try database.statement("SELECT born FROM ent WHERE b = ?1 AND k = ?2").bind(1, row.bucket)
+        do {
+            return try database.statement("SELECT born FROM ent WHERE b = ?1 AND k = ?2").bind(1, row.bucket)
                 .bind(2, row.key.text).first { $0.optionalInteger(0) } ?? nil
+        } catch {
+            // A page that cannot be read is the harm of this object: edits of its newest version alone are taken, and `check` tells.
+            if error.isCorrupt || error.isIO { return nil }
+            throw StoreError(error, "reading an object's head")
         }
     }
 }

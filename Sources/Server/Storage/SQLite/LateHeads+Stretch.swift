@@ -97,6 +97,15 @@ extension LateHeads {
             }
         }
 
+        func forget(_ buckets: Set<BucketRow>) {
+            content.withLock { content in
+                for bucket: BucketRow in buckets {
+                    guard let heads: Heads = content.buckets.removeValue(forKey: bucket) else { continue }
+                    content.count -= heads.objects.values.reduce(0) { $0 + 1 + $1.older.count }
+                }
+            }
+        }
+
         /// The head that the newest group up to `gid` left, and the stretch that follows.
         func head(of key: EntityKey, in bucket: BucketRow, upTo gid: GlobalID) -> (
             record: EntityRecord?, next: Stretch?

@@ -27,7 +27,7 @@ final class LateHeads: Sendable {
 
     /// Heads that a slice writes for each change of the group that takes it along: a stretch is written before the next is full.
     static let headsPerChange: Int = 2
-    /// Full stretches that may be here while the table takes no heads (`isFarBehind`).
+    /// Stretches' worth of changes that may come while the table takes no heads (`isFarBehind`).
     private static let stretchesMax: Int = 16
 
     /// Changes in a stretch.
@@ -39,7 +39,7 @@ final class LateHeads: Sendable {
     /// - Parameters:
     ///   - mark: `ent` is whole up to this change.
     ///   - changesMax: changes after which their heads begin to be written; a group may add more at once. A start reads so
-    ///     many rows of the log, and half as many again.
+    ///     many rows of the log, and half as many again, where the table takes the heads.
     init(mark: GlobalID, changesMax: Int) {
         self.changesMax = max(changesMax, 1)
         let stretch: Stretch = .init()
@@ -159,6 +159,21 @@ final class LateHeads: Sendable {
             return over
         }
         _ = over
+    }
+
+    /// Heads of buckets that are being erased, and are nobody's: a start finds what is left of them in the log, and they are
+    /// forgotten again with the next step.
+    func forget(_ buckets: Set<BucketRow>) {
+        guard !buckets.isEmpty else { return }
+        var stretch: Stretch? = origin
+        while let each: Stretch = stretch {
+            each.forget(buckets)
+            stretch = each.measure.next
+        }
+        rest.withLock { rest in
+            rest.buckets.removeAll { buckets.contains($0) }
+            rest.next.removeAll { buckets.contains($0.bucket) }
+        }
     }
 
     static func sorted(

@@ -9,8 +9,6 @@ final class SQLiteKeeper: StoreKeeper {
     private let settings: RetentionSettings
     private let erasures: ErasurePlanner
     private var planners: Planners
-    /// Heads up to here go into their table before anything is erased.
-    private var headsToErase: GlobalID?
     /// The newest late head when it was last looked for, and since when it is the newest, milliseconds since 1970.
     private var newestHead: (through: GlobalID, since: Int64) = (0, 0)
 
@@ -38,8 +36,6 @@ final class SQLiteKeeper: StoreKeeper {
     func nextBatch(now: Int64) throws(StoreError) -> MaintenanceBatch? {
         try moveLogIfLong()
         if let batch: MaintenanceBatch = try erasures.nextBatch() {
-            if let first: MaintenanceBatch = headsBefore() { return first }
-            headsToErase = nil
             // What they have begun with may be gone.
             planners = Planners(reader, settings)
             return batch
@@ -53,18 +49,6 @@ final class SQLiteKeeper: StoreKeeper {
 
     /// Milliseconds without a change after which heads are written that nobody else takes along.
     private static let quietMilliseconds: Int64 = 1_000
-
-    /// What is erased must have no heads that are late: those that there are now are written a piece at a time, so that nobody
-    /// waits for all of them. An account that has ended gets no new ones.
-    private func headsBefore() -> MaintenanceBatch? {
-        let (count, through): (Int, GlobalID) = store.late.all
-        let needed: GlobalID = headsToErase ?? through
-        guard count > 0, store.late.mark < needed else { return nil }
-        headsToErase = needed
-        var batch: MaintenanceBatch = .init()
-        batch.headsMax = settings.rowsPerBatch
-        return batch
-    }
 
     private func nextHeads(now: Int64) -> MaintenanceBatch? {
         let (count, through): (Int, GlobalID) = store.late.all

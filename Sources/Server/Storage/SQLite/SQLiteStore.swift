@@ -15,6 +15,8 @@ public final class SQLiteStore: Store {
     public let settings: StoreSettings
     let walks: WalkCache
     let late: LateHeads
+    /// How often heads could not be written with their group, and what came of it last.
+    let headFailure: Mutex<(count: Int, last: String)> = .init((0, ""))
     /// Pages in the log after the newest commit; the keeper looks here.
     let walPages: Atomic<Int> = .init(0)
     /// Counts how often the log began anew, and of that log the pages that stand in the file by now.
@@ -47,6 +49,9 @@ public final class SQLiteStore: Store {
     }
 
     public var memory: StoreMemory { walks.memory }
+
+    /// How often their table did not take heads that a group had with it, and why it was so last; safe to log.
+    public var headFailures: (count: Int, last: String) { headFailure.withLock { $0 } }
 
     /// Heads of objects that are in the log and not yet in their table.
     public var lateHeadCount: Int { late.all.count }

@@ -14,9 +14,10 @@ extension SQLiteWriter {
         if isErasing { try overwrite(true) }
         defer { if isErasing { try? overwrite(false) } }
         var heads: LateHeads.Slice = .init()
+        var erased: Set<BucketRow> = []
         try writing("applying background work") { () throws(SQLiteError) in
             // A row whose head is not in the table must not go.
-            if try needsAllHeads(work) {
+            if work.cuts.contains(where: { $0.floor > late.mark }) {
                 heads = try writeAllHeads()
             } else if work.headsMax > 0 {
                 heads = try writeHeads(limit: work.headsMax)
@@ -29,6 +30,7 @@ extension SQLiteWriter {
             }
             for merge: MaintenanceBatch.ChangeIDMerge in work.changeIDMerges { try write(merge) }
             if let unused: MaintenanceBatch.UnusedClients = work.unusedClients { try remove(unused) }
+            erased = try buckets(of: work.erasures)
             for erasure: MaintenanceBatch.Erasure in work.erasures { try erase(erasure) }
             for row: BucketRow in moved.sorted() {
                 let move: BucketMove? = try queries.bucketMarks.bind(1, row).first {
@@ -38,23 +40,19 @@ extension SQLiteWriter {
             }
         }
         late.written(heads)
+        // Or a later slice would bring them back.
+        late.forget(erased)
         return moves
     }
 
-    private func needsAllHeads(_ work: MaintenanceBatch) throws(SQLiteError) -> Bool {
-        for erasure: MaintenanceBatch.Erasure in work.erasures where try hasLateHeads(erasure) { return true }
-        return work.cuts.contains { $0.floor > late.mark }
-    }
-
-    /// Whether something of that user would come back with a later slice. The keeper has seen to it that nothing does.
-    private func hasLateHeads(_ erasure: MaintenanceBatch.Erasure) throws(SQLiteError) -> Bool {
-        let view: LateHeads.View = .init(origin: late.origin, upTo: .max)
-        var isFound: Bool = false
-        try database.statement("SELECT id FROM bucket WHERE app = ?1 AND owner = ?2").bind(1, erasure.app.text)
-            .bind(2, erasure.user.text).forEach { (row) throws(SQLiteError) in
-                isFound = isFound || !view.heads(of: row.integer(0)).isEmpty
-            }
-        return isFound
+    /// All buckets of the users that are being erased.
+    private func buckets(of erasures: [MaintenanceBatch.Erasure]) throws(SQLiteError) -> Set<BucketRow> {
+        var rows: Set<BucketRow> = []
+        for erasure: MaintenanceBatch.Erasure in erasures {
+            try database.statement("SELECT id FROM bucket WHERE app = ?1 AND owner = ?2").bind(1, erasure.app.text)
+                .bind(2, erasure.user.text).forEach { (row) throws(SQLiteError) in rows.insert(row.integer(0)) }
+        }
+        return rows
     }
 
     private func overwrite(_ isOn: Bool) throws(StoreError) {

@@ -17,11 +17,14 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private var pagesBefore: Int = 0
     /// Groups that take no heads along, because those of an earlier one could not be written.
     private var groupsWithoutHeads: Int = 0
+    /// How many the next such failure leaves out.
+    private var pause: Int = pauseMin
     var settledIDs: SettledChangeIDs
     /// Why the open transaction is given up: an operator has changed the mode of a bucket.
     private var isStale: Bool = false
 
-    private static let groupsWithoutHeads: Int = 256
+    private static let pauseMin: Int = 8
+    private static let pauseMax: Int = 256
     private static let clientRowsMax: Int = 20_000
 
     init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
@@ -89,15 +92,22 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     /// - Returns: the heads that were written: `slice`, or none.
     private func commit(_ batch: WriteBatch, trying slice: LateHeads.Slice) throws(StoreError) -> LateHeads.Slice {
+        let failure: StoreError
         do throws(StoreError) {
             try commit(batch, with: slice)
-            if !slice.heads.isEmpty { groupsWithoutHeads = 0 }
+            if !slice.heads.isEmpty { (groupsWithoutHeads, pause) = (0, Self.pauseMin) }
             return slice
         } catch {
             guard mayLeave(slice, error) else { throw error }
+            guard !late.isFarBehind else {
+                throw StoreError(.io, "their table takes no heads of objects, and too many wait: \(error.detail)")
+            }
+            failure = error
         }
         try commit(batch, with: LateHeads.Slice())
-        groupsWithoutHeads = Self.groupsWithoutHeads
+        store.headFailure.withLock { $0 = ($0.count + 1, failure.description) }
+        groupsWithoutHeads = pause
+        pause = min(2 * pause, Self.pauseMax)
         return LateHeads.Slice()
     }
 
@@ -112,7 +122,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     /// Whether the group may be tried without the heads that it takes along: a broken page in the table of heads is the harm of
     /// those objects, and not of others' changes. The log has all heads; what waits has a bound.
     private func mayLeave(_ slice: LateHeads.Slice, _ error: StoreError) -> Bool {
-        guard !slice.heads.isEmpty, !late.isFarBehind else { return false }
+        guard !slice.heads.isEmpty else { return false }
         return error.kind == .corrupt || error.kind == .constraint || error.kind == .io
     }
 
