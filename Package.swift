@@ -178,7 +178,10 @@ let package = Package(
             ]),
         tests(
             "IntegrationTests",
-            ["ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport"]),
+            [
+                "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
+                "ThicketTestSupport",
+            ]),
         library(
             "ThicketProcesses", "Tests/Processes",
             ["ThicketProtocol", "ThicketCrypto", "ThicketTestSupport", "CThicketSpawn"]),

@@ -9,6 +9,8 @@ final class ServerKeeper: Sendable {
     /// in one.
     private static let restSeconds: Double = 1
     private static let niceness: Int32 = 10
+    /// Seconds between two lines about heads that are not taken: each look tries again.
+    private static let tellingSeconds: Int64 = 60
 
     /// What is kept, which may change while the thread runs.
     private final class Settings: Sendable {
@@ -43,7 +45,7 @@ final class ServerKeeper: Sendable {
     ) {
         OwnThread.yieldToOthers(by: niceness)
         var keeper: (any StoreKeeper)?
-        var failures: Int = 0
+        var failures: HeadFailures = .init()
         var known: RetentionSettings = settings.value.withLock { $0 }
         while true {
             let fresh: RetentionSettings = settings.value.withLock { $0 }
@@ -66,19 +68,29 @@ final class ServerKeeper: Sendable {
                 keeper = nil
             }
             measure(store, metrics)
-            failures = tell(failures, store, log)
+            tell(&failures, store, log)
             _ = done.takeAll(until: OwnThread.steadyTime() + .seconds(restSeconds))
             guard !done.isOver else { return }
         }
     }
 
-    /// Logs that heads were not taken, once for all that came since `known`.
-    private static func tell(_ known: Int, _ store: any Store, _ log: Log) -> Int {
-        guard let (count, last): (Int, String) = (store as? SQLiteStore)?.headFailures, count > known else {
-            return known
+    /// Which failures to write heads were looked at, and when the next one is told.
+    private struct HeadFailures {
+        var seen: Int = 0
+        var tellsAgain: Int64 = .min
+    }
+
+    /// Logs that heads were not taken, once a minute at most.
+    private static func tell(_ failures: inout HeadFailures, _ store: any Store, _ log: Log) {
+        guard let (count, last): (Int, String) = (store as? SQLiteStore)?.headFailures, count > failures.seen else {
+            return
         }
+        failures.seen = count
+        let now: Int64 = SystemClock.monotonic()
+        // If it lasts, more come after the pause.
+        guard now >= failures.tellsAgain else { return }
         log.error("store.heads_failed", ["error": .text(last), "next": "run 'thicketd check'"])
-        return count
+        failures.tellsAgain = now + tellingSeconds * 1_000_000_000
     }
 
     /// Notes how large the files are.

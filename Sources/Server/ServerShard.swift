@@ -372,7 +372,10 @@ private final class ShardRunner: @unchecked Sendable {
             metrics.versionsCut.add(batch.cuts.reduce(0) { $0 + $1.rows.count })
             return true
         } catch {
-            log.warning("store.maintenance_failed", ["error": .text(error.description)])
+            // The keeper tells of heads, which it tries again each second.
+            if !batch.isHeadsOnly || !error.mayBeOfOneTable {
+                log.warning("store.maintenance_failed", ["error": .text(error.description)])
+            }
             return false
         }
     }

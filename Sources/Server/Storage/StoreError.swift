@@ -35,4 +35,7 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     public var description: String { "store \(kind): \(detail)" }
+
+    /// Whether it may concern one table alone, by a broken page of it or a row that it does not take.
+    var mayBeOfOneTable: Bool { kind == .corrupt || kind == .constraint || kind == .io }
 }

@@ -112,6 +112,49 @@ import ThicketSQLite
         #expect(try findings() == [])
     }
 
+    @Test("a read that fails once at a start leaves no object without its birth")
+    func births() throws {
+        let id: BucketID = try StoreDriver.id("a")
+        do {
+            let store: SQLiteStore = try open(max: 1_000)
+            let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+            for number: Int in 0..<40 { try driver.put(EntityKey("note.\(number)"), ["n": 1], in: id) }
+            try driver.commit()
+            var batch: MaintenanceBatch = .init()
+            batch.headsMax = 100
+            _ = try driver.writer.apply(batch)
+            for number: Int in 0..<40 { try driver.put(EntityKey("note.\(number)"), ["n": 2], in: id) }
+            try driver.commit()
+            #expect(store.lateHeadCount == 40)
+        }
+        // As the objects of a sealed bucket have it: since the version of their creation.
+        try folder.run(
+            "UPDATE bucket SET mode = \(BucketMode.sealed.rawValue); UPDATE ent SET born = ver", in: "thicket.db")
+        let disk: FaultVFS = .init(name: "late-heads-births", syncsForReal: false)
+        var (started, tries): (Int, Int) = (0, 0)
+        repeat {
+            let copy: StoreFolder = folder.copied()
+            var settings: StoreSettings = .testing
+            (settings.lateHeadsMax, settings.vfs) = (1_000, disk.name)
+            let before: Int = disk.calls(of: .read)
+            disk.fail(FaultRule(.read, .io, skipping: tries, times: 1))
+            var store: SQLiteStore? = try? SQLiteStore(path: copy.path("thicket.db"), settings: settings)
+            let isOver: Bool = disk.calls(of: .read) - before <= tries
+            disk.heal()
+            started += store == nil ? 0 : 1
+            store = try store ?? SQLiteStore(path: copy.path("thicket.db"), settings: settings)
+            var batch: MaintenanceBatch = .init()
+            batch.headsMax = 100
+            _ = try store?.makeWriter().apply(batch)
+            let born: Int64? = try Database(path: copy.path("thicket.db")).integer(
+                "SELECT count(*) FROM ent WHERE ver = born + 1")
+            #expect(born == 40, "after \(tries) reads")
+            tries += 1
+            if isOver { break }
+        } while tries < 1_000
+        #expect(tries > 10 && started > 1)
+    }
+
     @Test("a reader whose transaction is old sees the heads of its time, however many stretches have come since")
     func old() throws {
         let store: SQLiteStore = try open(max: 3)

@@ -6,12 +6,13 @@ struct HeadWriter {
     private let head: Statement
 
     init(_ database: Database) throws(SQLiteError) {
-        // Somebody beside the server may have written a later one (`settle`): that stays.
+        // Somebody beside the server may have written a later one (`settle`): that stays. Where a start could not read since when an
+        // object is the same one (`LateHeads.load`), what stands here is still right: what an edit leaves has the birth it had.
         head = try database.prepare(
             """
             INSERT INTO ent (b, k, ver, gid, kf, dead, born) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
             ON CONFLICT (b, k) DO UPDATE SET ver = excluded.ver, gid = excluded.gid, kf = excluded.kf,
-                dead = excluded.dead, born = excluded.born WHERE excluded.gid > ent.gid
+                dead = excluded.dead, born = iif(excluded.dead, NULL, coalesce(excluded.born, ent.born)) WHERE excluded.gid > ent.gid
             """)
     }
 

@@ -97,7 +97,8 @@ extension LateHeads {
             return try database.statement("SELECT born FROM ent WHERE b = ?1 AND k = ?2").bind(1, row.bucket)
                 .bind(2, row.key.text).first { $0.optionalInteger(0) } ?? nil
         } catch {
-            // A page that cannot be read is the harm of this object: edits of its newest version alone are taken, and `check` tells.
+            // A page that cannot be read is the harm of this object: edits of its newest version alone are taken until the next start. If
+            // the page is sound, nothing is lost (`HeadWriter`); if not, `check` tells.
             if error.isCorrupt || error.isIO { return nil }
             throw StoreError(error, "reading an object's head")
         }

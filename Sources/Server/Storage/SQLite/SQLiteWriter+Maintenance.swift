@@ -5,6 +5,15 @@ import ThicketSQLite
 extension SQLiteWriter {
     func apply(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         if work.isEmpty { return [] }
+        do {
+            return try write(work)
+        } catch {
+            if work.isHeadsOnly, error.mayBeOfOneTable { noteHeadFailure(error) }
+            throw error
+        }
+    }
+
+    private func write(_ work: MaintenanceBatch) throws(StoreError) -> [BucketMove] {
         restartLogIfLong()
         var moved: Set<BucketRow> = []
         var moves: [BucketMove] = []

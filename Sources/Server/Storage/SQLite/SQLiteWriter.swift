@@ -105,10 +105,15 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             failure = error
         }
         try commit(batch, with: LateHeads.Slice())
-        store.headFailure.withLock { $0 = ($0.count + 1, failure.description) }
+        noteHeadFailure(failure)
         groupsWithoutHeads = pause
         pause = min(2 * pause, Self.pauseMax)
         return LateHeads.Slice()
+    }
+
+    /// For the log, which the keeper writes.
+    func noteHeadFailure(_ failure: StoreError) {
+        store.headFailure.withLock { $0 = ($0.count + 1, failure.description) }
     }
 
     private func nextSlice(_ changes: Int) -> LateHeads.Slice {
@@ -123,7 +128,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     /// those objects, and not of others' changes. The log has all heads; what waits has a bound.
     private func mayLeave(_ slice: LateHeads.Slice, _ error: StoreError) -> Bool {
         guard !slice.heads.isEmpty else { return false }
-        return error.kind == .corrupt || error.kind == .constraint || error.kind == .io
+        return error.mayBeOfOneTable
     }
 
     private func commit(_ batch: WriteBatch, with slice: LateHeads.Slice) throws(StoreError) {
