@@ -199,7 +199,12 @@ public final class Database {
             }
             size += sqlite3_int64(count)
         }
-        try check(methods.xSync(file, SQLITE_SYNC_NORMAL))
+        let result: Int32 = methods.xSync(file, SQLITE_SYNC_NORMAL)
+        guard result == SQLITE_OK else {
+            // What was gathered may not have found room.
+            _ = methods.xTruncate(file, before)
+            return try check(result)
+        }
     }
 
     /// Largest size of the database in pages; a write beyond gives a full disk's error. Returns what now holds.

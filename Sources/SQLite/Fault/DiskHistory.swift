@@ -119,6 +119,30 @@ public final class DiskHistory: Sendable {
         }
     }
 
+    /// Notes a write, each of its parts as a step: a crash may come in the middle of each.
+    func noteWrite(_ bytes: UnsafeRawBufferPointer, at offset: Int, _ file: String) {
+        for part: Range<Int> in Self.parts(of: bytes.count, at: offset) {
+            note(.write(offset: offset + part.lowerBound, bytes: Array(bytes[part])), file)
+        }
+    }
+
+    /// How a kernel takes a write of several pages: one by one, and brings them to the disk in any order. One that is no longer than a page
+    /// is one part wherever it lies, as SQLite's usual writes are.
+    static func parts(of count: Int, at offset: Int) -> [Range<Int>] {
+        guard count > pageBytes else { return [0..<count] }
+        var parts: [Range<Int>] = []
+        var first: Int = 0
+        while first < count {
+            let boundary: Int = ((offset + first) / pageBytes + 1) * pageBytes
+            parts.append(first..<min(count, boundary - offset))
+            first = parts[parts.count - 1].upperBound
+        }
+        return parts
+    }
+
+    /// Bytes that a kernel takes at once.
+    private static let pageBytes: Int = 4_096
+
     private func isLie() -> Bool {
         lies.withLock { lies in
             guard let oneIn: Int = lies.oneIn else { return false }

@@ -227,9 +227,10 @@ private func writeFile(
     case .dies(let code):
         guard let owner: FaultVFS = FaultCalls.owner(file), let number: Int = FaultCalls.head(file)?.pointee.number
         else { return code }
-        let bytes: [UInt8] = Array(UnsafeRawBufferPointer(start: data, count: Int(count)))
         let name: String = owner.fileName(number)
-        if !name.isEmpty { owner.history?.note(.write(offset: Int(offset), bytes: bytes), name) }
+        if !name.isEmpty {
+            owner.history?.noteWrite(UnsafeRawBufferPointer(start: data, count: Int(count)), at: Int(offset), name)
+        }
         return code
     case .isCutShort(let code):
         _ = write(count / 2)

@@ -179,15 +179,23 @@ final class OpenFile: @unchecked Sendable {
 
     func write(_ data: UnsafeRawPointer, _ count: Int32, _ offset: sqlite3_int64) -> Int32 {
         if let history: DiskHistory {
-            let bytes: [UInt8] = Array(UnsafeRawBufferPointer(start: data, count: Int(count)))
-            history.note(.write(offset: Int(offset), bytes: bytes), name)
+            history.noteWrite(UnsafeRawBufferPointer(start: data, count: Int(count)), at: Int(offset), name)
             return methods.xWrite(real, data, count, offset)
         }
+        for part: Range<Int> in DiskHistory.parts(of: Int(count), at: Int(offset)) {
+            let result: Int32 = writePart(
+                UnsafeRawBufferPointer(start: data + part.lowerBound, count: part.count),
+                offset + sqlite3_int64(part.lowerBound))
+            guard result == SQLITE_OK else { return result }
+        }
+        return SQLITE_OK
+    }
+
+    private func writePart(_ part: UnsafeRawBufferPointer, _ offset: sqlite3_int64) -> Int32 {
         let oldSize: sqlite3_int64 = size
-        let old: [UInt8] = bytes(offset, Int(max(0, min(sqlite3_int64(count), oldSize - offset))))
-        let new: [UInt8] = Array(UnsafeRawBufferPointer(start: data, count: Int(count)))
-        unsynced.append(Change(offset: offset, new: new, old: old, oldSize: oldSize))
-        return methods.xWrite(real, data, count, offset)
+        let old: [UInt8] = bytes(offset, Int(max(0, min(sqlite3_int64(part.count), oldSize - offset))))
+        unsynced.append(Change(offset: offset, new: Array(part), old: old, oldSize: oldSize))
+        return methods.xWrite(real, part.baseAddress, Int32(part.count), offset)
     }
 
     func truncate(_ newSize: sqlite3_int64) -> Int32 {

@@ -42,7 +42,7 @@ public final class SQLiteStore: Store {
     }
 
     public func makeWriter() throws(StoreError) -> any StoreWriter {
-        let database: Database = try Self.connect(path, .readWrite, settings, keepsAllPages: true)
+        let database: Database = try Self.connect(path, .readWrite, settings, isWriter: true)
         try Schema.check(database)
         try storing("beginning the log") { () throws(SQLiteError) in try Schema.useLog(database) }
         return try SQLiteWriter(self, database)
@@ -73,15 +73,17 @@ public final class SQLiteStore: Store {
     func newBucketRow() -> BucketRow { rows.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// Opens a connection with what every connection of ours has set.
-    /// - Parameter keepsAllPages: for the writer. The others read what the system has in memory, too.
+    /// - Parameter isWriter: it keeps all pages, where the others read what the system has in memory, too; and gathers what it writes
+    ///   into the log (0077).
     static func connect(
-        _ path: String, _ mode: OpenMode, _ settings: StoreSettings, keepsAllPages: Bool = false
+        _ path: String, _ mode: OpenMode, _ settings: StoreSettings, isWriter: Bool = false
     ) throws(StoreError) -> Database {
         // SQLite gives its log the rights of the file.
         if mode == .create { try Files(settings).createPrivate(path) }
         return try storing("opening the file") { () throws(SQLiteError) in
+            let vfs: String? = isWriter ? GatheringFileSystem.name(over: settings.vfs) : settings.vfs
             let database: Database = try .init(
-                path: path, mode: mode, busyTimeoutMilliseconds: settings.busyTimeoutMilliseconds, vfs: settings.vfs)
+                path: path, mode: mode, busyTimeoutMilliseconds: settings.busyTimeoutMilliseconds, vfs: vfs)
             // With less than EXTRA a crash may undo that a journal was deleted. With the log that is the same as FULL; but the
             // file gets its log by a journal, and one that comes back takes the log from it (decision 0072).
             // Debian's SQLite overwrites deleted pages by default, which doubles the log's pages and hides nothing
@@ -89,7 +91,7 @@ public final class SQLiteStore: Store {
             try database.execute(
                 """
                 PRAGMA synchronous=EXTRA; PRAGMA secure_delete=OFF; PRAGMA trusted_schema=OFF;
-                PRAGMA cache_size=-\(keepsAllPages ? settings.cacheKiB : max(settings.cacheKiB / 4, 1)); PRAGMA temp_store=MEMORY;
+                PRAGMA cache_size=-\(isWriter ? settings.cacheKiB : max(settings.cacheKiB / 4, 1)); PRAGMA temp_store=MEMORY;
                 PRAGMA mmap_size=\(mode == .readOnly ? settings.mappedBytes : 0)
                 """)
             if mode != .readOnly {

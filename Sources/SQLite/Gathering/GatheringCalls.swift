@@ -1,0 +1,225 @@
+internal import CSQLite
+import Synchronization
+
+/// A file system for SQLite that gathers the writes of the log (`GatheredLog`) over another one, for connections that write much. All
+/// other files are that one's own.
+public enum GatheringFileSystem {
+    /// By the name below; they stay registered until the process ends.
+    private static let registered: Mutex<[String?: String]> = .init([:])
+
+    /// - Parameter inner: the name of the file system below; nil for the usual one.
+    /// - Returns: the name of the one that gathers; `inner` when there is no such file system.
+    public static func name(over inner: String? = nil) -> String? {
+        registered.withLock { names in
+            if let known: String = names[inner] { return known }
+            let name: String = "thicket-gathering-\(names.count)"
+            guard GatheringCalls.register(name, over: inner) else { return inner }
+            names[inner] = name
+            return name
+        }
+    }
+}
+
+/// The C side of it: tables of functions that SQLite calls.
+private enum GatheringCalls {
+    /// What SQLite allocates for an open database or its log: this, and behind it the record of the file system below.
+    struct Head {
+        var base: sqlite3_file
+        /// Of a database: what its log has gathered, while that is open. Of a log: its own, which it keeps alive.
+        var log: UnsafeMutableRawPointer?
+        /// Of a log: its database.
+        var database: UnsafeMutablePointer<sqlite3_file>?
+    }
+
+    typealias File = UnsafeMutablePointer<sqlite3_file>
+    typealias System = UnsafeMutablePointer<sqlite3_vfs>
+    typealias Methods = UnsafePointer<sqlite3_io_methods>
+
+    /// Bytes of `Head`, rounded up so that the record behind it is aligned.
+    static let headBytes: Int = (MemoryLayout<Head>.size + 15) / 16 * 16
+
+    static func register(_ name: String, over inner: String?) -> Bool {
+        Database.prepareLibrary()
+        guard let usual: System = sqlite3_vfs_find(inner) else { return false }
+        let bytes: ContiguousArray<CChar> = name.utf8CString
+        let text: UnsafeMutableBufferPointer<CChar> = .allocate(capacity: bytes.count)
+        _ = text.initialize(from: bytes)
+        let made: System = .allocate(capacity: 1)
+        made.initialize(to: usual.pointee)
+        made.pointee.zName = UnsafePointer(text.baseAddress)
+        made.pointee.szOsFile = Int32(headBytes) + usual.pointee.szOsFile
+        made.pointee.pNext = nil
+        made.pointee.pAppData = UnsafeMutableRawPointer(usual)
+        made.pointee.xOpen = openFile
+        made.pointee.xDelete = { system, name, syncsFolder in
+            guard let inner: System = GatheringCalls.inner(system) else { return SQLITE_IOERR }
+            return inner.pointee.xDelete(inner, name, syncsFolder)
+        }
+        made.pointee.xAccess = { system, name, flags, answer in
+            guard let inner: System = GatheringCalls.inner(system) else { return SQLITE_IOERR }
+            return inner.pointee.xAccess(inner, name, flags, answer)
+        }
+        return sqlite3_vfs_register(made, 0) == SQLITE_OK
+    }
+
+    static func inner(_ system: System?) -> System? {
+        system?.pointee.pAppData?.assumingMemoryBound(to: sqlite3_vfs.self)
+    }
+
+    static func head(_ file: File) -> UnsafeMutablePointer<Head> {
+        UnsafeMutableRawPointer(file).assumingMemoryBound(to: Head.self)
+    }
+
+    static func real(_ file: File) -> File {
+        (UnsafeMutableRawPointer(file) + headBytes).assumingMemoryBound(to: sqlite3_file.self)
+    }
+
+    /// The lock of who writes (https://sqlite.org/walformat.html#wal_locks).
+    static let writeLock: Int32 = 0
+
+    /// What is gathered for a log, or for that of a database; nil when that is not open.
+    static func log(_ file: File?) -> GatheredLog? {
+        guard let file, let log: UnsafeMutableRawPointer = head(file).pointee.log else { return nil }
+        return Unmanaged<GatheredLog>.fromOpaque(log).takeUnretainedValue()
+    }
+
+    /// Calls the file system below.
+    static func below(_ file: File?, _ absent: Int32, _ body: (File, Methods) -> Int32) -> Int32 {
+        guard let file else { return absent }
+        let real: File = real(file)
+        return body(real, real.pointee.pMethods)
+    }
+
+    /// The same, when what is gathered has been written.
+    static func passedOn(_ file: File?, _ body: (File, Methods) -> Int32) -> Int32 {
+        let result: Int32 = log(file)?.passOn() ?? SQLITE_OK
+        return result == SQLITE_OK ? below(file, SQLITE_IOERR, body) : result
+    }
+
+    // Filled once and never changed afterwards.
+    nonisolated(unsafe) static let logTable: Methods = table { methods in
+        // A log is neither mapped nor shared: what comes after version 1 is asked of the database's file.
+        methods.iVersion = 1
+        methods.xClose = { file in
+            guard let file: File else { return SQLITE_OK }
+            // Frames of a transaction that was not committed: nobody waits for them.
+            _ = GatheringCalls.log(file)?.passOn()
+            let head: UnsafeMutablePointer<Head> = GatheringCalls.head(file)
+            if let database: File = head.pointee.database { GatheringCalls.head(database).pointee.log = nil }
+            if let log: UnsafeMutableRawPointer = head.pointee.log { Unmanaged<GatheredLog>.fromOpaque(log).release() }
+            return GatheringCalls.below(file, SQLITE_OK) { $1.pointee.xClose($0) }
+        }
+        methods.xRead = { GatheringCalls.log($0)?.read($1, $2, $3) ?? SQLITE_IOERR }
+        methods.xWrite = { file, data, count, offset in
+            GatheringCalls.log(file)?.write(.init(start: data, count: Int(count)), offset) ?? SQLITE_IOERR
+        }
+        methods.xTruncate = { GatheringCalls.log($0)?.truncate($1) ?? SQLITE_IOERR }
+        methods.xSync = { file, flags in GatheringCalls.passedOn(file) { $1.pointee.xSync($0, flags) } }
+        methods.xFileSize = { file, size in GatheringCalls.passedOn(file) { $1.pointee.xFileSize($0, size) } }
+    }
+
+    nonisolated(unsafe) static let databaseTable: Methods = table { methods in
+        methods.iVersion = 3
+        methods.xClose = { file in GatheringCalls.below(file, SQLITE_OK) { $1.pointee.xClose($0) } }
+        methods.xRead = { file, place, count, offset in
+            GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xRead($0, place, count, offset) }
+        }
+        methods.xWrite = { file, data, count, offset in
+            GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xWrite($0, data, count, offset) }
+        }
+        methods.xTruncate = { file, size in
+            GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xTruncate($0, size) }
+        }
+        methods.xSync = { file, flags in GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xSync($0, flags) } }
+        methods.xFileSize = { file, size in
+            GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xFileSize($0, size) }
+        }
+        methods.xShmMap = { file, region, bytes, grows, place in
+            GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xShmMap($0, region, bytes, grows, place) }
+        }
+        // Whoever may write next must not meet older frames of ours later: those of a transaction that was undone go before
+        // the lock does. If they cannot be written, nothing is lost by it.
+        methods.xShmLock = { file, offset, count, flags in
+            let log: GatheredLog? = GatheringCalls.log(file)
+            let result: Int32 = log?.passOn() ?? SQLITE_OK
+            guard result == SQLITE_OK || flags & SQLITE_SHM_UNLOCK != 0 else { return result }
+            let endsWriting: Bool =
+                flags & SQLITE_SHM_UNLOCK != 0 && flags & SQLITE_SHM_EXCLUSIVE != 0
+                && offset <= GatheringCalls.writeLock && offset + count > GatheringCalls.writeLock
+            if endsWriting { log?.forget() }
+            return GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xShmLock($0, offset, count, flags) }
+        }
+        methods.xShmBarrier = { file in
+            if let file { real(file).pointee.pMethods.pointee.xShmBarrier(real(file)) }
+        }
+        methods.xShmUnmap = { file, deletes in
+            GatheringCalls.below(file, SQLITE_OK) { $1.pointee.xShmUnmap($0, deletes) }
+        }
+        methods.xFetch = { file, offset, count, place in
+            GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xFetch($0, offset, count, place) }
+        }
+        methods.xUnfetch = { file, offset, place in
+            GatheringCalls.below(file, SQLITE_OK) { $1.pointee.xUnfetch($0, offset, place) }
+        }
+    }
+
+    /// A table with what is the same for all files.
+    private static func table(_ fill: (inout sqlite3_io_methods) -> Void) -> Methods {
+        var methods: sqlite3_io_methods = .init()
+        methods.xLock = { file, level in GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xLock($0, level) } }
+        methods.xUnlock = { file, level in GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xUnlock($0, level) } }
+        methods.xCheckReservedLock = { file, answer in
+            GatheringCalls.below(file, SQLITE_IOERR) { $1.pointee.xCheckReservedLock($0, answer) }
+        }
+        methods.xFileControl = { file, what, argument in
+            GatheringCalls.below(file, SQLITE_NOTFOUND) { $1.pointee.xFileControl($0, what, argument) }
+        }
+        methods.xSectorSize = { file in GatheringCalls.below(file, 4_096) { $1.pointee.xSectorSize($0) } }
+        methods.xDeviceCharacteristics = { file in
+            GatheringCalls.below(file, 0) { $1.pointee.xDeviceCharacteristics($0) }
+        }
+        fill(&methods)
+        let place: UnsafeMutablePointer<sqlite3_io_methods> = .allocate(capacity: 1)
+        place.initialize(to: methods)
+        return UnsafePointer(place)
+    }
+}
+
+private func openFile(
+    _ system: GatheringCalls.System?, _ name: UnsafePointer<CChar>?, _ file: GatheringCalls.File?, _ flags: Int32,
+    _ outFlags: UnsafeMutablePointer<Int32>?
+) -> Int32 {
+    guard let file: GatheringCalls.File, let inner: GatheringCalls.System = GatheringCalls.inner(system) else {
+        return SQLITE_CANTOPEN
+    }
+    file.pointee.pMethods = nil
+    // Journals and files without a name are the other's own: there is room for its record at the beginning, too.
+    guard flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_DB) != 0 else {
+        return inner.pointee.xOpen(inner, name, file, flags, outFlags)
+    }
+    let real: GatheringCalls.File = GatheringCalls.real(file)
+    real.pointee.pMethods = nil
+    let result: Int32 = inner.pointee.xOpen(inner, name, real, flags, outFlags)
+    guard result == SQLITE_OK else {
+        if real.pointee.pMethods != nil { _ = real.pointee.pMethods.pointee.xClose(real) }
+        return result
+    }
+    guard real.pointee.pMethods.pointee.iVersion >= 3 || flags & SQLITE_OPEN_WAL != 0 else {
+        // It has no shared memory, and so no log.
+        _ = real.pointee.pMethods.pointee.xClose(real)
+        return inner.pointee.xOpen(inner, name, file, flags, outFlags)
+    }
+    let head: UnsafeMutablePointer<GatheringCalls.Head> = GatheringCalls.head(file)
+    (head.pointee.log, head.pointee.database) = (nil, nil)
+    guard flags & SQLITE_OPEN_WAL != 0 else {
+        file.pointee.pMethods = GatheringCalls.databaseTable
+        return SQLITE_OK
+    }
+    // https://sqlite.org/c3ref/database_file_object.html: the database that this log belongs to, of the same connection.
+    let database: GatheringCalls.File? = sqlite3_database_file_object(name)
+    let log: UnsafeMutableRawPointer = Unmanaged.passRetained(GatheredLog(real)).toOpaque()
+    (head.pointee.log, head.pointee.database) = (log, database)
+    if let database { GatheringCalls.head(database).pointee.log = log }
+    file.pointee.pMethods = GatheringCalls.logTable
+    return SQLITE_OK
+}

@@ -1,0 +1,294 @@
+import Glibc
+import Synchronization
+import Testing
+import ThicketTestSupport
+
+@testable import ThicketSQLite
+
+/// Writes of the log that are gathered (decision 0077): fewer calls, and nobody can tell otherwise.
+@Suite("Gathered writes of the log") struct GatheringTests {
+    /// A folder with a database on a disk that fails as told, and the connections to it.
+    private final class Bench {
+        let path: String
+        let disk: FaultVFS
+        private static let serial: Atomic<Int> = .init(0)
+        private let folder: String
+
+        init() throws {
+            var template: [CChar] = Array("/tmp/thicket-gather-XXXXXX".utf8CString)
+            try #require(mkdtemp(&template) != nil)
+            folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            path = folder + "/db"
+            disk = FaultVFS(name: "gathering-test-\(Self.serial.add(1, ordering: .relaxed).newValue)")
+            let database: Database = try connect(gathers: false)
+            try database.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB)")
+        }
+
+        deinit {
+            for suffix: String in ["", "-wal", "-shm"] { unlink(path + suffix) }
+            rmdir(folder)
+        }
+
+        func connect(gathers: Bool) throws -> Database {
+            let database: Database = try .init(
+                path: path, vfs: gathers ? GatheringFileSystem.name(over: disk.name) : disk.name)
+            try database.execute("PRAGMA synchronous=EXTRA; PRAGMA wal_autocheckpoint=0")
+            return database
+        }
+
+        /// One that gathers and one that does not.
+        func pair() throws -> (Database, Database) { (try connect(gathers: true), try connect(gathers: false)) }
+
+        func logBytes() throws -> Int {
+            var info: stat = .init()
+            try #require(stat(path + "-wal", &info) == 0)
+            return Int(info.st_size)
+        }
+
+        func writes(_ body: () throws -> Void) rethrows -> Int {
+            let before: Int = disk.calls(of: .write)
+            try body()
+            return disk.calls(of: .write) - before
+        }
+    }
+
+    private func put(_ keys: some Sequence<Int>, _ byte: UInt8, _ database: Database, bytes: Int = 3_000) throws {
+        for key: Int in keys {
+            try database.statement("INSERT OR REPLACE INTO t VALUES (?1, ?2)").bind(1, Int64(key))
+                .bind(2, [UInt8](repeating: byte, count: bytes)).run()
+        }
+    }
+
+    private func content(_ database: Database) throws -> [Int64: UInt8] {
+        var rows: [Int64: UInt8] = [:]
+        try database.statement("SELECT k, v FROM t").forEach { rows[$0.integer(0)] = $0.bytes(1).first ?? 0 }
+        return rows
+    }
+
+    @Test("a commit of many pages is few writes, and all of it is there for others when it is over")
+    func fewer() throws {
+        let bench: Bench = try .init()
+        let plain: Int = try bench.writes {
+            let database: Database = try bench.connect(gathers: false)
+            try database.transaction(.immediate) { () throws(SQLiteError) in
+                for key: Int64 in 0..<50 {
+                    try database.statement("INSERT INTO t VALUES (?1, zeroblob(3000))").bind(1, key).run()
+                }
+            }
+        }
+        let (writer, reader): (Database, Database) = try bench.pair()
+        let gathered: Int = try bench.writes {
+            try writer.begin(.immediate)
+            try put(50..<100, 7, writer)
+            #expect(try content(reader).count == 50)
+            try writer.commit()
+        }
+        #expect(try content(reader).count == 100)
+        #expect(plain > 100)
+        // 50 pages and some inner ones, 30 to a write.
+        #expect(gathered <= 3)
+        #expect(try reader.integrityFindings() == [])
+    }
+
+    @Test("a lone commit is one write")
+    func lone() throws {
+        let bench: Bench = try .init()
+        let writer: Database = try bench.connect(gathers: true)
+        try put([1], 1, writer)
+        #expect(try bench.writes { try put([2], 2, writer, bytes: 10) } == 1)
+    }
+
+    @Test("a transaction larger than its cache reads what it has written, and leaves nothing when it is undone")
+    func spilling() throws {
+        let bench: Bench = try .init()
+        let (writer, reader): (Database, Database) = try bench.pair()
+        try writer.execute("PRAGMA cache_size=10")
+        try put(0..<40, 1, writer)
+        try writer.begin(.immediate)
+        try put(0..<200, 2, writer)
+        #expect(try content(writer).values.allSatisfy { $0 == 2 })
+        try put(0..<200, 3, writer)
+        #expect(try content(writer).count == 200)
+        #expect(try content(reader) == Dictionary(uniqueKeysWithValues: (0..<40).map { (Int64($0), 1) }))
+        writer.rollback()
+        #expect(try content(writer) == content(reader))
+        try writer.transaction(.immediate) { () throws(SQLiteError) in
+            try writer.execute("UPDATE t SET v = x'09'")
+        }
+        #expect(try content(reader).values.allSatisfy { $0 == 9 })
+        #expect(try reader.integrityFindings() == [])
+    }
+
+    @Test(
+        "a write or sync that fails, fails the commit; nothing of it is seen, and the next one is whole",
+        arguments: [FaultRule.Operation.write, .sync], [FaultRule.Failure.io, .full, .short])
+    func failing(_ operation: FaultRule.Operation, _ failure: FaultRule.Failure) throws {
+        let bench: Bench = try .init()
+        let (writer, reader): (Database, Database) = try bench.pair()
+        try put(0..<10, 1, writer)
+        // The first write of a transaction, or a later one.
+        for skipping: Int in 0..<2 {
+            bench.disk.fail(FaultRule(operation, failure, skipping: skipping, times: 1, suffix: "-wal"))
+            try writer.begin(.immediate)
+            var isRefused: Bool = false
+            do {
+                try put(0..<60, 2, writer)
+                try writer.commit()
+            } catch {
+                isRefused = true
+                writer.rollback()
+            }
+            bench.disk.heal()
+            #expect(isRefused == (operation == .write || skipping == 0))
+            if isRefused { #expect(try content(reader).values.allSatisfy { $0 == 1 }) }
+            #expect(try content(writer) == content(reader))
+            try writer.execute("DELETE FROM t WHERE k >= 10; UPDATE t SET v = x'01'")
+            #expect(try content(reader).count == 10)
+        }
+        #expect(try reader.integrityFindings() == [])
+    }
+
+    @Test("a full disk that undoes one statement alone takes nothing from those before it in the transaction")
+    func goingOn() throws {
+        let bench: Bench = try .init()
+        let (writer, reader): (Database, Database) = try bench.pair()
+        try writer.execute(
+            """
+            CREATE TABLE u (k INTEGER PRIMARY KEY, v BLOB NOT NULL, n NOT NULL UNIQUE);
+            WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 200)
+            INSERT INTO u SELECT i, zeroblob(3000), i FROM c;
+            PRAGMA cache_size=10
+            """)
+        try writer.begin(.immediate)
+        // More than the cache holds, and less than is gathered at most.
+        try writer.execute("UPDATE u SET v = CAST(printf('%3000d', k) AS BLOB) WHERE k <= 25")
+        bench.disk.fail(FaultRule(.write, .full, times: 1, suffix: "-wal"))
+        // Of several rows and with a constraint, so that SQLite can undo it by itself; it reads a page that lies in the log by now.
+        #expect(throws: SQLiteError.self) { try writer.execute("UPDATE u SET v = v || 'x' WHERE k <= 25") }
+        bench.disk.heal()
+        #expect(writer.isInTransaction)
+        try writer.commit()
+        #expect(try reader.integer("SELECT count(*) FROM u WHERE v <> zeroblob(3000)") == 25)
+        #expect(try reader.integrityFindings() == [])
+    }
+
+    @Test("a commit that nobody syncs is told when it cannot be written", arguments: ["NORMAL", "OFF"])
+    func unsynced(_ mode: String) throws {
+        let bench: Bench = try .init()
+        let (writer, reader): (Database, Database) = try bench.pair()
+        try writer.execute("PRAGMA synchronous=\(mode)")
+        try put(0..<10, 1, writer)
+        bench.disk.fail(FaultRule(.write, .full, times: 1, suffix: "-wal"))
+        #expect(throws: SQLiteError.self) {
+            try writer.transaction(.immediate) { () throws(SQLiteError) in
+                try writer.execute("UPDATE t SET v = x'02'")
+            }
+        }
+        bench.disk.heal()
+        #expect(try content(reader).values.allSatisfy { $0 == 1 })
+        try put(10..<20, 3, writer)
+        #expect(try content(reader).count == 20)
+        #expect(try reader.integrityFindings() == [])
+    }
+
+    @Test("room for the log that the disk does not have is given back")
+    func reserving() throws {
+        let bench: Bench = try .init()
+        let writer: Database = try bench.connect(gathers: true)
+        try put([1], 1, writer)
+        for skipping: Int in 0..<4 {
+            bench.disk.fail(FaultRule(.write, .full, skipping: skipping, times: 1, suffix: "-wal"))
+            let before: Int = try bench.logBytes()
+            _ = try? writer.reserveLog(bytes: 400_000)
+            #expect(try bench.logBytes() == before)
+            bench.disk.heal()
+        }
+        try writer.reserveLog(bytes: 400_000)
+        #expect(try bench.logBytes() == 400_000)
+        #expect(try content(writer) == [1: 1])
+    }
+
+    @Test("who opens a log after a process that was killed in a transaction finds what was committed")
+    func unfinished() throws {
+        let bench: Bench = try .init()
+        var writer: Database? = try bench.connect(gathers: true)
+        let keeper: Database = try bench.connect(gathers: false)
+        try writer?.execute("PRAGMA cache_size=10")
+        try put(0..<30, 1, try #require(writer))
+        try writer?.begin(.immediate)
+        try put(0..<200, 2, try #require(writer))
+        bench.disk.crash()
+        writer = nil
+        withExtendedLifetime(keeper) {}
+        bench.disk.restart()
+        let again: Database = try bench.connect(gathers: true)
+        #expect(try content(again) == Dictionary(uniqueKeysWithValues: (0..<30).map { (Int64($0), 1) }))
+        #expect(try again.integrityFindings() == [])
+    }
+
+    @Test("whatever transactions, savepoints, checkpoints and other writers do, both kinds of connection see the same")
+    func model() throws {
+        var random: SeededRandom = .init(seed: 77)
+        for round: Int in 0..<12 {
+            let bench: Bench = try .init()
+            let writers: [Database] = [try bench.connect(gathers: true), try bench.connect(gathers: round % 2 == 0)]
+            let reader: Database = try bench.connect(gathers: false)
+            var model: [Int64: UInt8] = [:]
+            for database: Database in writers {
+                try database.execute("PRAGMA cache_size=\(Int.random(in: 10...60, using: &random))")
+            }
+            for step: Int in 0..<60 {
+                let writer: Database = writers[Int.random(in: 0..<2, using: &random)]
+                var after: [Int64: UInt8] = model
+                try writer.begin(.immediate)
+                for _: Int in 0..<Int.random(in: 1...4, using: &random) {
+                    let before: [Int64: UInt8] = after
+                    try writer.execute("SAVEPOINT s")
+                    let first: Int = .random(in: 0..<100, using: &random)
+                    let keys: Range<Int> = first..<(first + Int.random(in: 1...60, using: &random))
+                    let byte: UInt8 = .random(in: 1...255, using: &random)
+                    try put(keys, byte, writer, bytes: Int.random(in: 1...6_000, using: &random))
+                    for key: Int in keys { after[Int64(key)] = byte }
+                    if Bool.random(using: &random) { #expect(try content(writer) == after) }
+                    if Int.random(in: 0..<4, using: &random) == 0 {
+                        try writer.execute("ROLLBACK TO s")
+                        after = before
+                    }
+                    try writer.execute("RELEASE s")
+                }
+                #expect(try content(reader) == model, "round \(round), step \(step)")
+                if Int.random(in: 0..<4, using: &random) == 0 {
+                    writer.rollback()
+                } else {
+                    try writer.commit()
+                    model = after
+                }
+                #expect(try content(reader) == model, "round \(round), step \(step)")
+                switch Int.random(in: 0..<12, using: &random) {
+                case 0: try writers[Int.random(in: 0..<2, using: &random)].checkpoint(.passive)
+                case 1: try writers[Int.random(in: 0..<2, using: &random)].checkpoint(.restart)
+                case 2: try writers[Int.random(in: 0..<2, using: &random)].checkpoint(.truncate)
+                case 3: try writer.reserveLog(bytes: 600_000)
+                default: break
+                }
+            }
+            #expect(try reader.integrityFindings() == [])
+        }
+    }
+
+    @Test("a write of many pages may be cut by a crash between any of them")
+    func pieces() throws {
+        let history: DiskHistory = .init()
+        let bytes: [UInt8] = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }
+        bytes.withUnsafeBytes { history.noteWrite($0, at: 4_000, "f") }
+        var whole: [UInt8] = []
+        for step: DiskHistory.Step in history.steps {
+            guard case .write(let offset, let part) = step.action else { continue }
+            #expect(offset == 4_000 + whole.count)
+            #expect(offset / 4_096 == (offset + part.count - 1) / 4_096)
+            whole += part
+        }
+        #expect(whole == bytes)
+        #expect(history.steps.count == 4)
+    }
+}
