@@ -122,8 +122,11 @@ public final class Database {
     public func begin(_ mode: TransactionMode) throws(SQLiteError) { try statement(mode.rawValue).run() }
     public func commit() throws(SQLiteError) { try statement("COMMIT").run() }
 
-    /// Undoes the open transaction, if there still is one: some errors have undone it already.
+    /// Undoes the open transaction, if there still is one: some errors have undone it already. What the connection has in memory of the
+    /// file is forgotten.
     public func rollback() {
+        // Where reads failed, SQLite 3.40 may have kept pages of what was undone, and would write them with a later transaction.
+        defer { sqlite3_db_release_memory(handle) }
         guard isInTransaction else { return }
         // A ROLLBACK that itself reports an error has nevertheless ended the transaction.
         try? statement("ROLLBACK").run()

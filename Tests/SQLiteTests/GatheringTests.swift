@@ -7,51 +7,6 @@ import ThicketTestSupport
 
 /// Writes of the log that are gathered (decision 0077): fewer calls, and nobody can tell otherwise.
 @Suite("Gathered writes of the log") struct GatheringTests {
-    /// A folder with a database on a disk that fails as told, and the connections to it.
-    private final class Bench {
-        let path: String
-        let disk: FaultVFS
-        private static let serial: Atomic<Int> = .init(0)
-        private let folder: String
-
-        init() throws {
-            var template: [CChar] = Array("/tmp/thicket-gather-XXXXXX".utf8CString)
-            try #require(mkdtemp(&template) != nil)
-            folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            path = folder + "/db"
-            disk = FaultVFS(name: "gathering-test-\(Self.serial.add(1, ordering: .relaxed).newValue)")
-            let database: Database = try connect(gathers: false)
-            try database.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB)")
-        }
-
-        deinit {
-            for suffix: String in ["", "-wal", "-shm"] { unlink(path + suffix) }
-            rmdir(folder)
-        }
-
-        func connect(gathers: Bool) throws -> Database {
-            let database: Database = try .init(
-                path: path, vfs: gathers ? GatheringFileSystem.name(over: disk.name) : disk.name)
-            try database.execute("PRAGMA synchronous=EXTRA; PRAGMA wal_autocheckpoint=0")
-            return database
-        }
-
-        /// One that gathers and one that does not.
-        func pair() throws -> (Database, Database) { (try connect(gathers: true), try connect(gathers: false)) }
-
-        func logBytes() throws -> Int {
-            var info: stat = .init()
-            try #require(stat(path + "-wal", &info) == 0)
-            return Int(info.st_size)
-        }
-
-        func writes(_ body: () throws -> Void) rethrows -> Int {
-            let before: Int = disk.calls(of: .write)
-            try body()
-            return disk.calls(of: .write) - before
-        }
-    }
-
     private func put(_ keys: some Sequence<Int>, _ byte: UInt8, _ database: Database, bytes: Int = 3_000) throws {
         for key: Int in keys {
             try database.statement("INSERT OR REPLACE INTO t VALUES (?1, ?2)").bind(1, Int64(key))
@@ -67,7 +22,7 @@ import ThicketTestSupport
 
     @Test("a commit of many pages is few writes, and all of it is there for others when it is over")
     func fewer() throws {
-        let bench: Bench = try .init()
+        let bench: LogBench = try .init()
         let plain: Int = try bench.writes {
             let database: Database = try bench.connect(gathers: false)
             try database.transaction(.immediate) { () throws(SQLiteError) in
@@ -92,7 +47,7 @@ import ThicketTestSupport
 
     @Test("a lone commit is one write")
     func lone() throws {
-        let bench: Bench = try .init()
+        let bench: LogBench = try .init()
         let writer: Database = try bench.connect(gathers: true)
         try put([1], 1, writer)
         #expect(try bench.writes { try put([2], 2, writer, bytes: 10) } == 1)
@@ -100,7 +55,7 @@ import ThicketTestSupport
 
     @Test("a transaction larger than its cache reads what it has written, and leaves nothing when it is undone")
     func spilling() throws {
-        let bench: Bench = try .init()
+        let bench: LogBench = try .init()
         let (writer, reader): (Database, Database) = try bench.pair()
         try writer.execute("PRAGMA cache_size=10")
         try put(0..<40, 1, writer)
@@ -123,7 +78,7 @@ import ThicketTestSupport
         "a write or sync that fails, fails the commit; nothing of it is seen, and the next one is whole",
         arguments: [FaultRule.Operation.write, .sync], [FaultRule.Failure.io, .full, .short])
     func failing(_ operation: FaultRule.Operation, _ failure: FaultRule.Failure) throws {
-        let bench: Bench = try .init()
+        let bench: LogBench = try .init()
         let (writer, reader): (Database, Database) = try bench.pair()
         try put(0..<10, 1, writer)
         // The first write of a transaction, or a later one.
@@ -150,7 +105,7 @@ import ThicketTestSupport
 
     @Test("a full disk that undoes one statement alone takes nothing from those before it in the transaction")
     func goingOn() throws {
-        let bench: Bench = try .init()
+        let bench: LogBench = try .init()
         let (writer, reader): (Database, Database) = try bench.pair()
         try writer.execute(
             """
@@ -174,7 +129,7 @@ import ThicketTestSupport
 
     @Test("a commit that nobody syncs is told when it cannot be written", arguments: ["NORMAL", "OFF"])
     func unsynced(_ mode: String) throws {
-        let bench: Bench = try .init()
+        let bench: LogBench = try .init()
         let (writer, reader): (Database, Database) = try bench.pair()
         try writer.execute("PRAGMA synchronous=\(mode)")
         try put(0..<10, 1, writer)
@@ -193,7 +148,7 @@ import ThicketTestSupport
 
     @Test("room for the log that the disk does not have is given back")
     func reserving() throws {
-        let bench: Bench = try .init()
+        let bench: LogBench = try .init()
         let writer: Database = try bench.connect(gathers: true)
         try put([1], 1, writer)
         for skipping: Int in 0..<4 {
@@ -210,7 +165,7 @@ import ThicketTestSupport
 
     @Test("who opens a log after a process that was killed in a transaction finds what was committed")
     func unfinished() throws {
-        let bench: Bench = try .init()
+        let bench: LogBench = try .init()
         var writer: Database? = try bench.connect(gathers: true)
         let keeper: Database = try bench.connect(gathers: false)
         try writer?.execute("PRAGMA cache_size=10")
@@ -230,7 +185,7 @@ import ThicketTestSupport
     func model() throws {
         var random: SeededRandom = .init(seed: 77)
         for round: Int in 0..<12 {
-            let bench: Bench = try .init()
+            let bench: LogBench = try .init()
             let writers: [Database] = [try bench.connect(gathers: true), try bench.connect(gathers: round % 2 == 0)]
             let reader: Database = try bench.connect(gathers: false)
             var model: [Int64: UInt8] = [:]
