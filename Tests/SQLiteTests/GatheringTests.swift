@@ -154,7 +154,7 @@ import ThicketTestSupport
         for skipping: Int in 0..<4 {
             bench.disk.fail(FaultRule(.write, .full, skipping: skipping, times: 1, suffix: "-wal"))
             let before: Int = try bench.logBytes()
-            _ = try? writer.reserveLog(bytes: 400_000)
+            #expect(throws: SQLiteError.self) { try writer.reserveLog(bytes: 400_000) }
             #expect(try bench.logBytes() == before)
             bench.disk.heal()
         }

@@ -12,7 +12,8 @@ final class LogBench {
     private let folder: String
 
     init() throws {
-        var template: [CChar] = Array("/tmp/thicket-gather-XXXXXX".utf8CString)
+        let base: String = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template: [CChar] = Array("\(base)/thicket-gather-XXXXXX".utf8CString)
         try #require(mkdtemp(&template) != nil)
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         path = folder + "/db"

@@ -78,5 +78,5 @@ final class GatheredLog {
     }
 
     /// No transaction needs it any more.
-    func forget() { count = 0 }
+    func forget() { (count, isCommitted) = (0, false) }
 }

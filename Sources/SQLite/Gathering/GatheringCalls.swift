@@ -118,7 +118,7 @@ private enum GatheringCalls {
         methods.xFileSize = { file, size in GatheringCalls.passedOn(file) { $1.pointee.xFileSize($0, size) } }
     }
 
-    // As the one above.
+    // Filled once and never changed afterwards.
     nonisolated(unsafe) static let databaseTable: Methods = table { methods in
         methods.iVersion = 3
         methods.xClose = { file in GatheringCalls.below(file, SQLITE_OK) { $1.pointee.xClose($0) } }

@@ -150,7 +150,7 @@ public protocol StoreWriter: StoreReader {
     /// Bytes of ccids that are kept in memory.
     var changeIDBytes: Int { get }
     /// Writes the group in one transaction and returns when it is durable.
-    /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` a
+    /// - Throws: nothing of the batch is stored then, and the caller forgets what it derived from it. (After `io` or `full` a
     ///   crash may still bring the batch back; a change sent again is then found by its ccid.)
     func commit(_ batch: WriteBatch) throws(StoreError)
     /// Objects of the bucket that are not deleted.
