@@ -231,6 +231,30 @@ import ThicketTestSupport
         }
     }
 
+    @Test(
+        "over a file system without shared memory there is no log, and the database works with a journal",
+        arguments: ["unix-dotfile", "unix-none"])
+    func withoutSharedMemory(inner: String) throws {
+        let bench: LogBench = try .init()
+        let path: String = bench.path + "-plain"
+        defer { for suffix: String in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) } }
+        let name: String = try #require(GatheringFileSystem.name(over: inner))
+        #expect(name != inner)
+        do {
+            let database: Database = try .init(path: path, vfs: name)
+            // SQLite keeps its journal where it can have no log: it says so, and throws nothing.
+            try database.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB)")
+            try put(0..<50, 3, database)
+            try database.begin(.immediate)
+            try put(0..<50, 4, database)
+            database.rollback()
+        }
+        let again: Database = try .init(path: path, vfs: name)
+        #expect(try content(again) == Dictionary(uniqueKeysWithValues: (0..<50).map { (Int64($0), 3) }))
+        #expect(try again.integrityFindings() == [])
+        #expect(access(path + "-wal", F_OK) != 0)
+    }
+
     @Test("a write of many pages may be cut by a crash between any of them")
     func pieces() throws {
         let history: DiskHistory = .init()

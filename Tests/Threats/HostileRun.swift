@@ -49,8 +49,8 @@ public enum HostileRun {
             if witness.current.fault != nil || !load.faults.isEmpty { break }
         }
         load.finish()
-        let late: Int = resident(house.daemon.process.id)
         witness.stop()
+        let late: Int = atRest(house.daemon.process.id, atMost: early + settings.growthMax << 20)
         var outcome: Outcome = .init()
         outcome.lines = [
             line(settings.requests, begun, house, witness),
@@ -90,6 +90,18 @@ public enum HostileRun {
             + "\(resident(house.daemon.process.id) >> 20) MiB; clients beside it: \(report.rounds) rounds of three, slowest answer "
             + "\(report.slowest) ms"
     }
+
+    /// Resident bytes when the server has had time for what it still had to do: a starved one has much of it when the last
+    /// connection is given up, and that is not kept. Waits no longer than until they are within the bound.
+    private static func atRest(_ id: pid_t, atMost bound: Int) -> Int {
+        Steady.waitFor(seconds: restSeconds) { () -> Int? in
+            let bytes: Int = resident(id)
+            return bytes <= bound ? bytes : nil
+        } ?? resident(id)
+    }
+
+    /// Longest wait for memory to be given back.
+    private static let restSeconds: Int = 20
 
     /// Resident bytes of a process; 0 when it is gone.
     private static func resident(_ id: pid_t) -> Int {

@@ -205,8 +205,10 @@ private func openFile(
         if real.pointee.pMethods != nil { _ = real.pointee.pMethods.pointee.xClose(real) }
         return result
     }
-    guard real.pointee.pMethods.pointee.iVersion >= 3 || flags & SQLITE_OPEN_WAL != 0 else {
-        // It has no shared memory, and so no log.
+    // Whoever has no shared memory says so by an older version, or by leaving its functions out.
+    let methods: sqlite3_io_methods = real.pointee.pMethods.pointee
+    guard (methods.iVersion >= 3 && methods.xShmMap != nil) || flags & SQLITE_OPEN_WAL != 0 else {
+        // And so no log.
         _ = real.pointee.pMethods.pointee.xClose(real)
         return inner.pointee.xOpen(inner, name, file, flags, outFlags)
     }

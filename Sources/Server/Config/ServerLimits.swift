@@ -141,7 +141,7 @@ public struct ServerLimits: Sendable, Equatable {
     public var objectCacheBytes: Int = 256 << 20
 
     /// Bytes of those of one user, 1 MiB...1 TiB. As above.
-    public var objectCacheBytesPerUser: Int = 32 << 20
+    public var objectCacheBytesPerUser: Int = 24 << 20
 
     /// Bytes of buckets without their objects (their ccids) kept in memory, roughly, 1 MiB...1 TiB. As above.
     public var bucketCacheBytes: Int = 128 << 20
