@@ -33,11 +33,12 @@ struct Bench {
         Scenario("schema", 5, "the store's writer beside normalised tables, small objects and large") { try schemas() },
         Scenario("reads", 5, "one reader and the writer beside each other") { try readsBeside() },
         Scenario("disk", 5, "what a change takes of the disk, and how long the log becomes") {
-            try await repeated(3) { try diskUse() }
+            try await repeated(5) { try diskUse() }
         },
         Scenario("backup", 5, "changes beside backups") { try backupBeside() },
         Scenario("changes", 3, "64 sockets, one durable change outstanding each") {
-            try changes(seconds: 5, sockets: 64)
+            try changes(
+                seconds: 5, sockets: getenv("THICKET_BENCH_SOCKETS").flatMap { Int(String(cString: $0)) } ?? 64)
         },
         Scenario("ping", 2, "one durable change outstanding, beside the disk's sync") { try ping() },
         Scenario("large", 5, "what one large change takes of each thread it passes") { try largeChanges() },
@@ -162,12 +163,13 @@ struct Bench {
             Settings:
               THICKET_BENCH_PATIENCE   times the minutes in brackets (default 1)
               THICKET_VECTORS          third-party test data of `typing` and `traces`
+              THICKET_BENCH_SOCKETS    `changes`: so many sockets, and groups of the floors (default 64)
               THICKET_BENCH_EDITS      `typing`: so many edits of the recording (default: all)
               THICKET_ATTACK           `hostile`: only attacks whose names contain it: \(attacks)
               THICKET_HOSTILE_CORES    `hostile`: shared: server, users and attacker have all cores, and not the server its own
               THICKET_SEALED_OPENING   `sealed`: if set, only the new device, for a profile
               THICKET_PEERS            `peers`: folder of its load generator
-              THICKET_PEERS_ROUNDS     `peers`: default 3
+              THICKET_PEERS_ROUNDS     `peers`: default 5
               THICKET_PEERS_LINES      `peers`: if set, what the generator says, line by line
               BIG                      `peers`: 0 leaves the run of 9,999 connections out (its goal is then not met)
             """

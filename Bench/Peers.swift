@@ -16,7 +16,7 @@ struct Peers {
     /// - Throws: what is missing, and how to get it.
     init() throws {
         folder = getenv("THICKET_PEERS").map { String(cString: $0) } ?? "../shared/bench/peers"
-        rounds = getenv("THICKET_PEERS_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 3
+        rounds = getenv("THICKET_PEERS_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 5
         for file: String in ["run_peers.sh", "servers.sh", "loadgen.c", "floor.c"] {
             guard access("\(folder)/\(file)", R_OK) == 0 else {
                 throw BenchMissing(

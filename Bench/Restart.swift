@@ -23,8 +23,7 @@ func restart(objects count: Int) throws -> [Figure] {
     var logBytes: Int = 0
     for round: Int in 0..<5 {
         try server.process.start()
-        try load(server, changes: 60_000, prefix: "k\(round)-")
-        server.process.kill()
+        try load(server, changes: 60_000, prefix: "k\(round)-", killing: true)
         logBytes = max(logBytes, fileBytes(server.process.folder + "/thicket.db-wal"))
         killed.append(try timedStart(server, change: "killed-\(round)"))
         server.process.terminate()
@@ -55,8 +54,7 @@ private func killWithLongLog(_ server: BenchServer, _ prefix: String) throws -> 
         let held: Database = try Database(path: server.process.folder + "/thicket.db", mode: .readOnly)
         try held.begin(.deferred)
         _ = try held.integer("SELECT count(*) FROM bucket")
-        try load(server, changes: 60_000, prefix: prefix)
-        server.process.kill()
+        try load(server, changes: 60_000, prefix: prefix, killing: true)
         // Until here it is open, and from here on it is not.
         withExtendedLifetime(held) { held.rollback() }
     }
@@ -96,7 +94,8 @@ private func timedStart(_ server: BenchServer, change: String) throws -> (ready:
 }
 
 /// Edits of objects in the large bucket, 256 in flight.
-private func load(_ server: BenchServer, changes: Int, prefix: String) throws {
+/// - Parameter killing: kills the server when so many are acknowledged and as many as ever are on their way.
+private func load(_ server: BenchServer, changes: Int, prefix: String, killing: Bool = false) throws {
     let loop: LoadLoop = LoadLoop()
     let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
     loop.add(socket)
@@ -104,7 +103,7 @@ private func load(_ server: BenchServer, changes: Int, prefix: String) throws {
     var sent: Int = 0
     var acknowledged: Int = 0
     func sendMore() {
-        while sent < changes, sent - acknowledged < 256 {
+        while killing || sent < changes, sent - acknowledged < 256 {
             let key: Int = sent * 7_919 % 50_000
             socket.send(
                 "0:c:{\"id\":\"key\(key)\",\"o\":\"M\",\"v\":{\"m\(prefix)\":{\"o\":\"+\",\"v\":\(sent)}},"
@@ -119,6 +118,9 @@ private func load(_ server: BenchServer, changes: Int, prefix: String) throws {
             acknowledged += occurrences(of: "\"ccids\"", in: bytes)
             sendMore()
         })
+    guard killing else { return }
+    server.process.kill()
+    guard sent > acknowledged else { throw BenchError("nothing was on its way when the server was killed") }
 }
 
 private func fileBytes(_ path: String) -> Int {

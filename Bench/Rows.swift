@@ -82,11 +82,7 @@ private struct RowLoad {
             }
         }
         if waiting.changes > 0 { try loop.commitHeads(waiting.take()) }
-        if heads == .ours {
-            var rest: MaintenanceBatch = .init()
-            rest.headsMax = Self.changesOfLate
-            while store.lateHeadCount > 0 { _ = try writer.apply(rest) }
-        }
+        if heads == .ours { try writeLateHeads(of: store, writer) }
         let (seconds, used): (Double, Double) = (Double(nanoseconds() - start) / 1e9, ownCPU() - processor)
         try expectChanges(groups * group, in: store.path)
         let count: Double = .init(groups * group)

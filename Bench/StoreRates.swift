@@ -130,9 +130,18 @@ func storeRate(
         try bare?.commit(batch)
         try writer?.commit(batch)
     }
+    // What the store writes late (0075) is paid for, too: the floor has written it with each group.
+    if let writer: any StoreWriter { try writeLateHeads(of: store, writer) }
     let seconds: Double = Double(nanoseconds() - start) / 1e9
     try expectChanges(group * groups, in: store.path)
     return Double(group * groups) / seconds
+}
+
+/// Has the heads that are not in their table yet written, as the background does when nothing changes.
+func writeLateHeads(of store: SQLiteStore, _ writer: any StoreWriter) throws {
+    var rest: MaintenanceBatch = .init()
+    rest.headsMax = 8_192
+    while store.lateHeadCount > 0 { _ = try writer.apply(rest) }
 }
 
 /// What was timed must be in the file.

@@ -23,6 +23,10 @@ public struct Endurance: Sendable {
 
         /// Seconds between two restarts: a life is long enough to show growth, and every tenth of a run has an end.
         var lifeSeconds: Double { min(600, max(1.4, seconds / 12)) }
+        /// From here on there is no restart. The last half of a long run is one life: what grows too slowly for ten minutes shows
+        /// in it.
+        var lastRestart: Double { seconds * (isLong ? 0.5 : 0.97) }
+        var isLong: Bool { seconds >= EnduranceBound.longSeconds }
         var backupSeconds: Double { min(900, max(2, seconds / 8)) }
         /// Changes stay in the log so long: short, so that clients come back to find their position cut.
         var logSeconds: Int { min(120, max(1, Int(seconds / 40))) }

@@ -66,7 +66,7 @@ actor EnduranceHost {
                     nextBackup = now + settings.backupSeconds
                     try await backUp()
                 }
-                if now >= nextEnd, now < settings.seconds * 0.97 {
+                if now >= nextEnd, now < settings.lastRestart {
                     nextEnd = now + settings.lifeSeconds
                     try await restart(tally)
                 }
@@ -162,6 +162,9 @@ actor EnduranceHost {
         // On a busy machine a few seconds are too few to see anything grow, or for all of it to happen.
         guard settings.seconds >= 60 else { return }
         bounded("memory of the server", tally, \.server, from: 0.15...0.35, by: .memory)
+        if settings.isLong {
+            bounded("memory of the server in its last life", tally, \.server, from: 0.6...0.65, by: .memory)
+        }
         bounded("memory of the clients", tally, \.clients, from: 0.15...0.35, by: .memory)
         bounded("database", tally, \.database, from: 0.4...0.6, by: .database)
         bounded("client stores", tally, \.stores, from: 0.4...0.6, by: .stores)
@@ -190,11 +193,13 @@ actor EnduranceHost {
 
     func summary(_ tally: EnduranceTally) -> String {
         let (early, late): (Int, Int) = (peak(\.server, in: 0.15...0.35), peak(\.server, in: 0.8...1))
+        let life: String =
+            settings.isLong ? "\(Self.mib(peak(\.server, in: 0.6...0.65))) when its last life was young, " : ""
         let edits: Int = tally.edits.load(ordering: .relaxed)
         return "\(Int(settings.seconds)) s: \(edits) edits, \(ends) ends, \(kills) kills, \(backups) backups, "
             + "\(tally.absences.load(ordering: .relaxed)) absences, \(cutBefore + cutNow) log rows cut, "
             + "\(tally.refusals.load(ordering: .relaxed)) edits refused; server \(Self.mib(early)) at a quarter, "
-            + "\(Self.mib(late)) at the end; database \(Self.mib(peak(\.database, in: 0.4...0.6))) at half, "
+            + life + "\(Self.mib(late)) at the end; database \(Self.mib(peak(\.database, in: 0.4...0.6))) at half, "
             + "\(Self.mib(peak(\.database, in: 0.8...1))) at the end; \(tally.objects.load(ordering: .relaxed)) objects "
             + "alike with all; \(tally.faults.count) faults"
     }

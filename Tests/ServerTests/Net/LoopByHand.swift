@@ -8,7 +8,8 @@ final class LoopByHand {
     let loop: EventLoop
     let told: Told = .init()
     let path: String
-    let port: Int
+    /// Listened on from its first use: ports are handed on, and strangers of other tests may still knock at this one.
+    private(set) lazy var port: Int = (try? loop.listen(host: "127.0.0.1", port: 0).port) ?? 0
     private let folder: TemporaryFolder = .init()
 
     /// - Parameter part: nanoseconds of a turn that a group has; 1: one connection.
@@ -21,7 +22,6 @@ final class LoopByHand {
         loop = try EventLoop(settings: settings)
         path = folder.path + "/socket"
         _ = try loop.listen(path: path)
-        port = try loop.listen(host: "127.0.0.1", port: 0).port
         loop.delegate = told
     }
 
@@ -79,11 +79,16 @@ final class LoopByHand {
         loop.wake(group)
     }
 
-    /// Whether it would sleep until somebody says something; whatever its clock says.
-    var isQuiet: Bool {
-        loop.due.isEmpty && loop.resuming.isEmpty && loop.dirty.isEmpty && loop.ended.isEmpty
-            && loop.poller.wait(milliseconds: 0) == 0
+    /// What keeps it from sleeping until somebody says something, whatever its clock says; empty: nothing.
+    var unrest: [String] {
+        let lists: [(String, Bool)] = [
+            ("due", loop.due.isEmpty), ("resuming", loop.resuming.isEmpty), ("dirty", loop.dirty.isEmpty),
+            ("ended", loop.ended.isEmpty),
+        ]
+        let events: Int = loop.poller.wait(milliseconds: 0)
+        return lists.filter { !$0.1 }.map(\.0) + (events == 0 ? [] : ["\(events) events of the kernel"])
     }
+    var isQuiet: Bool { unrest.isEmpty }
 }
 
 /// What a loop tells, by connection, and who its connections are.

@@ -37,7 +37,7 @@ struct LoopGoneTests {
         #expect(hand.told.ends[connection.id] == [.vanished])
         #expect(loop.connectionCount == 0 && loop.pendingTotal == 0 && loop.gatheredTotal == 0)
         #expect(loop.metrics.connections.value == 0 && loop.metrics.webSockets.value == 0)
-        #expect(hand.isQuiet)
+        #expect(hand.unrest == [])
     }
 
     @Test(
