@@ -37,8 +37,7 @@ struct Bench {
         },
         Scenario("backup", 5, "changes beside backups") { try backupBeside() },
         Scenario("changes", 3, "64 sockets, one durable change outstanding each") {
-            try changes(
-                seconds: 5, sockets: getenv("THICKET_BENCH_SOCKETS").flatMap { Int(String(cString: $0)) } ?? 64)
+            try changes(seconds: 5, sockets: try socketsOfChanges())
         },
         Scenario("ping", 2, "one durable change outstanding, beside the disk's sync") { try ping() },
         Scenario("large", 5, "what one large change takes of each thread it passes") { try largeChanges() },

@@ -130,6 +130,15 @@ func changes(seconds: Double, sockets count: Int, rounds: Int = 7) throws -> [Fi
     ]
 }
 
+/// What `THICKET_BENCH_SOCKETS` says; 64 without it.
+func socketsOfChanges() throws -> Int {
+    guard let text: UnsafeMutablePointer<CChar> = getenv("THICKET_BENCH_SOCKETS") else { return 64 }
+    guard let count: Int = Int(String(cString: text)), 1...1_000 ~= count else {
+        throw BenchError("THICKET_BENCH_SOCKETS is \"\(String(cString: text))\": a number from 1 to 1000 is needed")
+    }
+    return count
+}
+
 /// One writer, many receivers of the same bucket, one change at a time.
 func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)

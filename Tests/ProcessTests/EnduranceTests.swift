@@ -1,5 +1,6 @@
 import Testing
-import ThicketEndurance
+
+@testable import ThicketEndurance
 
 @Suite("Endurance", .serialized)
 struct EnduranceTests {
@@ -11,6 +12,18 @@ struct EnduranceTests {
         settings.seed = UInt64.random(in: 0...UInt64.max)
         let faults: [String] = await Endurance(settings).run()
         #expect(faults.isEmpty, "seed \(settings.seed): \(faults.prefix(10))")
+    }
+
+    @Test("the last half of a long run is one life of the server; a short one is restarted nearly to its end")
+    func lives() {
+        var settings: Endurance.Settings = .init()
+        settings.seconds = 7_200
+        #expect(settings.lastRestart == 3_600)
+        #expect(settings.lifeSeconds * 2 < settings.lastRestart, "an end and a kill before it")
+        settings.seconds = 1_800
+        #expect(settings.lastRestart == 900 && settings.lifeSeconds * 2 < 900)
+        settings.seconds = 1_799
+        #expect(settings.lastRestart > 1_740)
     }
 
     @Test("what grows in a long run is told; what fills up in a short one is not")

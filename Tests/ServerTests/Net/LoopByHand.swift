@@ -8,8 +8,8 @@ final class LoopByHand {
     let loop: EventLoop
     let told: Told = .init()
     let path: String
-    /// Listened on from its first use: ports are handed on, and strangers of other tests may still knock at this one.
-    private(set) lazy var port: Int = (try? loop.listen(host: "127.0.0.1", port: 0).port) ?? 0
+    /// Nil until a peer comes over TCP: ports are handed on, and strangers of other tests may still knock at this one.
+    private var port: Int?
     private let folder: TemporaryFolder = .init()
 
     /// - Parameter part: nanoseconds of a turn that a group has; 1: one connection.
@@ -39,7 +39,7 @@ final class LoopByHand {
     func join(overTCP: Bool = false) throws -> (TestPeer, Connection) {
         wake(loop.strangers)
         let before: UInt32 = loop.lastSerial
-        let peer: TestPeer = try overTCP ? .init(port: port, isPlain: true) : .init(path: path)
+        let peer: TestPeer = try overTCP ? .init(port: listening(), isPlain: true) : .init(path: path)
         let connection: Connection = waitFor {
             turn()
             return connections.first { $0.id.serial > before }
@@ -47,6 +47,13 @@ final class LoopByHand {
         // Epoll looks at it once more: from now on it tells in the order in which peers speak.
         turn()
         return (peer, connection)
+    }
+
+    private func listening() throws -> Int {
+        if let port: Int { return port }
+        let found: Int = try loop.listen(host: "127.0.0.1", port: 0).port
+        port = found
+        return found
     }
 
     /// A WebSocket of a user; 0: of nobody.
