@@ -5,8 +5,9 @@ import ThicketServer
 /// What a change costs the server when there are ten times as many users, objects in the bucket, or changes behind it;
 /// and what an object costs a new client.
 ///
-/// A small and a large store, filled the same way, take the same changes turn and turn about. Each figure is CPU time of
-/// the server's process, all its threads, background work included: other programs on the machine disturb that least.
+/// A small and a large store, filled the same way, take the same changes turn and turn about. Costs are CPU time of the
+/// server's process, all its threads, background work included: other programs on the machine disturb that least. The time
+/// until a lone change is acknowledged is what its author sees, the disk included.
 func growth() async throws -> [Figure] {
     try await compare(
         "a change, 64 users", small: GrowthLoad(users: 64, objects: 1, history: 1),
@@ -28,16 +29,20 @@ private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throw
     try small.warmUp()
     try large.warmUp()
     var costs: [[Double]] = [[], []]
+    var acknowledgements: [[Double]] = [[], []]
     for round: Int in 0..<rounds {
         let isSmallFirst: Bool = round % 2 == 0
         for load: GrowthLoad in isSmallFirst ? [small, large] : [large, small] {
-            costs[load === small ? 0 : 1].append(try load.round())
+            let place: Int = load === small ? 0 : 1
+            costs[place].append(try load.round())
+            acknowledgements[place].append(try load.acknowledgement())
         }
         progress(
             "growth: \(what): round \(round + 1) of \(rounds): \(Bench.rounded(costs[0][round])) and "
                 + "\(Bench.rounded(costs[1][round])) µs")
     }
     return growthFigures(what, costs[0], costs[1])
+        + growthFigures("the answer to \(what)", acknowledgements[0], acknowledgements[1])
 }
 
 /// Median of the rounds' ratios, and that of the sums: work that comes now and then stands in few rounds and all sums.
@@ -57,6 +62,7 @@ func growthFigures(_ what: String, _ small: [Double], _ large: [Double]) -> [Fig
 private final class GrowthLoad {
     private static let inFlight: Int = 64
     private static let changesPerRound: Int = 2_048
+    private static let loneChangesPerRound: Int = 200
     /// More than a log of 64 MiB holds (`StoreSettings.restartPages`), of whatever store.
     private static let warmUpChanges: Int = 60_000
 
@@ -105,11 +111,24 @@ private final class GrowthLoad {
         return (server.process.cpuSeconds() - cpu) / Double(Self.changesPerRound) * 1e6
     }
 
+    /// Median time from sending a change to its acknowledgement, with nothing else under way; µs.
+    func acknowledgement() throws -> Double {
+        var times: [Double] = []
+        for _ in 0..<Self.loneChangesPerRound {
+            let start: UInt64 = nanoseconds()
+            try run(1)
+            times.append(Double(nanoseconds() - start) / 1e3)
+        }
+        times.sort()
+        return quantile(times, 0.5)
+    }
+
     private func run(_ count: Int) throws {
         var refused: Int = 0
         var done: Int = 0
-        for _ in 0..<Self.inFlight { sendNext() }
-        var left: Int = count - Self.inFlight
+        let together: Int = min(count, Self.inFlight)
+        for _ in 0..<together { sendNext() }
+        var left: Int = count - together
         try loop.run(
             until: { done >= count || refused > 0 },
             take: { _, bytes in

@@ -91,7 +91,7 @@ final class HostileRun {
         _ = try measure(seconds: 0.5)
         var (quiet, attacked, elsewhere): ([[Double]], [[Double]], [[Double]]) = ([], [], [])
         var memory: Int?
-        let hits: Int = try hits()
+        let hits: [String: Int] = try hits()
         for _ in 0..<Self.rounds {
             quiet.append(try measure(seconds: Self.quietSeconds))
             // Of the first quiet window: before any attack.
@@ -101,7 +101,7 @@ final class HostileRun {
         }
         return HostileRow(
             attack: attack, quiet: quiet, attacked: attacked, elsewhere: elsewhere, memory: memoryMax - (memory ?? 0),
-            hits: try self.hits() - hits)
+            hits: try self.hits().merging(hits, uniquingKeysWith: -))
     }
 
     /// Measures while a server is attacked, and returns when that has come to rest.
@@ -217,15 +217,17 @@ final class HostileRun {
         return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4_096
     }
 
-    /// How often the limits of this attack were met so far.
-    private func hits() throws -> Int {
+    /// How often each limit was met so far, and what else the attack must move: by the sample's name.
+    private func hits() throws -> [String: Int] {
         let page: String = try HostileTenant.metrics(port: server.process.port)
-        var sum: Int = 0
-        for name: String in attack.metrics {
-            // A label that was never counted has no line.
-            sum += value(name, page) ?? 0
+        var hits: [String: Int] = [:]
+        for line: Substring in page.split(separator: "\n") {
+            guard let space: String.Index = line.lastIndex(of: " ") else { continue }
+            let name: String = .init(line[..<space])
+            guard name.hasPrefix(HostileAttack.limitMetric + "{") || attack.metrics.contains(name) else { continue }
+            hits[name] = Int(line[line.index(after: space)...])
         }
-        return sum
+        return hits
     }
 
     private func value(_ name: String, _ page: String) -> Int? {

@@ -20,9 +20,9 @@ enum HostileAttack: String, CaseIterable {
     case lateEdits = "very late edits"
     case costlyDiffs = "costly diffs"
 
-    /// What must have moved: the samples of `/metrics` whose growth is added up.
+    /// The samples of `/metrics` each of which must have moved.
     var metrics: [String] {
-        func limit(_ name: String) -> String { "thicket_limit_hits_total{limit=\"\(name)\"}" }
+        func limit(_ name: String) -> String { Self.limitMetric + "{limit=\"\(name)\"}" }
         return switch self {
         case .control: []
         case .neverReads: [limit("pending_bytes"), limit("user_pending_bytes"), limit("user_reads")]
@@ -39,6 +39,8 @@ enum HostileAttack: String, CaseIterable {
         case .costlyDiffs: [limit("costly_changes"), limit("large_messages"), limit("object_bytes")]
         }
     }
+
+    static let limitMetric: String = "thicket_limit_hits_total"
 
     /// Prepares what the attack needs, before the quiet time.
     func prepare(port: UInt16, token: String) throws {

@@ -2,7 +2,7 @@
 struct HostileRow {
     static let head: String =
         Bench.padded("attack", 20) + "  quiet p50       p99 | attacked p50       p99 ms  ratio of p99         "
-        + "| elsewhere p99  ratio of p99         | memory MiB | limit hits"
+        + "| elsewhere p99  ratio of p99         | memory MiB"
     /// Issue: p99 at most twice the quiet one, and so much more memory at most.
     private static let ratioMax: Double = 2
     private static let memoryMax: Double = 64
@@ -15,7 +15,8 @@ struct HostileRow {
     let elsewhere: [[Double]]
     /// Bytes that the server held more than before the first attack, at most.
     let memory: Int
-    let hits: Int
+    /// How often each limit was met, and what else the attack must move: by the name in `/metrics`.
+    let hits: [String: Int]
 
     /// The control attacks nothing: it is a floor, and no goal is its own.
     private var hasGoals: Bool { attack != .control }
@@ -31,7 +32,7 @@ struct HostileRow {
     private var ratio: Double { median(ratios(attacked)) }
     private var mebibytes: Double { Double(memory) / 1_048_576 }
     private var isMet: Bool {
-        ratio <= Self.ratioMax && mebibytes <= Self.memoryMax && hits > 0
+        ratio <= Self.ratioMax && mebibytes <= Self.memoryMax && attack.metrics.allSatisfy { hits[$0, default: 0] > 0 }
     }
 
     var text: String {
@@ -41,9 +42,22 @@ struct HostileRow {
         return Bench.padded(attack.rawValue, 20) + number(middle(quiet, 0.5), 11) + number(middle(quiet, 0.99), 10)
             + number(middle(attacked, 0.5), 15) + number(middle(attacked, 0.99), 10) + spread(attacked)
             + number(middle(elsewhere, 0.99), 14) + spread(elsewhere)
-            + number(mebibytes, 10) + Bench.padded(hasGoals ? "\(hits)" : "none", 13, left: true)
-            + (hasGoals ? (isMet ? "  met" : "  NOT MET") : "")
+            + number(mebibytes, 10) + (hasGoals ? (isMet ? "  met" : "  NOT MET") : "")
             + " (\(attacked.count) windows, \(attacked.reduce(0) { $0 + $1.count }) changes)"
+            + (hasGoals ? "; limits: \(limits)" : "")
+    }
+
+    /// What moved, the most first.
+    private var limits: String {
+        let moved: [(name: String, count: Int)] = hits.filter { $0.value > 0 || attack.metrics.contains($0.key) }
+            .map { (Self.short($0.key), $0.value) }.sorted { ($0.count, $1.name) > ($1.count, $0.name) }
+        return moved.isEmpty ? "none" : moved.map { "\($0.name) \($0.count)" }.joined(separator: ", ")
+    }
+
+    /// The label's value: `change_rate` for `thicket_limit_hits_total{limit="change_rate"}`.
+    private static func short(_ name: String) -> String {
+        let parts: [Substring] = name.split(separator: "\"")
+        return parts.count > 1 ? String(parts[1]) : name
     }
 
     /// The ratio's middle, lowest and highest.
@@ -68,6 +82,11 @@ struct HostileRow {
                 goal: hasGoals ? .atMost(Self.memoryMax) : nil),
         ]
         guard hasGoals else { return figures }
-        return figures + [Figure(name: "\(name): limit hits", value: Double(hits), unit: "", goal: .atLeast(1))]
+        return figures
+            + attack.metrics.map { metric in
+                Figure(
+                    name: "\(name): hits of \(Self.short(metric))", value: Double(hits[metric, default: 0]), unit: "",
+                    goal: .atLeast(1))
+            }
     }
 }
