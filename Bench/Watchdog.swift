@@ -86,13 +86,7 @@ enum Watchdog {
     /// All processes that this one started, and those that they did.
     private static func descendants(of process: pid_t) -> [pid_t] {
         var parents: [pid_t: pid_t] = [:]
-        guard let folder: OpaquePointer = opendir("/proc") else { return [] }
-        defer { closedir(folder) }
-        while let entry: UnsafeMutablePointer<dirent> = readdir(folder) {
-            let name: String = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            guard let process: pid_t = pid_t(name) else { continue }
+        for process: pid_t in numbers(in: "/proc") {
             let text: String = ServerProcess.read("/proc/\(process)/stat")
             // The name in the middle may hold anything; behind it come the state and the parent.
             let fields: [Substring] = text[(text.lastIndex(of: ")") ?? text.endIndex)...].split(separator: " ")
@@ -105,5 +99,19 @@ enum Watchdog {
             place += 1
         }
         return Array(found.dropFirst())
+    }
+
+    /// The processes that `/proc` lists, or the threads of one of them.
+    static func numbers(in path: String) -> [pid_t] {
+        guard let folder: OpaquePointer = opendir(path) else { return [] }
+        defer { closedir(folder) }
+        var numbers: [pid_t] = []
+        while let entry: UnsafeMutablePointer<dirent> = readdir(folder) {
+            let name: String = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if let number: pid_t = pid_t(name) { numbers.append(number) }
+        }
+        return numbers
     }
 }
