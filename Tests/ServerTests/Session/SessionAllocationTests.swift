@@ -1,0 +1,68 @@
+import Testing
+import ThicketProtocol
+
+@testable import ThicketServer
+
+/// What a change takes from the heap on its way through the sessions, beside `AllocationTests`: counted exactly.
+@Suite("Allocations of sessions") struct SessionAllocationTests {
+    /// Blocks for a change that comes in, up to what the shard is asked, and for what all listeners are told; medians.
+    private func steps(listeners: Int) throws -> (receiving: Int, telling: Int) {
+        let harness: HubHarness = try HubHarness()
+        let writer: Peer = harness.client("writer")
+        let all: [Peer] = [writer] + (0..<listeners).map { harness.client("listener-\($0)") }
+        for peer: Peer in all { #expect(peer.ask("0:cv:\(try harness.cv(0))") == ["0:c:[]"]) }
+        harness.holdsCommits = true
+        var counts: (receiving: [Int], telling: [Int]) = ([], [])
+        for number: Int in 0..<150 {
+            let digits: String = String(number, radix: 16)
+            let ccid: String = String(repeating: "0", count: 32 - digits.count) + digits
+            let message: [UInt8] = Array(edit("k", ccid, sv: number == 0 ? nil : number, to: "v\(1_000 + number)").utf8)
+            let receiving: Int = AllocationCount.during { harness.hub.received(writer.id, message, now: harness.now) }
+            harness.settle()
+            let group: (outcome: CommitOutcome, requests: Int) = harness.decide()
+            #expect(group.outcome.appliedCount == 1)
+            let telling: Int = AllocationCount.during { harness.hub.committed(group.outcome, now: harness.now) }
+            harness.settle()
+            for peer: Peer in all { #expect(peer.take().count == 1) }
+            // Nobody's rate is met.
+            harness.pass(seconds: 1)
+            guard number >= 80 else { continue }
+            counts.receiving.append(receiving)
+            counts.telling.append(telling)
+        }
+        return (AllocationCount.median(counts.receiving), AllocationCount.median(counts.telling))
+    }
+
+    /// With each listener come a place in the list of what is to be sent and, in debug builds, what looks for the frame that all
+    /// of them share; no message of its own.
+    @Test(
+        "a change takes so many blocks on its way in, and so many to be told to all who listen, no more and no fewer",
+        .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"),
+        arguments: [(0, 16), (1, 19), (9, 38), (99, 221)])
+    func perChange(listeners: Int, telling: Int) throws {
+        let found: (receiving: Int, telling: Int) = try steps(listeners: listeners)
+        #if DEBUG
+            #expect(found == (19, telling), "receiving, telling")
+        #else
+            #expect(found.receiving < 60 && found.telling <= telling, "the exact numbers are kept for debug builds")
+        #endif
+    }
+
+    /// The message stays where the socket's bytes were read to.
+    @Test(
+        "a whole frame takes nothing from the heap, as long as it came in one piece",
+        .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))
+    func frame() throws {
+        var reader: WebSocketReader = .init(role: .server, messageBytesMax: 1 << 20)
+        var bytes: [UInt8] = WebSocketWriter.frame(.text, Array(edit("k", "x1", to: "a").utf8), mask: 7)
+        var isMessage: Bool = false
+        let blocks: Int = try bytes.withUnsafeMutableBytes { buffer in
+            var input: UnsafeMutableRawBufferPointer = buffer
+            return try AllocationCount.during {
+                if case .text? = try reader.next(&input) { isMessage = true }
+            }
+        }
+        #expect(isMessage)
+        #expect(blocks == 0)
+    }
+}
