@@ -46,6 +46,8 @@ public enum Mutant: String, CaseIterable, Sendable {
     case lyingDisk
     /// A restore puts the backup in place as it is: positions and versions come again with other content.
     case plainRestore
+    /// The table of heads is said to be whole when the newest heads have not been written into it.
+    case eagerHeads
     /// Changes are told in the bucket of the same name of another user, one group in ten.
     case mixedFeed
     /// A token admits to the account of another user, one time in five.
@@ -60,7 +62,12 @@ public enum Mutant: String, CaseIterable, Sendable {
     case bareRemoval
 
     /// What has to be played for it to show.
-    public var kind: Kind { self == .lyingDisk || self == .plainRestore ? .disks : .storm }
+    public var kind: Kind {
+        switch self {
+        case .lyingDisk, .plainRestore, .eagerHeads: .disks
+        default: .storm
+        }
+    }
     var needsSealing: Bool {
         switch self {
         case .forgetfulCompaction, .freshSealing, .takesClear, .bareRemoval: true

@@ -81,6 +81,8 @@ final class DiskServerStorage: ServerStorage {
     private var store: SQLiteStore
     /// Its restores copy the file and do nothing else.
     private let restoresPlainly: Bool
+    /// What a start would read of the log for the table of heads is passed over.
+    private let forgetsHeads: Bool
     var identity: StoreIdentity { store.identity }
 
     /// Changes of files among which one is chosen: a commit makes about ten to thirty.
@@ -92,6 +94,7 @@ final class DiskServerStorage: ServerStorage {
         settings = Self.settings(disk, &self.random)
         retention = Self.retention(scenario.retention, &self.random)
         restoresPlainly = scenario.mutant == .plainRestore
+        forgetsHeads = scenario.mutant == .eagerHeads
         (refused, crashes) = (scenario.faults[.commitRefused], scenario.faults[.commitCrash])
         let path: String = disk.path(SQLiteStore.fileName)
         let admin: StoreAdmin = try StoreAdmin(path: path, settings: settings)
@@ -151,7 +154,15 @@ final class DiskServerStorage: ServerStorage {
             let losses: [DiskModel.Loss] = DiskModel.Loss.allCases
             try disk.restart(losses[random.below(losses.count)], &random)
         }
+        if forgetsHeads { try forgetHeads() }
         store = try SQLiteStore(path: disk.path(SQLiteStore.fileName), settings: settings)
+    }
+
+    /// As if the mark had been written before the heads that it speaks of.
+    private func forgetHeads() throws {
+        let database: Database = try .init(path: disk.path(SQLiteStore.fileName), mode: .readWrite, vfs: disk.name)
+        try database.execute(
+            "UPDATE meta SET v = max(v, (SELECT coalesce(max(gid), 0) FROM chg)) WHERE k = 'heads'")
     }
 
     func beginWrite() {

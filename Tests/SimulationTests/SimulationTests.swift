@@ -64,7 +64,8 @@ struct SimulationTests {
         "a bug that is built in is found", .noncesGiven,
         arguments: [
             Mutant.groupWithoutAnswer, .silentFeed, .broadcastBeforeCommit, .noDuplicateCheck, .unsavedPending,
-            .lyingDisk, .plainRestore, .mixedFeed, .forgetfulCompaction, .freshSealing, .takesClear, .bareRemoval,
+            .lyingDisk, .plainRestore, .eagerHeads, .mixedFeed, .forgetfulCompaction, .freshSealing, .takesClear,
+            .bareRemoval,
         ])
     func mutants(mutant: Mutant) {
         let found: Bool = (1...200).contains { seed in
