@@ -111,7 +111,7 @@ private final class GrowthLoad {
         return (server.process.cpuSeconds() - cpu) / Double(Self.changesPerRound) * 1e6
     }
 
-    /// Median time from sending a change to its acknowledgement, with nothing else under way; µs.
+    /// Median time from sending a change to its acknowledgement, with no other change under way; µs.
     func acknowledgement() throws -> Double {
         var times: [Double] = []
         for _ in 0..<Self.loneChangesPerRound {

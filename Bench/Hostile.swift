@@ -117,7 +117,7 @@ final class HostileRun {
     }
 
     private func end(_ attacker: pid_t) {
-        Self.hasten(attacker)
+        Priority.raise(attacker)
         kill(attacker, SIGKILL)
         var status: Int32 = 0
         while waitpid(attacker, &status, 0) < 0, errno == EINTR {}
@@ -169,7 +169,7 @@ final class HostileRun {
 
     /// The body of the attacker's process.
     static func attack(_ order: String) throws {
-        yieldToAll()
+        Priority.yieldToAll()
         signal(SIGPIPE, SIG_IGN)
         let words: [Substring] = order.split(separator: "|")
         guard words.count == 3, let attack: HostileAttack = HostileAttack(rawValue: String(words[0])),
@@ -178,27 +178,6 @@ final class HostileRun {
         attack.run(
             port: port, token: String(words[2]), until: nanoseconds() + UInt64((attackSeconds + 5) * 1e9))
     }
-
-    /// Gives the attacker what the server and the tenants leave of the processor. A process of low priority would keep a
-    /// core for its whole slice, 1.5 ms and more, while the server's thread waits behind it: that is this machine's doing
-    /// and not the attack's.
-    private static func yieldToAll() {
-        var none: sched_param = .init()
-        if sched_setscheduler(0, Self.idlePolicy, &none) != 0 { _ = nice(19) }
-    }
-
-    /// Gives all threads of the attacker the usual priority, so that they end soon. Where something else keeps the core busy too,
-    /// one that has little of it stops for minutes amid giving up its entry of `/proc`; whoever waits for its process turns round
-    /// in the kernel for as long, and no signal ends that.
-    private static func hasten(_ attacker: pid_t) {
-        var none: sched_param = .init()
-        for thread: pid_t in Watchdog.numbers(in: "/proc/\(attacker)/task") {
-            sched_setscheduler(thread, SCHED_OTHER, &none)
-        }
-    }
-
-    /// `SCHED_IDLE` of Linux, which the C library's headers hide from Swift.
-    private static let idlePolicy: Int32 = 5
 
     /// Milliseconds of each change of all tenants, sorted.
     private func measure(seconds: Double) throws -> [Double] {
@@ -237,6 +216,9 @@ final class HostileRun {
             let name: String = .init(line[..<space])
             guard name.hasPrefix(HostileAttack.limitMetric + "{") || attack.metrics.contains(name) else { continue }
             hits[name] = Int(line[line.index(after: space)...])
+        }
+        for name: String in attack.metrics where hits[name] == nil {
+            throw BenchError("\(attack.rawValue): the server has no metric \(name)")
         }
         return hits
     }

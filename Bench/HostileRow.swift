@@ -47,17 +47,17 @@ struct HostileRow {
             + (hasGoals ? "; limits: \(limits)" : "")
     }
 
-    /// What moved, the most first.
+    /// What moved or should have, the most first.
     private var limits: String {
         let moved: [(name: String, count: Int)] = hits.filter { $0.value > 0 || attack.metrics.contains($0.key) }
             .map { (Self.short($0.key), $0.value) }.sorted { ($0.count, $1.name) > ($1.count, $0.name) }
         return moved.isEmpty ? "none" : moved.map { "\($0.name) \($0.count)" }.joined(separator: ", ")
     }
 
-    /// The label's value: `change_rate` for `thicket_limit_hits_total{limit="change_rate"}`.
+    /// `change_rate` for `thicket_limit_hits_total{limit="change_rate"}`; another metric's whole name.
     private static func short(_ name: String) -> String {
         let parts: [Substring] = name.split(separator: "\"")
-        return parts.count > 1 ? String(parts[1]) : name
+        return name.hasPrefix(HostileAttack.limitMetric) && parts.count > 1 ? String(parts[1]) : name
     }
 
     /// The ratio's middle, lowest and highest.

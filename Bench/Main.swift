@@ -55,7 +55,7 @@ struct Bench {
             try await repeated(5) { try idle(from: 1_000, to: 10_000) }
         },
         Scenario("catchup", 3, "10,000 changes that a client missed") { try catchUp(changes: 10_000) },
-        Scenario("growth", 12, "costs at ten times the users, objects, history, missed changes and receivers") {
+        Scenario("growth", 12, "costs, answers at ten times the users, objects, history, missed changes, receivers") {
             try await growth()
         },
         Scenario("firstsync", 5, "100,000 objects of 300 bytes to a new client") {

@@ -79,15 +79,16 @@ final class TLSPeer {
                 let process: pid_t = try TLSPeer.spawn([
                     "s_time", "-connect", "127.0.0.1:\(port)", "-new", "-time", "600", "-tls1_3",
                 ]).process
-                var idle: sched_param = .init(sched_priority: 0)
-                // SCHED_IDLE
-                sched_setscheduler(process, 5, &idle)
+                Priority.lower(process)
                 processes.append(process)
             }
         }
 
         func stop() {
-            for process: pid_t in processes { TLSPeer.end(process) }
+            for process: pid_t in processes {
+                Priority.raise(process)
+                TLSPeer.end(process)
+            }
             processes = []
         }
 

@@ -121,6 +121,7 @@ struct Scenario: Sendable {
         mutant = bug
         if bug?.needsAccounts == true, accounts < 2 { (accounts, clients) = (2, max(2, clients)) }
         if bug?.needsSealing == true, sealing == .none { seal(bug?.sealing ?? .notes, 30) }
+        if bug == .eagerHeads { faults[.serverKill] = max(faults[.serverKill], 40) }
         if bug == .plainRestore { faults[.serverRestore] = max(faults[.serverRestore], 40) }
     }
 

@@ -153,8 +153,9 @@ final class DiskServerStorage: ServerStorage {
         if disk.isCrashed {
             let losses: [DiskModel.Loss] = DiskModel.Loss.allCases
             try disk.restart(losses[random.below(losses.count)], &random)
+            // Nothing goes wrong with this disk before it is written to again.
+            if forgetsHeads { try forgetHeads() }
         }
-        if forgetsHeads { try forgetHeads() }
         store = try SQLiteStore(path: disk.path(SQLiteStore.fileName), settings: settings)
     }
 
