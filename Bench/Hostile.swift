@@ -30,18 +30,31 @@ func hostile() throws -> [Figure] {
 }
 
 private func hostileFigures(cores: [Int]) throws -> [Figure] {
-    let wanted: String? = getenv("THICKET_ATTACK").map { String(cString: $0) }
+    let attacks: [HostileAttack] = try wantedAttacks()
     var figures: [Figure] = []
     Bench.printLine(
         "  the server has " + (cores.count > 1 ? "core \(cores[0]) for itself" : "the cores that all have"))
     Bench.printLine("  " + HostileRow.head)
-    for attack: HostileAttack in HostileAttack.allCases where wanted == nil || attack.rawValue.contains(wanted ?? "") {
+    for attack: HostileAttack in attacks {
         if cores.count > 1 { try Cores.use(cores) }
         let row: HostileRow = try HostileRun(attack, cores: cores).run()
         Bench.printLine("  " + row.text)
         figures += row.figures
     }
     return figures
+}
+
+/// Those that `THICKET_ATTACK` picks; all without it.
+private func wantedAttacks() throws -> [HostileAttack] {
+    guard let wanted: String = getenv("THICKET_ATTACK").map({ String(cString: $0) }) else {
+        return HostileAttack.allCases
+    }
+    let attacks: [HostileAttack] = HostileAttack.allCases.filter { $0.rawValue.contains(wanted) }
+    guard !attacks.isEmpty else {
+        let names: String = HostileAttack.allCases.map(\.rawValue).joined(separator: ", ")
+        throw BenchError("THICKET_ATTACK is \"\(wanted)\", which is in the name of no attack: \(names)")
+    }
+    return attacks
 }
 
 /// One attack on a server of its own.

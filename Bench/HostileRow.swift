@@ -51,7 +51,7 @@ struct HostileRow {
     private var limits: String {
         let moved: [(name: String, count: Int)] = hits.filter { $0.value > 0 || attack.metrics.contains($0.key) }
             .map { (Self.short($0.key), $0.value) }.sorted { ($0.count, $1.name) > ($1.count, $0.name) }
-        return moved.isEmpty ? "none" : moved.map { "\($0.name) \($0.count)" }.joined(separator: ", ")
+        return moved.map { "\($0.name) \($0.count)" }.joined(separator: ", ")
     }
 
     /// `change_rate` for `thicket_limit_hits_total{limit="change_rate"}`; another metric's whole name.
