@@ -31,6 +31,7 @@ final class ServerLoop: LoopDelegate {
     private let tls: TLSFiles?
     private let reload: @Sendable () -> ServerConfig?
     private var meter: CostMeter
+    private var watch: AnswerWatch = .init(cores: EventLoop.cores)
 
     private var requests: [(lane: UInt32, work: ServerShard.Work)] = []
     private var reads: [(lane: UInt32, work: ReadRequest)] = []
@@ -133,6 +134,8 @@ final class ServerLoop: LoopDelegate {
         hub.lane(of: sockjs.entry(servedBy: connection)?.id ?? connection)
     }
 
+    func othersWait(than lane: UInt32) -> Bool { hub.othersWait(than: lane) }
+
     func signaled(_ signal: LoopSignal) {
         switch signal {
         case .terminate: beginStop()
@@ -170,8 +173,7 @@ final class ServerLoop: LoopDelegate {
         if case .waiting(let deadline) = drain { continueStop(deadline) }
     }
 
-    // A few changes are soon on disk; many take longer than it is worth watching.
-    var expectsAnswerSoon: Bool { (1...4).contains(hub.changeCount) }
+    var expectsAnswerUntil: Int64? { watch.end(changes: hub.changeCount) }
 
     // MARK: From the other threads
 
@@ -179,15 +181,20 @@ final class ServerLoop: LoopDelegate {
 
     private func committed(_ reports: [ServerShard.Report], at instant: HubInstant) {
         for report: ServerShard.Report in reports { hub.committed(report.outcome, now: instant) }
+        watch.begin(now: SystemClock.monotonic())
         perform()
     }
 
     func answered(_ answers: [ServerReaders.Answered]) {
-        for answered: ServerReaders.Answered in answers {
-            window.done(answered.request, of: answered.lane)
-            hub.answered(answered.request, answered.answer, now: now())
+        // Many short answers take more of the loop than the questions did. What is asked next counts with them.
+        loop.timed(answers.lazy.map(\.lane)) {
+            for answered: ServerReaders.Answered in answers {
+                window.done(answered.request, of: answered.lane)
+                hub.answered(answered.request, answered.answer, now: now())
+            }
+            perform()
+            handOverReads()
         }
-        perform()
     }
 
     func answered(_ answers: [ServerAccess.Answered]) {
@@ -265,6 +272,7 @@ final class ServerLoop: LoopDelegate {
         if !requests.isEmpty {
             shard.push(requests)
             requests = []
+            watch.begin(now: SystemClock.monotonic())
         }
         handOverReads()
     }

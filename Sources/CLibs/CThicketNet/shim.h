@@ -98,6 +98,15 @@ static inline void thicket_tune_heap(void) {
     mallopt(M_MMAP_THRESHOLD, 512 << 10);
 }
 
+// Cores that the calling thread may use; 0: the kernel does not say, or there are more than 8,192.
+static inline int32_t thicket_core_count(void) {
+    uint64_t mask[128] = {0};
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    int32_t count = 0;
+    for (long index = 0; index < bytes / 8; index++) count += __builtin_popcountll(mask[index]);
+    return count;
+}
+
 static inline int64_t thicket_monotonic_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -91,10 +91,13 @@ public protocol LoopDelegate: AnyObject {
     func signaled(_ signal: LoopSignal)
     /// Who shares one part of the loop with whom: the number of the connection's user, 0 while it is nobody's.
     func group(of connection: ConnectionID) -> UInt32
+    /// Whether anybody but that user waits for an answer: it wants the loop, however long ago it asked.
+    func othersWait(than group: UInt32) -> Bool
     /// Everything that was ready has been handled; what is sent now still leaves with this turn.
     func turnEnded()
-    /// Whether another thread is about to answer: the loop then looks again and again for a moment before it sleeps.
-    var expectsAnswerSoon: Bool { get }
+    /// Until when another thread is expected to answer, nanoseconds of the monotonic clock: until then the loop looks again and
+    /// again before it sleeps. Nil: nothing is expected soon.
+    var expectsAnswerUntil: Int64? { get }
 }
 
 extension LoopDelegate {
@@ -104,6 +107,7 @@ extension LoopDelegate {
     public func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer) {}
     public func signaled(_ signal: LoopSignal) {}
     public func turnEnded() {}
-    public var expectsAnswerSoon: Bool { false }
+    public var expectsAnswerUntil: Int64? { nil }
     public func group(of connection: ConnectionID) -> UInt32 { 0 }
+    public func othersWait(than group: UInt32) -> Bool { false }
 }

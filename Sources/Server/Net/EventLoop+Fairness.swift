@@ -81,6 +81,27 @@ extension EventLoop {
         return used
     }
 
+    /// Does something for several groups: each is charged by the number of its pieces. One that is gone pays nothing.
+    /// - Parameter numbers: whose each piece is, those of one group best side by side.
+    func timed(_ numbers: some Collection<UInt32>, _ body: () -> Void) {
+        let begun: Int64 = thicket_monotonic_ns()
+        body()
+        let end: Int64 = thicket_monotonic_ns()
+        let used: Int64 = taken(in: end - begun)
+        let part: Int64 = used / Int64(max(1, numbers.count))
+        var (last, pieces): (UInt32, Int64) = (0, 0)
+        for number: UInt32 in numbers {
+            if number != last { chargeIfThere(last, part * pieces, at: end) }
+            (last, pieces) = number == last ? (last, pieces + 1) : (number, 1)
+        }
+        chargeIfThere(last, part * pieces, at: end)
+    }
+
+    private func chargeIfThere(_ number: UInt32, _ used: Int64, at time: Int64) {
+        guard used > 0, let group: LoopGroup = number == 0 ? strangers : groups[number] else { return }
+        charge(group, used, at: time)
+    }
+
     /// What was taken of the loop in a time that has just passed. Of a long one the processor's: while others had the
     /// core, nobody had the loop, and whoever was about to be served would rest four times as long for it. What was computed
     /// in the turn before it and not asked for counts with it, up to the time that has passed: no piece costs more than before.
@@ -182,11 +203,12 @@ extension EventLoop {
         _ = timers.schedule(at: rest) { [unowned self] in wake(group) }
     }
 
-    /// Whether anybody but the group has wanted the loop of late. Strangers count while they are there: one that has gone,
-    /// or has shown since that it is of the group itself, waits for nothing.
+    /// Whether anybody but the group has wanted the loop of late, or waits for an answer. Strangers count while they are there: one
+    /// that has gone, or has shown since that it is of the group itself, waits for nothing.
     func isWanted(beside group: LoopGroup, at time: Int64) -> Bool {
         if recentGroups.hasOther(than: group.number, now: time) { return true }
-        return group !== strangers && strangers.members > 0 && time - strangersWantedAt < RecentUsers.memory
+        if group !== strangers && strangers.members > 0 && time - strangersWantedAt < RecentUsers.memory { return true }
+        return delegate?.othersWait(than: group.number) == true
     }
 
     /// The group has rested: its connections are written to in this turn, and read in the next.

@@ -85,8 +85,6 @@ public final class EventLoop {
     static let scratchBytes: Int = 128 << 10
     /// Bytes of small frames joined for one write.
     static let gatherBytes: Int = 64 << 10
-    /// Nanoseconds for which the loop watches for an answer before it sleeps.
-    private static let watchNanoseconds: Int64 = 200_000
     /// Nanoseconds between two looks at all deadlines, at most and at least.
     private static let sweepMax: Int64 = 1_000_000_000
     private static let sweepMin: Int64 = 10_000_000
@@ -182,6 +180,9 @@ public final class EventLoop {
     /// Has the calling thread, the loop's, overtake others that compute when it wakes up. Where the kernel knows no such
     /// thing nothing changes.
     public static func overtake() { _ = thicket_short_slices(sliceNanoseconds) }
+
+    /// Cores that the calling thread may use; 0 when the kernel does not say.
+    static var cores: Int { Int(thicket_core_count()) }
 
     /// The shortest slice that the kernel gives.
     private static let sliceNanoseconds: UInt64 = 100_000
@@ -303,12 +304,11 @@ public final class EventLoop {
     /// disk's sync.
     private func waitForEvents() -> Int {
         let patience: Int32 = waitMilliseconds()
-        if patience != 0 && delegate?.expectsAnswerSoon == true {
-            let end: Int64 = thicket_monotonic_ns() + Self.watchNanoseconds
-            repeat {
+        if patience != 0, let end: Int64 = delegate?.expectsAnswerUntil {
+            while thicket_monotonic_ns() < end {
                 let count: Int = poller.wait(milliseconds: 0)
                 if count > 0 { return count }
-            } while thicket_monotonic_ns() < end
+            }
         }
         return poller.wait(milliseconds: patience)
     }

@@ -106,6 +106,12 @@ public final class Hub {
     /// Changes that await their outcome.
     public var changeCount: Int { inFlight.count }
 
+    /// Whether a change or a read of anybody but this user is under way.
+    func othersWait(than lane: UInt32) -> Bool {
+        let tenant: Tenant? = tenantsByNumber[lane]
+        return inFlight.count > tenant?.changes ?? 0 || readsOutstanding > tenant?.reads ?? 0
+    }
+
     // MARK: Connections
 
     /// A WebSocket was opened, or a session that no socket is tied to (its slot is below 0).

@@ -8,6 +8,8 @@ final class LoopByHand {
     let loop: EventLoop
     let told: Told = .init()
     let path: String
+    /// Peers that stay although nobody speaks with them.
+    var kept: [TestPeer] = []
     /// Nil until a peer comes over TCP: ports are handed on, and strangers of other tests may still knock at this one.
     private var port: Int?
     private let folder: TemporaryFolder = .init()
@@ -101,6 +103,8 @@ final class LoopByHand {
 /// What a loop tells, by connection, and who its connections are.
 final class Told: LoopDelegate {
     var users: [ConnectionID: UInt32] = [:]
+    /// Users who wait for an answer.
+    var waiting: Set<UInt32> = []
     private(set) var paths: [ConnectionID: [String]] = [:]
     private(set) var messages: [ConnectionID: [String]] = [:]
     private(set) var ends: [ConnectionID: [ConnectionEnd]] = [:]
@@ -128,4 +132,5 @@ final class Told: LoopDelegate {
     }
     func closed(_ id: ConnectionID, _ end: ConnectionEnd) { ends[id, default: []].append(end) }
     func group(of id: ConnectionID) -> UInt32 { users[id] ?? 0 }
+    func othersWait(than group: UInt32) -> Bool { !waiting.subtracting([group]).isEmpty }
 }

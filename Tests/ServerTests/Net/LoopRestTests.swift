@@ -116,18 +116,55 @@ import ThicketProtocol
     @Test("a user that computes for long rests while others want the loop")
     func busyHandler() throws {
         let (stage, group): (LoopByHand, LoopGroup) = try shared()
-        let used: Int64 = stage.loop.timed(group) {
-            let end: Int64 = SystemClock.threadTime() + 20_000_000
-            while SystemClock.threadTime() < end {}
-        }
+        let used: Int64 = stage.loop.timed(group) { Self.compute(20_000_000) }
         #expect(used >= 20_000_000 && group.restsUntil > stage.loop.now)
+    }
+
+    @Test("who has three of four answers pays three quarters of what they took, who has none nothing")
+    func answers() throws {
+        let (stage, first): (LoopByHand, LoopGroup) = try shared()
+        let (cid, third): (TestPeer, Connection) = try stage.open(user: 3)
+        stage.kept.append(cid)
+        let second: LoopGroup = try #require(stage.loop.groups[2])
+        // Between the two, one that has gone.
+        stage.loop.timed([1, 1, 99, 1, 2]) { Self.compute(20_000_000) }
+        let now: Int64 = stage.loop.now
+        #expect(first.restsUntil - now >= 3 * 4 * 4_000_000 && second.restsUntil - now >= 4 * 4_000_000)
+        #expect(first.restsUntil > second.restsUntil)
+        #expect(third.group.restsUntil <= now)
+    }
+
+    @Test("answers for nobody are nobody's, and strangers pay for theirs")
+    func answersOfStrangers() throws {
+        let (stage, first): (LoopByHand, LoopGroup) = try shared()
+        stage.loop.timed([UInt32]()) { Self.compute(5_000_000) }
+        #expect(stage.loop.strangers.restsUntil <= stage.loop.now && first.restsUntil <= stage.loop.now)
+        stage.loop.timed([0, 0]) { Self.compute(5_000_000) }
+        #expect(stage.loop.strangers.restsUntil > stage.loop.now)
+    }
+
+    @Test("somebody who waits for an answer wants the loop, however long ago the question was")
+    func waitsForAnswer() throws {
+        let (stage, first): (LoopByHand, LoopGroup) = try shared()
+        let later: Int64 = stage.loop.now + 2 * RecentUsers.memory
+        #expect(!stage.loop.isWanted(beside: first, at: later))
+        stage.told.waiting = [2]
+        #expect(stage.loop.isWanted(beside: first, at: later))
+        stage.told.waiting = [1]
+        #expect(!stage.loop.isWanted(beside: first, at: later), "its own answers are no reason to rest")
+    }
+
+    private static func compute(_ nanoseconds: Int64) {
+        let end: Int64 = SystemClock.threadTime() + nanoseconds
+        while SystemClock.threadTime() < end {}
     }
 
     /// A loop that two users want, and the first one's group.
     private func shared() throws -> (LoopByHand, LoopGroup) {
         let stage: LoopByHand = try .init { $0.percentPerGroup = 25 }
-        let (_, first): (TestPeer, Connection) = try stage.open(user: 1)
-        let (_, second): (TestPeer, Connection) = try stage.open(user: 2)
+        let (ann, first): (TestPeer, Connection) = try stage.open(user: 1)
+        let (bob, second): (TestPeer, Connection) = try stage.open(user: 2)
+        stage.kept = [ann, bob]
         stage.loop.timed(second.group) {}
         stage.turn()
         try #require(first.group.restsUntil <= stage.loop.now)

@@ -70,6 +70,27 @@ struct ChangeFlowTests {
         #expect(messages[0].allBetween("\"sv\":", and: ",") == ["1", "2"], "the later one is rebased")
     }
 
+    @Test("whose change is under way waits for an answer; nobody waits for one's own")
+    func othersWait() throws {
+        let harness: HubHarness = try HubHarness()
+        let (ann, bob): (Peer, Peer) = (harness.client("ann"), harness.client("bob", token: "bob-token"))
+        let (first, second): (UInt32, UInt32) = (harness.hub.lane(of: ann.id), harness.hub.lane(of: bob.id))
+        func waits() -> [Bool] { [first, second, 0].map { harness.hub.othersWait(than: $0) } }
+        #expect(waits() == [false, false, false])
+        harness.holdsCommits = true
+        ann.send(edit("k", "1", to: "a"))
+        #expect(waits() == [false, true, true])
+        bob.send(edit("k", "2", to: "b"))
+        #expect(waits() == [true, true, true])
+        harness.commit()
+        #expect(waits() == [false, false, false])
+        harness.holdsReads = true
+        bob.send("0:i:1:::10")
+        #expect(waits() == [true, false, true], "a read, too")
+        harness.answerRead()
+        #expect(waits() == [false, false, false])
+    }
+
     @Test("nothing is acknowledged before it is committed")
     func afterCommit() throws {
         let harness: HubHarness = try HubHarness()
