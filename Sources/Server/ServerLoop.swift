@@ -31,6 +31,7 @@ final class ServerLoop: LoopDelegate {
     private let tls: TLSFiles?
     private let reload: @Sendable () -> ServerConfig?
     private var meter: CostMeter
+    private var costly: CostlyUsers = .init()
     private var watch: AnswerWatch = .init(cores: EventLoop.cores)
 
     private var requests: [(lane: UInt32, work: ServerShard.Work)] = []
@@ -107,7 +108,7 @@ final class ServerLoop: LoopDelegate {
         guard !sockjs.received(connection, text) else { return }
         meter.start()
         hub.received(connection, text, now: now())
-        if let rest: Int64 = meter.lap(), isShared(connection) { hub.rest(connection, until: rest) }
+        if let cost: Int64 = meter.lap() { rest(connection, after: cost) }
         perform()
     }
 
@@ -406,13 +407,21 @@ extension ServerLoop: SockJSHost {
     func sessionReceived(_ session: ConnectionID, _ text: [UInt8]) {
         meter.start()
         hub.received(session, text, now: now())
-        if let rest: Int64 = meter.lap(), isShared(session) { hub.rest(session, until: rest) }
+        if let cost: Int64 = meter.lap() { rest(session, after: cost) }
         perform()
     }
 
     func sessionClosed(_ session: ConnectionID) {
         hub.closed(session)
         perform()
+    }
+
+    /// A message took much of the loop.
+    private func rest(_ session: ConnectionID, after cost: Int64) {
+        guard isShared(session) else { return }
+        let rest: Int64? = costly.rest(
+            of: hub.lane(of: session), cost: cost, factor: hub.limits.costlyRestFactor, now: SystemClock.monotonic())
+        if let rest: Int64 { hub.rest(session, until: rest) }
     }
 
     /// A session that no socket is tied to is one of many.

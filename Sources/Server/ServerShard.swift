@@ -122,6 +122,7 @@ private final class ShardRunner: @unchecked Sendable {
     /// What each user took of the thread, and which users there were.
     private var shares: LaneShares = .init()
     private var waits: RecentWaits = .init()
+    private var costly: CostlyUsers = .init()
     /// Groups that were written since work was last taken from the queue.
     private var commitsOfTurn: Int = 0
     /// Objects that the core had forgotten because of their users' share.
@@ -229,7 +230,7 @@ private final class ShardRunner: @unchecked Sendable {
                     queue.hold(lane, puttingBack: Self.rest(of: batch, after: index, lane))
                     decider.decide(long)
                 }
-                if let rest: Int64 = meter.lap() ?? elsewhere(request), isShared(with: lane) {
+                if let rest: Int64 = rest(of: lane, costing: meter.lap()) ?? elsewhere(request), isShared(with: lane) {
                     metrics.limitHits.add(1, .costlyChanges)
                     let isLeft: Bool = !left.insert(lane).inserted
                     queue.rest(lane, until: rest, puttingBack: isLeft ? [] : Self.rest(of: batch, after: index, lane))
@@ -261,6 +262,12 @@ private final class ShardRunner: @unchecked Sendable {
     /// What is not begun of a lane.
     private static func rest(of batch: [ServerShard.Work], after index: Int, _ lane: UInt32) -> [ServerShard.Work] {
         batch[(index + 1)...].filter { if case .request(let request) = $0 { request.lane == lane } else { false } }
+    }
+
+    /// Until when the author of a change rests that was costly to decide here.
+    private func rest(of lane: UInt32, costing cost: Int64?) -> Int64? {
+        guard let cost: Int64 else { return nil }
+        return costly.rest(of: lane, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
     }
 
     /// Until when the author of a change rests that was decided elsewhere, so that it took a part of that thread, too.

@@ -99,7 +99,7 @@ public struct ServerLimits: Sendable, Equatable {
     public var threadPercentPerUser: Int = 25
 
     /// Microseconds of processor time from which a message, or the decision of a change, is costly, 100...10,000,000.
-    /// Whoever sent it rests for `costlyRestFactor` times as long.
+    /// Whoever sends one again within a minute rests for `costlyRestFactor` times as long.
     public var costlyMicroseconds: Int = 5_000
 
     /// How long a user rests after something costly, as a multiple of what it cost, 0...10,000. With 250 it has 0.4

@@ -202,7 +202,7 @@ public enum ServerSettings {
             "Part of a thread's time that one user, or all strangers, may take while others want it; then they rest."),
         .integer(
             "costly-microseconds", \.limits.costlyMicroseconds, 100...10 * largest,
-            "Processor time from which a message or a change is costly, and its user rests after it."),
+            "Processor time from which a message or change is costly; who sends another within a minute rests."),
         .integer(
             "costly-rest-factor", \.limits.costlyRestFactor, 0...10_000,
             "How long a user rests after something costly, as a multiple of what it cost."),
