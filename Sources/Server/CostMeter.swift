@@ -71,7 +71,7 @@ struct CostlyUsers {
         let (product, isOver): (Int64, Bool) = cost.multipliedReportingOverflow(by: Int64(factor))
         let rest: Int64 = isOver ? Self.memory : product
         let isAgain: Bool = remembered[user].map { $0 > now } ?? false
-        if remembered.count >= Self.countMax { remembered.removeAll(keepingCapacity: true) }
+        if remembered[user] == nil, remembered.count >= Self.countMax { remembered.removeAll(keepingCapacity: true) }
         remembered[user] = now + (isAgain ? rest : 0) + Self.memory
         return isAgain && rest > 0 ? now + rest : nil
     }

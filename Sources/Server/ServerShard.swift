@@ -266,7 +266,8 @@ private final class ShardRunner: @unchecked Sendable {
 
     /// Until when the author of a change rests that was costly to decide here.
     private func rest(of lane: UInt32, costing cost: Int64?) -> Int64? {
-        guard let cost: Int64 else { return nil }
+        // As on the loop: what somebody did who was alone is not remembered.
+        guard let cost: Int64, isShared(with: lane) else { return nil }
         return costly.rest(of: lane, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
     }
 

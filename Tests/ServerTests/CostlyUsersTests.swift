@@ -40,9 +40,12 @@ struct CostlyUsersTests {
         #expect(end.map { $0 > Self.now } == true)
     }
 
-    @Test("those remembered have a bound")
+    @Test("those remembered have a bound, and who is one of them makes no other forgotten")
     func bound() {
         var users: CostlyUsers = .init()
+        for user: UInt32 in 1...UInt32(CostlyUsers.countMax) { _ = rest(&users, user, at: Self.now) }
+        #expect(rest(&users, 1, at: Self.now) != nil && rest(&users, 2, at: Self.now) != nil)
+        users = .init()
         for user: UInt32 in 1...UInt32(CostlyUsers.countMax + 1) { _ = rest(&users, user, at: Self.now) }
         #expect(rest(&users, 1, at: Self.now) == nil, "forgotten with all others")
         #expect(rest(&users, UInt32(CostlyUsers.countMax + 1), at: Self.now) != nil)

@@ -51,10 +51,10 @@ struct SharedTypingTests {
         for round: Int in 0..<4 {
             try world.play(25, among: [0, 1, 2, 3, 4])
             try world.settle([0, 1, 2, 3, 4])
-            // The server has neither key nor name; it can copy, change and cut what there is: one edit at least, of whom plays last
-            // somebody may have compacted everything away.
+            // One edit at least is there: those before it somebody may have compacted away.
             try world.type(0)
             try world.settle([0, 1, 2, 3, 4])
+            // The server has neither key nor name; it can copy, change and cut what there is.
             let honest: [UInt8] = try #require(world.server.stored.last { $0.kind == .operation }).bytes
             var changed: [UInt8] = honest
             changed[changed.count - 1 - round] ^= 1
