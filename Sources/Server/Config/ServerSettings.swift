@@ -196,7 +196,7 @@ public enum ServerSettings {
             "Bytes of unfinished messages of one user, and of all strangers. Above it: 503, or close code 1013."),
         .integer(
             "turn-microseconds-per-user", \.limits.turnMicrosecondsPerUser, 10...largest,
-            "Time of one turn of the network loop for one user, and for all strangers; the rest waits for the next."),
+            "Time of one turn of the network loop for one user, a quarter for all strangers; the rest waits."),
         .integer(
             "thread-percent-per-user", \.limits.threadPercentPerUser, 1...100,
             "Part of a thread's time that one user, or all strangers, may take while others want it; then they rest."),

@@ -36,6 +36,8 @@ final class Connection {
     var ticket: UInt64 = 0
     /// In its group's list of those that are written to when the group has rested.
     var isResting: Bool = false
+    /// In the loop's list of those that are to be ended.
+    var isBroken: Bool = false
     /// The peer sends no more.
     var sawEnd: Bool = false
     /// The peer takes nothing more: a WebSocket that is heard to its end and written to no more.

@@ -4,6 +4,8 @@
 /// and not before their turn otherwise.
 final class ConnectionRow {
     private static let leastRoom: Int = 64
+    /// Those that have left and are met, and freed, in one go.
+    private static let metMax: Int = 64
 
     private struct Entry {
         let connection: Connection
@@ -32,9 +34,9 @@ final class ConnectionRow {
         waiting.append(Entry(connection: connection, ticket: lastTicket))
     }
 
-    /// Takes out the first.
+    /// Takes out the first; nil also where more have left before it than are met in one go.
     func popFirst() -> Connection? {
-        while head < waiting.count {
+        for _: Int in 0..<min(Self.metMax, count) {
             let entry: Entry? = waiting[head]
             waiting[head] = nil
             head += 1

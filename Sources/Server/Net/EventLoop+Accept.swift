@@ -56,7 +56,7 @@ extension EventLoop {
         listeners = [:]
     }
 
-    /// Accepts until nobody waits any more.
+    /// Accepts until nobody waits any more, or this turn's time for it is over.
     func accept(_ descriptor: Int32, _ listener: Listener) {
         // They wait in the kernel while those that have shown no token rest.
         guard strangers.restsUntil <= now else {
@@ -66,7 +66,8 @@ extension EventLoop {
     }
 
     private func acceptAll(_ descriptor: Int32, _ listener: Listener) {
-        for _: Int in 0..<settings.acceptsPerTurnMax {
+        let end: Int64 = thicket_monotonic_ns() + settings.acceptNanosecondsPerTurn
+        repeat {
             let accepted: Int32 = thicket_accept(descriptor)
             if accepted >= 0 {
                 admit(accepted, listener)
@@ -79,7 +80,7 @@ extension EventLoop {
             case EAGAIN: return
             default: return mute(descriptor, listener)
             }
-        }
+        } while thicket_monotonic_ns() < end
     }
 
     /// Lets a listener rest that would stay ready without end: the kernel has no memory for another connection, or there

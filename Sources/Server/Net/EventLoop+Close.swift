@@ -12,7 +12,7 @@ extension EventLoop {
         close(connection, code, reason: reason, .closed(code))
     }
 
-    private func close(
+    func close(
         _ connection: Connection, _ code: WebSocketCloseCode, reason: String, _ end: ConnectionEnd
     ) {
         guard connection.phase == .open else { return }
@@ -155,43 +155,5 @@ extension EventLoop {
     /// Sets the time at which the connection is given up; nil: never.
     func expire(_ connection: Connection, after delay: Duration?) {
         deadlines[Int(connection.id.slot)] = delay.map { now + $0.nanoseconds } ?? .max
-    }
-
-    /// Looks at every deadline. They lie side by side in one array, so 100,000 of them are a matter of microseconds.
-    func sweep() {
-        nextSweep = now + sweepInterval
-        for slot: Int in deadlines.indices where deadlines[slot] <= now {
-            if let connection: Connection = connections[slot] { expired(connection) }
-        }
-        forgetGroups()
-    }
-
-    func expired(_ connection: Connection) {
-        switch connection.phase {
-        // What it said in time may wait; it is looked at again when that has been read (`serve`, and the next sweep).
-        case .http where waitsUnread(connection), .open where waitsUnread(connection): break
-        case .http:
-            if connection.tls?.isHandshaking == true {
-                metrics.tlsHandshakes.add(1, .timeout)
-                metrics.limitHits.add(1, .handshakeTime)
-            }
-            guard let exchange: HTTPExchange = connection.exchange, exchange.requests.isInsideRequest else {
-                if !connection.outbox.isEmpty { metrics.limitHits.add(1, .readPace) }
-                return drop(connection, .idle)
-            }
-            metrics.limitHits.add(1, exchange.requests.isInsideBody ? .bodyPace : .headTime)
-            metrics.httpErrors.add(1, .timeout)
-            enqueue(connection, HTTPResponse(status: 408, closes: true).encoded(for: nil, date: date.text(now)))
-            drain(connection)
-        case .open:
-            guard !connection.isPaused || connection.isGone else { return touch(connection) }
-            if connection.gathered > 0 { metrics.limitHits.add(1, .messagePace) }
-            close(connection, .goingAway, reason: "idle", .idle)
-        case .draining where !connection.outbox.isEmpty:
-            metrics.limitHits.add(1, .readPace)
-            drop(connection, .vanished)
-        case .closing, .draining: drop(connection, .vanished)
-        case .dead: break
-        }
     }
 }

@@ -64,7 +64,7 @@ extension EventLoop {
         sort(connection)
         let group: LoopGroup = begin(connection)
         guard !rests(connection, group) else { return false }
-        guard group.writing < settings.turnNanosecondsPerGroup else { return false }
+        guard group.writing < part(of: group) else { return false }
         group.writing += timed(group, body)
         return true
     }
@@ -112,9 +112,14 @@ extension EventLoop {
         return min(passed, processor - processorTime)
     }
 
+    /// Nanoseconds of a turn for what the group says, and as many for what it is told.
+    func part(of group: LoopGroup) -> Int64 {
+        group === strangers ? max(1, settings.turnNanosecondsPerGroup / 4) : settings.turnNanosecondsPerGroup
+    }
+
     /// Whether the group's connections may be read on in this turn.
     private func hasTime(_ group: LoopGroup) -> Bool {
-        guard group.reading >= settings.turnNanosecondsPerGroup else { return true }
+        guard group.reading >= part(of: group) else { return true }
         if group.reading < .max / 2 {
             // Counted once a turn.
             group.reading = .max / 2

@@ -3,14 +3,12 @@ internal import CThicketNet
 // Peers that have gone. What reached our kernel before can still be read, whether they closed or reset the connection and also
 // when a write to them has failed (0068 tells what was tried): it is handled in its turn, and the connection ends behind it.
 extension EventLoop {
-    /// Epoll says that a connection is broken of which nothing is read now. What that costs is on its group's account.
+    /// A connection is broken of which nothing is read now.
     func broke(_ connection: Connection) {
-        timed(connection.group) {
-            if connection.phase == .open, hasInput(connection) {
-                onlyHear(connection)
-            } else if !isHeardInTurn(connection) {
-                drop(connection, .vanished)
-            }
+        if connection.phase == .open, hasInput(connection) {
+            onlyHear(connection)
+        } else if !isHeardInTurn(connection) {
+            drop(connection, .vanished)
         }
     }
 

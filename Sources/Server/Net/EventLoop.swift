@@ -65,7 +65,11 @@ public final class EventLoop {
     /// WebSockets that ended and whose end the delegate does not know yet.
     var ended: [(ConnectionID, ConnectionEnd)] = []
 
+    /// Connections that are broken and were not ended yet, each once.
+    var broken: WaitingLine<Connection> = .init()
     var nextSweep: Int64 = 0
+    /// The slot whose deadline is looked at next; nil between two sweeps.
+    var sweepNext: Int?
     private(set) var sweepInterval: Int64
     var isStopping: Bool = false
     var isQuiet: Bool = false
@@ -237,7 +241,7 @@ public final class EventLoop {
         serveRows()
         for index: Int in 0..<count { handle(poller[index]) }
         while let action: () -> Void = timers.takeDue(now) { action() }
-        if now >= nextSweep { sweep() }
+        endSome()
         resumeAll()
         tellEnds()
         delegate?.turnEnded()
@@ -278,7 +282,7 @@ public final class EventLoop {
         if event.isWritable, !event.isReadable, connection.tls?.readsWhenWritable == true {
             _ = reads(connection) { readable(connection) }
         }
-        if event.isBroken && !connection.watchesReads { return broke(connection) }
+        if event.isBroken && !connection.watchesReads { return tellsBroken(connection) }
         let mustLook: Bool = event.isBroken && !event.isWritable
         if (event.isReadable || mustLook) && connection.phase != .dead {
             // Otherwise it stands in its group's row.
@@ -315,6 +319,7 @@ public final class EventLoop {
 
     func waitMilliseconds() -> Int32 {
         if !ended.isEmpty || !resuming.isEmpty || !dirty.isEmpty || !due.isEmpty || isFinished { return 0 }
+        if !broken.isEmpty || sweepNext != nil { return 0 }
         var deadline: Int64 = isStopping ? stopDeadline : .max
         if connectionCount > 0 { deadline = min(deadline, nextSweep) }
         if let timer: Int64 = timers.nextDeadline() { deadline = min(deadline, timer) }

@@ -8,8 +8,10 @@ public struct NetSettings: Sendable {
     public var backlog: Int32 = 4_096
     /// File descriptors never given to connections: database, logs, readers, this loop's own.
     public var descriptorsReserved: Int = 64
-    /// Connections accepted in one turn, so that a storm of them does not starve those that are there.
-    public var acceptsPerTurnMax: Int = 8
+    /// Nanoseconds of one turn for accepting connections, so that a storm of them does not starve those that are there.
+    public var acceptNanosecondsPerTurn: Int64 = 20_000
+    /// Nanoseconds of one turn for ending connections whose time is over, and as many for those whose peers have gone.
+    public var endNanosecondsPerTurn: Int64 = 25_000
 
     /// Bytes of one WebSocket message; more is closed with 1009.
     public var messageBytesMax: Int = 8 << 20
@@ -33,7 +35,8 @@ public struct NetSettings: Sendable {
     public var pendingBytesPerGroupMax: Int = 32 << 20
     /// Bytes queued for one connection above which it is closed when its user has too much queued.
     public var pendingBytesFree: Int = 4 << 10
-    /// Nanoseconds of one turn for one user's connections, and for all that are nobody's yet.
+    /// Nanoseconds of one turn for what one user's connections say, and as many for what they are told. All that are nobody's yet
+    /// have a quarter of it: a turn also accepts and ends them.
     public var turnNanosecondsPerGroup: Int64 = 100_000
     /// The part of the time in percent that one user's connections, and all that are nobody's yet, have of the loop
     /// while others want it; 100: all.

@@ -3,8 +3,8 @@ import Glibc
 
 /// epoll, level-triggered. Each descriptor is watched under a token of 64 bits.
 struct Poller: ~Copyable {
-    /// Descriptors reported by one wait.
-    static let eventsMax: Int = 512
+    /// Descriptors reported by one wait: only to put one aside that has to wait takes a microsecond or two.
+    static let eventsMax: Int = 128
 
     private let descriptor: Int32
     private let events: UnsafeMutableRawPointer

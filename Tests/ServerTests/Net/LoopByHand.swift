@@ -17,7 +17,7 @@ final class LoopByHand {
     /// - Parameter part: nanoseconds of a turn that a group has; 1: one connection.
     init(part: Int64 = 1, change: (inout NetSettings) -> Void = { _ in }) throws {
         var settings: NetSettings = .init()
-        (settings.turnNanosecondsPerGroup, settings.acceptsPerTurnMax) = (part, 64)
+        (settings.turnNanosecondsPerGroup, settings.acceptNanosecondsPerTurn) = (part, .max / 4)
         // Nobody rests but whom the test tells to.
         settings.percentPerGroup = 100
         change(&settings)
@@ -92,12 +92,20 @@ final class LoopByHand {
     var unrest: [String] {
         let lists: [(String, Bool)] = [
             ("due", loop.due.isEmpty), ("resuming", loop.resuming.isEmpty), ("dirty", loop.dirty.isEmpty),
-            ("ended", loop.ended.isEmpty),
+            ("ended", loop.ended.isEmpty), ("broken", loop.broken.isEmpty), ("sweep", loop.sweepNext == nil),
         ]
         let events: Int = loop.poller.wait(milliseconds: 0)
         return lists.filter { !$0.1 }.map(\.0) + (events == 0 ? [] : ["\(events) events of the kernel"])
     }
     var isQuiet: Bool { unrest.isEmpty }
+}
+
+extension EventLoop {
+    /// Looks at all deadlines, whatever that takes.
+    func sweepNow() {
+        nextSweep = now
+        repeat { endSome() } while sweepNext != nil
+    }
 }
 
 /// What a loop tells, by connection, and who its connections are.

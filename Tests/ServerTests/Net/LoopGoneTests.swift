@@ -146,10 +146,10 @@ struct LoopGoneTests {
         peer.end()
         hand.turn(2)
         #expect(connection.isGone)
-        loop.sweep()
+        loop.sweepNow()
         #expect(connection.phase == .open)
         loop.deadlines[Int(connection.id.slot)] = loop.now - 1
-        loop.sweep()
+        loop.sweepNow()
         hand.turn(4)
         #expect(connection.phase == .dead && messages(connection).isEmpty)
         #expect(loop.connectionCount == 0 && hand.isQuiet)

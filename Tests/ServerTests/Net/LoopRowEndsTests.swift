@@ -189,7 +189,7 @@ struct LoopRowEndsTests {
         hand.turn()
         #expect(all.allSatisfy { $0.1.isQueued })
         for (_, connection): (TestPeer, Connection) in all { runOut(connection) }
-        loop.sweep()
+        loop.sweepNow()
         #expect(all.allSatisfy { $0.1.isQueued && $0.1.phase == .http })
         hand.wake(loop.strangers)
         return all
@@ -223,15 +223,15 @@ struct LoopRowEndsTests {
         try peer.send(Told.frame("in time"))
         runOut(connection)
         runOut(silent)
-        loop.sweep()
+        loop.sweepNow()
         #expect(connection.phase == .open)
         #expect(silent.phase == .closing)
         hand.turn(2)
         #expect(messages(connection) == ["in time"])
-        loop.sweep()
+        loop.sweepNow()
         #expect(connection.phase == .open, "it has shown that it lives")
         runOut(connection)
-        loop.sweep()
+        loop.sweepNow()
         #expect(connection.phase == .closing)
         withExtendedLifetime((peer, other)) {}
     }
@@ -242,7 +242,7 @@ struct LoopRowEndsTests {
         for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
         hand.turn()
         loop.now += 11_000_000_000
-        loop.sweep()
+        loop.sweepNow()
         hand.turn(6)
         #expect(all.allSatisfy { hand.told.paths[$0.1.id] == ["/hello"] })
         for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 200) }

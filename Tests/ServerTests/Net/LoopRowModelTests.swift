@@ -166,7 +166,7 @@ private final class World {
             return
         }
         loop.deadlines[Int(member.connection.id.slot)] = loop.now - 1
-        loop.sweep()
+        loop.sweepNow()
         if member.readySince == nil {
             #expect(member.connection.phase != .open && member.connection.phase != .http)
             member.wasGivenUp = true

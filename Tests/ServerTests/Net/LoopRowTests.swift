@@ -14,7 +14,7 @@ struct LoopRowTests {
 
     init() throws {
         var settings: NetSettings = .init()
-        (settings.turnNanosecondsPerGroup, settings.acceptsPerTurnMax) = (1, 64)
+        (settings.turnNanosecondsPerGroup, settings.acceptNanosecondsPerTurn) = (1, .max / 4)
         loop = try EventLoop(settings: settings)
         let path: String = folder.path + "/socket"
         _ = try loop.listen(path: path)

@@ -289,7 +289,7 @@ struct LoopWebSocketTests {
     @Test("what is sent to a silent peer that takes it keeps it alive")
     func listener() throws {
         var settings: NetSettings = .init()
-        settings.idleTimeout = .milliseconds(200)
+        settings.idleTimeout = .seconds(1)
         let diary: Diary = .init()
         let server: LoopThread = try .init(settings: settings) { EchoDelegate($0, diary) }
         let peer: TestPeer = try .init(port: server.port)
@@ -307,7 +307,7 @@ struct LoopWebSocketTests {
     private static func tick(_ loop: EventLoop, _ id: ConnectionID, left: Int) {
         guard left > 0 else { return }
         loop.send(id, text: [UInt8(20 - left)])
-        loop.schedule(after: .milliseconds(25)) { [unowned loop] in tick(loop, id, left: left - 1) }
+        loop.schedule(after: .milliseconds(75)) { [unowned loop] in tick(loop, id, left: left - 1) }
     }
 
     @Test("a peer that vanishes is told to the delegate as that")
