@@ -33,7 +33,7 @@ final class Connection {
     /// Its group's, while it stands there: it is not listened to until it is its turn.
     var row: ConnectionRow?
     /// Its place there.
-    var ticket: UInt64 = 0
+    var place: Int = 0
     /// In its group's list of those that are written to when the group has rested.
     var isResting: Bool = false
     /// In the loop's list of those that are to be ended.

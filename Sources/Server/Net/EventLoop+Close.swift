@@ -102,10 +102,11 @@ extension EventLoop {
         _ = Glibc.close(connection.id.slot)
     }
 
-    /// The row may hold it for a while, but not what it has gathered. Nobody looks at that: whoever waits is not being read.
+    /// With what it has gathered. Nobody looks at that: whoever waits is not being read.
     private func leaveRow(_ connection: Connection) {
         guard connection.isQueued else { return }
-        (connection.row, connection.exchange) = (nil, nil)
+        connection.row?.remove(connection)
+        connection.exchange = nil
         connection.reader.finish()
     }
 

@@ -4,6 +4,9 @@ import ThicketProtocol
 // takes the kernel some microseconds: a turn ends as many as its time for that lasts, on the account of their groups, and the
 // next one goes on.
 extension EventLoop {
+    /// Nanoseconds of a turn for each kind of end: time for one at least.
+    private var endTime: Int64 { max(1, settings.endNanosecondsPerTurn) }
+
     /// Ends some of the connections that are to be ended.
     func endSome() {
         endBroken()
@@ -13,20 +16,25 @@ extension EventLoop {
 
     // MARK: Peers that have gone
 
-    /// Epoll says that a connection is broken of which nothing is read now. Some it tells of only once.
+    /// Epoll says that a connection is broken of which nothing is read now. It says so once: of thousands it would tell in each
+    /// turn, before anything else, until they are ended.
     func tellsBroken(_ connection: Connection) {
-        guard !connection.isBroken else { return }
+        guard connection.phase != .dead, !connection.isBroken else { return }
         connection.isBroken = true
         broken.append(connection)
+        watch(connection)
     }
 
     private func endBroken() {
         var used: Int64 = 0
-        while used < settings.endNanosecondsPerTurn, let connection: Connection = broken.takeFirst() {
+        while used < endTime, let connection: Connection = broken.takeFirst() {
             connection.isBroken = false
             // One that is listened to again is told of again, and read to its end.
             guard connection.phase != .dead && !connection.watchesReads else { continue }
-            used += timed(connection.group) { broke(connection) }
+            used += timed(connection.group, isWanted: false) {
+                broke(connection)
+                watch(connection)
+            }
         }
     }
 
@@ -45,16 +53,21 @@ extension EventLoop {
         guard var slot: Int = sweepNext else { return }
         var used: Int64 = 0
         while slot < deadlines.count {
-            if deadlines[slot] <= now, let connection: Connection = connections[slot] {
-                guard used < settings.endNanosecondsPerTurn else {
+            if deadlines[slot] <= now, let connection: Connection = connections[slot], !waitsInRow(connection) {
+                guard used < endTime else {
                     sweepNext = slot
                     return
                 }
-                used += timed(connection.group) { expired(connection) }
+                used += timed(connection.group, isWanted: false) { expired(connection) }
             }
             slot += 1
         }
         sweepNext = nil
+    }
+
+    /// What it said in time is read first: `serve` looks at its deadline then.
+    private func waitsInRow(_ connection: Connection) -> Bool {
+        connection.isQueued && (connection.phase == .http || connection.phase == .open)
     }
 
     func expired(_ connection: Connection) {

@@ -70,13 +70,15 @@ extension EventLoop {
     }
 
     /// Does something on a group's account.
+    /// - Parameter isWanted: whether the group wanted it; who is ended did not, and others do not share with it for that.
     /// - Returns: nanoseconds that it took of the loop.
     @discardableResult
-    func timed(_ group: LoopGroup, _ body: () -> Void) -> Int64 {
+    func timed(_ group: LoopGroup, isWanted: Bool = true, _ body: () -> Void) -> Int64 {
         let begun: Int64 = thicket_monotonic_ns()
         body()
         let end: Int64 = thicket_monotonic_ns()
         let used: Int64 = taken(in: end - begun)
+        if isWanted { wants(group, at: end) }
         charge(group, used, at: end)
         return used
     }
@@ -99,6 +101,7 @@ extension EventLoop {
 
     private func chargeIfThere(_ number: UInt32, _ used: Int64, at time: Int64) {
         guard used > 0, let group: LoopGroup = number == 0 ? strangers : groups[number] else { return }
+        wants(group, at: time)
         charge(group, used, at: time)
     }
 
@@ -187,16 +190,21 @@ extension EventLoop {
             _ = reads(connection) { readable(connection) }
         }
         // Its time may have run out while it waited.
-        if connection.phase != .dead && deadlines[Int(connection.id.slot)] <= now { expired(connection) }
+        guard connection.phase != .dead && deadlines[Int(connection.id.slot)] <= now else { return }
+        let group: LoopGroup = connection.group
+        group.reading += timed(group, isWanted: false) { expired(connection) }
     }
 
-    /// Counts what a group took of the loop. A group that takes more than its part while others want theirs rests.
-    func charge(_ group: LoopGroup, _ used: Int64, at time: Int64) {
+    private func wants(_ group: LoopGroup, at time: Int64) {
         if group === strangers {
             strangersWantedAt = time
         } else {
             recentGroups.note(group.number, now: time)
         }
+    }
+
+    /// Counts what a group took of the loop. A group that takes more than its part while others want theirs rests.
+    func charge(_ group: LoopGroup, _ used: Int64, at time: Int64) {
         let rest: Int64? = group.account.take(
             used, percent: settings.percentPerGroup, free: Self.owedFree,
             mustShare: isWanted(beside: group, at: time), now: time)
@@ -304,7 +312,7 @@ extension EventLoop {
         group.gathered += connection.gathered
         // It waits with its new group, behind those that wait there.
         guard connection.isQueued, connection.phase != .dead else { return }
-        connection.row = nil
+        connection.row?.remove(connection)
         waits(connection, group)
     }
 }

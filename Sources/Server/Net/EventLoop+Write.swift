@@ -154,7 +154,7 @@ extension EventLoop {
             && !isHeld && !connection.isQueued
         let writes: Bool = connection.isBlocked && !connection.isResting
         // Broken or not, it stays in the row, or until the delegate takes more of it.
-        let once: Bool = (connection.isQueued || connection.isGone && !reads) && !writes
+        let once: Bool = (connection.isQueued || (connection.isGone || connection.isBroken) && !reads) && !writes
         let told: (Bool, Bool, Bool) = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)
         guard told != (reads, writes, once) else { return }
         (connection.watchesReads, connection.watchesWrites, connection.watchesOnce) = (reads, writes, once)

@@ -20,6 +20,7 @@ final class LoopByHand {
         (settings.turnNanosecondsPerGroup, settings.acceptNanosecondsPerTurn) = (part, .max / 4)
         // Nobody rests but whom the test tells to.
         settings.percentPerGroup = 100
+        settings.endNanosecondsPerTurn = .max / 4
         change(&settings)
         loop = try EventLoop(settings: settings)
         path = folder.path + "/socket"
@@ -103,7 +104,7 @@ final class LoopByHand {
 extension EventLoop {
     /// Looks at all deadlines, whatever that takes.
     func sweepNow() {
-        nextSweep = now
+        (nextSweep, sweepNext) = (now, 0)
         repeat { endSome() } while sweepNext != nil
     }
 }

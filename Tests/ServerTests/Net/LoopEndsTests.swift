@@ -35,21 +35,44 @@ struct LoopEndsTests {
             hand.turn()
             #expect(dead(all) == turn)
         }
-        // The last turn had no time to see that nobody else is there.
-        hand.turn()
         #expect(loop.sweepNext == nil && loop.waitMilliseconds() != 0 && hand.isQuiet)
         #expect(loop.connectionCount == 0)
     }
 
-    @Test("a sweep that is under way when the next one is due goes on where it was")
+    @Test("a sweep that is under way when the next one is due goes on where it was: who stays holds up nobody")
     func nextSweep() throws {
+        // Its answer is awaited by a peer that is there: its time begins anew each time, and is over for each look.
+        let (peer, first): (TestPeer, Connection) = try hand.open(user: 7)
+        loop.pauseReading(first.id)
         let all: [(TestPeer, Connection)] = try strangers(4)
-        runOut(all.map(\.1))
+        #expect(all.allSatisfy { $0.1.id.slot > first.id.slot })
+        runOut([first] + all.map(\.1))
+        hand.turn()
+        #expect(dead(all) == 0 && loop.sweepNext != nil)
+        defer { withExtendedLifetime(peer) {} }
         for turn: Int in 1...4 {
-            loop.nextSweep = 0
+            runOut([first])
             hand.turn()
-            #expect(dead(all) == turn)
+            #expect(dead(all) == turn && first.phase == .open)
         }
+    }
+
+    @Test("who waits in a row takes no time of a sweep, and is not given up")
+    func waitingInRow() throws {
+        let (peer, speaker): (TestPeer, Connection) = try hand.open(user: 7)
+        try peer.send(Told.frame("first"))
+        hand.rest(speaker.group)
+        hand.turn()
+        #expect(speaker.isQueued)
+        let all: [(TestPeer, Connection)] = try strangers(2)
+        runOut([speaker] + all.map(\.1))
+        hand.turn()
+        #expect(dead(all) == 1 && speaker.phase == .open)
+        hand.turn(2)
+        #expect(dead(all) == 2 && speaker.phase == .open && loop.sweepNext == nil)
+        hand.wake(speaker.group)
+        hand.turn(2)
+        #expect(hand.told.messages[speaker.id] == ["first"])
     }
 
     @Test("who speaks while a sweep has not come to it is not given up")
@@ -79,22 +102,43 @@ struct LoopEndsTests {
         }
     }
 
-    @Test("ending is on the account of those who are ended, and on nobody else's")
-    func account() throws {
+    @Test("ending is on the account of those who are ended, and on nobody else's", arguments: [UInt32(0), 7])
+    func account(user: UInt32) throws {
         let hand: LoopByHand = try .init { $0.percentPerGroup = 1 }
-        let (first, speaker): (TestPeer, Connection) = try hand.open(user: 7)
-        let others: [(TestPeer, Connection)] = try (0..<400).map { _ in try hand.join() }
-        hand.loop.strangers.restsUntil = .min
+        let (first, speaker): (TestPeer, Connection) = try hand.open(user: 9)
+        let others: [(TestPeer, Connection)] = try (0..<400).map { _ in
+            hand.loop.groups.values.forEach { $0.restsUntil = .min }
+            hand.loop.strangers.restsUntil = .min
+            return user == 0 ? try hand.join() : try hand.open(user: user)
+        }
+        let ended: LoopGroup = others[0].1.group
+        #expect(ended.number == user)
+        (ended.account, ended.restsUntil, speaker.group.restsUntil) = (.init(), .min, .min)
         for (_, connection): (TestPeer, Connection) in others {
             hand.loop.deadlines[Int(connection.id.slot)] = hand.loop.now - 1
         }
         try first.send(Told.frame("somebody wants the loop"))
         hand.turn()
-        let before: Int64 = speaker.group.restsUntil
         hand.loop.sweepNow()
-        #expect(dead(others) == others.count)
-        #expect(hand.loop.strangers.restsUntil > hand.loop.now)
-        #expect(speaker.group.restsUntil == before)
+        #expect(others.allSatisfy { $0.1.phase == .dead || $0.1.phase == .closing })
+        #expect(ended.restsUntil > hand.loop.now)
+        #expect(speaker.group.restsUntil <= hand.loop.now)
+        #expect(user == 0 || hand.loop.strangers.restsUntil <= hand.loop.now)
+    }
+
+    @Test("who is ended has not wanted the loop: a user who is alone but for that shares with nobody")
+    func alone() throws {
+        let (peer, speaker): (TestPeer, Connection) = try hand.open(user: 9)
+        let idle: [(TestPeer, Connection)] = [try hand.open(user: 7), try hand.join()]
+        loop.recentGroups = .init()
+        loop.strangersWantedAt = .min / 2
+        for (_, connection): (TestPeer, Connection) in idle { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
+        loop.sweepNow()
+        #expect(idle[0].1.phase == .closing && idle[1].1.phase == .dead)
+        #expect(!loop.isWanted(beside: speaker.group, at: loop.now))
+        loop.timed(idle[0].1.group) {}
+        #expect(loop.isWanted(beside: speaker.group, at: loop.now))
+        withExtendedLifetime(peer) {}
     }
 
     // MARK: Peers that have gone
@@ -115,6 +159,8 @@ struct LoopEndsTests {
             #expect(dead(all) == turn)
             #expect(loop.broken.count == 5 - turn)
             #expect(turn == 5 || loop.waitMilliseconds() == 0)
+            // Changing what is asked has it told once more.
+            #expect(turn == 1 || loop.poller.wait(milliseconds: 0) == 0, "epoll tells of each once")
         }
         #expect(all.allSatisfy { hand.told.ends[$0.1.id] == [.vanished] })
         #expect(loop.broken.isEmpty && hand.isQuiet)
@@ -161,6 +207,19 @@ struct LoopEndsTests {
         }
     }
 
+    @Test("a loop that stops does not wait for connections that are to be ended, nor end one twice")
+    func stops() throws {
+        let all: [(TestPeer, Connection)] = try paused(4)
+        for (peer, _): (TestPeer, Connection) in all { peer.reset() }
+        hand.turn()
+        #expect(!loop.broken.isEmpty)
+        loop.stop(within: .zero)
+        hand.turn()
+        #expect(loop.isFinished)
+        loop.run()
+        #expect(all.allSatisfy { hand.told.ends[$0.1.id]?.count == 1 } && loop.connectionCount == 0)
+    }
+
     // MARK: Coming
 
     @Test("of five that come at once one is accepted in each turn that has time for one")
@@ -182,16 +241,5 @@ struct LoopEndsTests {
         settings.turnNanosecondsPerGroup = 100_000
         loop.use(settings)
         #expect(loop.part(of: connection.group) == 100_000 && loop.part(of: loop.strangers) == 25_000)
-    }
-
-    @Test("many that have left a row are met a part at a time, and those behind them are served")
-    func metInParts() throws {
-        let row: ConnectionRow = .init()
-        let all: [(TestPeer, Connection)] = try strangers(130)
-        for (_, connection): (TestPeer, Connection) in all { row.append(connection) }
-        for (_, connection): (TestPeer, Connection) in all.dropLast() { connection.row = nil }
-        #expect(row.popFirst() == nil && !row.isEmpty)
-        #expect(row.popFirst() == nil && !row.isEmpty)
-        #expect(row.popFirst() === all.last?.1 && row.isEmpty)
     }
 }

@@ -36,17 +36,17 @@ struct LoopRowModelTests {
                 expected.append(connection)
                 most = max(most, expected.count)
             case 4, 5:
-                connection.row = nil
+                connection.row?.remove(connection)
                 expected.removeAll { $0 === connection }
             case 6 where connection.row === row:
                 // It turned out to be somebody else's, and stands there for a moment.
-                connection.row = nil
+                connection.row?.remove(connection)
                 other.append(connection)
-                connection.row = nil
+                connection.row?.remove(connection)
                 expected.removeAll { $0 === connection }
             default: #expect(row.popFirst() === (expected.isEmpty ? nil : expected.removeFirst()))
             }
-            #expect(row.count <= 2 * most + 64 && other.count <= 64)
+            #expect(row.count == expected.count && row.placeCount <= 2 * most + 64 && other.placeCount <= 64)
         }
         while !expected.isEmpty { #expect(row.popFirst() === expected.removeFirst()) }
         #expect(row.popFirst() == nil && row.isEmpty)

@@ -138,8 +138,8 @@ struct LoopRowTests {
                 id: ConnectionID(slot: Int32(number), serial: 1), listener: living[0].listener,
                 group: loop.strangers, settings: loop.settings)
             row.append(ended)
-            ended.row = nil
-            #expect(row.count <= 64)
+            row.remove(ended)
+            #expect(row.count == 3 && row.placeCount <= 64)
         }
         #expect((0..<3).compactMap { _ in row.popFirst()?.id } == living.map(\.id))
         #expect(row.popFirst() == nil)
