@@ -41,7 +41,7 @@ struct LoopEndsTests {
 
     @Test("a sweep that is under way when the next one is due goes on where it was: who stays holds up nobody")
     func nextSweep() throws {
-        // Its answer is awaited by a peer that is there: its time begins anew each time, and is over for each look.
+        // The delegate has paused it: at each look its time begins anew, and the test has it over again for the next.
         let (peer, first): (TestPeer, Connection) = try hand.open(user: 7)
         loop.pauseReading(first.id)
         let all: [(TestPeer, Connection)] = try strangers(4)
