@@ -112,7 +112,8 @@ final class LegacyChannel {
 
     private func received(_ page: IndexPage) {
         guard phase == .walking else { return }
-        if walk.current == nil { walk.current = page.current.text }
+        // The real ones keep that of the last page, and do not look whether it was another one before.
+        walk.current = page.current.text
         for entry: IndexPage.Entry in page.entries {
             walk.seen.insert(entry.key)
             guard let object: JSONObject = entry.data?.object else { continue }
@@ -176,7 +177,7 @@ final class LegacyChannel {
         switch event {
         case .applied(let change):
             applied(change)
-            // During a walk the position to keep is that of its first page.
+            // During a walk the position to keep is that of its pages.
             if phase != .walking { position = change.cv.text }
             if phase == .live { pump(change.key) }
         case .refused(let refusal):

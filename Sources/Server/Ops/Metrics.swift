@@ -110,6 +110,9 @@ public final class Metrics: Sendable {
         "thicket_cache_bytes", by: "cache", "Bytes kept in memory for what may be wanted again, by cache.")
     public let catchUps: CounterFamily<CatchUp> = .init(
         "thicket_catch_ups_total", by: "source", "cv requests, by where the answer came from.")
+    public let walksRepeated: Counter = .init(
+        "thicket_walks_repeated_total",
+        "Index walks whose client was told to walk once more, because its mark was no longer known.")
 
     // MARK: Store
 

@@ -109,6 +109,10 @@ final class Channel {
     private var queuedBytes: Int = 0
 
     var stream: Stream = .idle
+    /// A page of the walk was asked for by a mark and answered by a first page, at another `current`. Not every client
+    /// notices: one that takes both for one walk would keep what it met in the pages before and was removed since. So it
+    /// is told to walk once more (`cv:?`) behind the last page.
+    var walkBeganAnew: Bool = false
     /// Whether the hub's `walkers` have it.
     var isListedWalker: Bool = false
     var queuedCatchUps: [GlobalID] = []

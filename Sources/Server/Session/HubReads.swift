@@ -4,9 +4,13 @@ extension ReadQuestion {
     /// An `i` for one entry without its object asks where the bucket stands: nobody walks a bucket one by one. Nothing
     /// is held back for it.
     fileprivate var isGlance: Bool {
-        if case .index(let query, _) = self { return query.limit == 1 && query.before == nil && !query.withData }
+        if case .index(let query, _) = self { return query.isGlance }
         return false
     }
+}
+
+extension IndexQuery {
+    fileprivate var isGlance: Bool { limit == 1 && before == nil && !withData }
 }
 
 // `i`, `e`, `cv`, and the answers of the readers (wire contract, section 5).
@@ -53,12 +57,17 @@ extension Hub {
     func index(_ request: IndexRequest, on channel: Channel, now: HubInstant) {
         guard let feed: BucketFeed = channel.feed else { return }
         let query: IndexQuery = indexQuery(request, of: feed)
+        if request.mark != nil {
+            if query.before == nil { channel.walkBeganAnew = true }
+        } else if !query.isGlance {
+            channel.walkBeganAnew = false
+        }
         walk(channel, at: query.current, isFirst: query.before == nil, now: now)
         guard feed.row != nil else {
             let page: SharedFrame = IndexMessage.empty(
                 channel.number, current: codec.encode(query.current, tag: feed.tag))
             send(page, to: channel.session)
-            return walked(channel, isLast: true, now: now)
+            return walked(channel, isLast: true, isOver: true, now: now)
         }
         read(.index(query, tag: feed.tag), for: channel)
     }
@@ -187,9 +196,17 @@ extension Hub {
     }
 
     /// A page was sent.
-    private func walked(_ channel: Channel, isLast: Bool, now: HubInstant) {
+    /// - Parameter isOver: the pages end here, or it was a glance.
+    private func walked(_ channel: Channel, isLast: Bool, isOver: Bool, now: HubInstant) {
+        let mustWalkAgain: Bool = isLast && channel.walkBeganAnew
+        if mustWalkAgain {
+            channel.walkBeganAnew = false
+            metrics.walksRepeated.add(1)
+            send(Reply.changeVersionUnknown(channel.number), to: channel.session)
+        }
         guard case .walking(let current, _) = channel.stream else { return }
-        guard isLast, !channel.asksAfterIndex else {
+        // Who has to walk again begins at once; who does not is told what came since after a rest.
+        guard isOver, !mustWalkAgain, !channel.asksAfterIndex else {
             channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
             return
         }
@@ -247,7 +264,7 @@ extension Hub {
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)
-            walked(channel, isLast: isLast || request.question.isGlance, now: now)
+            walked(channel, isLast: isLast, isOver: isLast || request.question.isGlance, now: now)
         case .indexForgotten: restartWalk(request.question, on: channel, now: now)
         case .changes(let frame, let count, let through, let removals):
             caughtUp(channel, frame, count: count, through: through, removals: removals, now: now)
@@ -321,6 +338,7 @@ extension Hub {
         guard query.before != nil || query.current < feed.published else {
             return failed(question, on: channel, now: now)
         }
+        if query.before != nil { channel.walkBeganAnew = true }
         query.before = nil
         query.current = feed.published
         walk(channel, at: query.current, isFirst: true, now: now)
