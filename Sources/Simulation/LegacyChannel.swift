@@ -112,7 +112,10 @@ final class LegacyChannel {
 
     private func received(_ page: IndexPage) {
         guard phase == .walking else { return }
-        // The real ones keep that of the last page, and do not look whether it was another one before.
+        // iOS takes all pages up to the last for one walk, and keeps the position of the last; Android begins anew when it
+        // differs.
+        let isOther: Bool = walk.current != nil && walk.current != page.current.text
+        if isOther, client.habit == .goesOn { walk.seen = [] }
         walk.current = page.current.text
         for entry: IndexPage.Entry in page.entries {
             walk.seen.insert(entry.key)

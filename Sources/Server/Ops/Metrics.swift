@@ -112,7 +112,7 @@ public final class Metrics: Sendable {
         "thicket_catch_ups_total", by: "source", "cv requests, by where the answer came from.")
     public let walksRepeated: Counter = .init(
         "thicket_walks_repeated_total",
-        "Index walks whose client was told to walk once more, because its mark was no longer known.")
+        "Index walks that an iOS client was told to repeat, because the log was cut under them.")
 
     // MARK: Store
 

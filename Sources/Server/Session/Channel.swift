@@ -77,6 +77,8 @@ final class Channel {
     let expectsExpired: Bool
     /// iOS, the browser library and ours ask `cv` after each index, so what a walk held back is left to that answer.
     let asksAfterIndex: Bool
+    /// iOS removes what an index does not list, and takes all pages up to the one without a mark for one index.
+    let removesUnlisted: Bool
 
     /// `mode` of the `init`; nil for a word that is none.
     let wantedMode: BucketMode?
@@ -109,9 +111,8 @@ final class Channel {
     private var queuedBytes: Int = 0
 
     var stream: Stream = .idle
-    /// A page of the walk was asked for by a mark and answered by a first page, at another `current`. Not every client
-    /// notices: one that takes both for one walk would keep what it met in the pages before and was removed since. So it
-    /// is told to walk once more (`cv:?`) behind the last page.
+    /// The log was cut under its walk, which began anew: its next `cv` is answered by `cv:?`, when it `removesUnlisted`
+    /// (decision 0081).
     var walkBeganAnew: Bool = false
     /// Whether the hub's `walkers` have it.
     var isListedWalker: Bool = false
@@ -137,8 +138,8 @@ final class Channel {
         self.wantedMode = request.mode.flatMap { BucketMode(word: $0) }
         self.asksMode = request.mode != nil
         let name: String = request.library ?? ""
-        self.asksAfterIndex =
-            request.api == nil || ["ios", "osx", "thicket"].contains { $0.utf8.elementsEqual(name.utf8) }
+        self.removesUnlisted = ["ios", "osx"].contains { $0.utf8.elementsEqual(name.utf8) }
+        self.asksAfterIndex = request.api == nil || removesUnlisted || library == .thicket
     }
 
     var origin: ReadOrigin { ReadOrigin(connection: session.id, channel: number, life: readLife) }

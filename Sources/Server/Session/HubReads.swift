@@ -57,17 +57,13 @@ extension Hub {
     func index(_ request: IndexRequest, on channel: Channel, now: HubInstant) {
         guard let feed: BucketFeed = channel.feed else { return }
         let query: IndexQuery = indexQuery(request, of: feed)
-        if request.mark != nil {
-            if query.before == nil { channel.walkBeganAnew = true }
-        } else if !query.isGlance {
-            channel.walkBeganAnew = false
-        }
-        walk(channel, at: query.current, isFirst: query.before == nil, now: now)
+        if query.before == nil, !query.isGlance { channel.walkBeganAnew = false }
+        walk(channel, at: query.current, isFirst: query.before == nil, isGlance: query.isGlance, now: now)
         guard feed.row != nil else {
             let page: SharedFrame = IndexMessage.empty(
                 channel.number, current: codec.encode(query.current, tag: feed.tag))
             send(page, to: channel.session)
-            return walked(channel, isLast: true, isOver: true, now: now)
+            return walked(channel, isLast: true, now: now)
         }
         read(.index(query, tag: feed.tag), for: channel)
     }
@@ -102,6 +98,13 @@ extension Hub {
         guard let feed: BucketFeed = channel.feed else { return }
         guard let gid: GlobalID = codec.decode(text, tag: feed.tag), gid <= feed.published else {
             metrics.catchUps.add(1, .unknown)
+            return send(Reply.changeVersionUnknown(channel.number), to: channel.session)
+        }
+        if channel.walkBeganAnew {
+            // What its pages listed before the log was cut may be gone, and no change says so any more.
+            channel.walkBeganAnew = false
+            metrics.catchUps.add(1, .unknown)
+            metrics.walksRepeated.add(1)
             return send(Reply.changeVersionUnknown(channel.number), to: channel.session)
         }
         if case .catchingUp = channel.stream {
@@ -161,12 +164,15 @@ extension Hub {
     // MARK: Walking the index
 
     /// An index page was asked for: later changes wait until the walk is over.
-    private func walk(_ channel: Channel, at current: GlobalID, isFirst: Bool, now: HubInstant) {
+    private func walk(
+        _ channel: Channel, at current: GlobalID, isFirst: Bool, isGlance: Bool = false, now: HubInstant
+    ) {
         let deadline: Int64 = now.monotonic + Channel.walkRest
         switch channel.stream {
         case .catchingUp, .suspended: return
         case .walking(let before, _):
-            channel.stream = .walking(current: isFirst ? current : before, deadline: deadline)
+            // A glance in mid-walk: what was held back since the walk began is still to be told.
+            channel.stream = .walking(current: isFirst && !isGlance ? current : before, deadline: deadline)
         case .idle, .live:
             guard isFirst else { return resumeWalk(channel, at: current, deadline: deadline) }
             channel.stream = .walking(current: current, deadline: deadline)
@@ -196,17 +202,9 @@ extension Hub {
     }
 
     /// A page was sent.
-    /// - Parameter isOver: the pages end here, or it was a glance.
-    private func walked(_ channel: Channel, isLast: Bool, isOver: Bool, now: HubInstant) {
-        let mustWalkAgain: Bool = isLast && channel.walkBeganAnew
-        if mustWalkAgain {
-            channel.walkBeganAnew = false
-            metrics.walksRepeated.add(1)
-            send(Reply.changeVersionUnknown(channel.number), to: channel.session)
-        }
+    private func walked(_ channel: Channel, isLast: Bool, now: HubInstant) {
         guard case .walking(let current, _) = channel.stream else { return }
-        // Who has to walk again begins at once; who does not is told what came since after a rest.
-        guard isOver, !mustWalkAgain, !channel.asksAfterIndex else {
+        guard isLast, !channel.asksAfterIndex else {
             channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
             return
         }
@@ -264,7 +262,7 @@ extension Hub {
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)
-            walked(channel, isLast: isLast, isOver: isLast || request.question.isGlance, now: now)
+            walked(channel, isLast: isLast || request.question.isGlance, now: now)
         case .indexForgotten: restartWalk(request.question, on: channel, now: now)
         case .changes(let frame, let count, let through, let removals):
             caughtUp(channel, frame, count: count, through: through, removals: removals, now: now)
@@ -338,7 +336,7 @@ extension Hub {
         guard query.before != nil || query.current < feed.published else {
             return failed(question, on: channel, now: now)
         }
-        if query.before != nil { channel.walkBeganAnew = true }
+        if query.before != nil, channel.removesUnlisted { channel.walkBeganAnew = true }
         query.before = nil
         query.current = feed.published
         walk(channel, at: query.current, isFirst: true, now: now)
