@@ -45,7 +45,9 @@ struct WalkAgainTests {
         return (reader, try #require(mark(in: first)))
     }
 
-    @Test("its cv behind the last page is answered by cv:?, once, and the next walk is a walk", arguments: ["ios", "osx"])
+    @Test(
+        "its cv behind the last page is answered by cv:?, once, and the next walk is a walk",
+        arguments: ["ios", "osx"])
     func once(library: String) throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk(library)
         let second: [String] = walk(reader, from: "0:i::\(mark)::3")
