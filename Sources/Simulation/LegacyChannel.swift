@@ -112,8 +112,8 @@ final class LegacyChannel {
 
     private func received(_ page: IndexPage) {
         guard phase == .walking else { return }
-        // iOS takes all pages up to the last for one walk, and keeps the position of the last; Android begins anew when it
-        // differs.
+        // iOS takes all pages up to the last for one walk, and keeps the position of the last. Who goes on from the index has
+        // to look whether it is another one, and begin its run anew.
         let isOther: Bool = walk.current != nil && walk.current != page.current.text
         if isOther, client.habit == .goesOn { walk.seen = [] }
         walk.current = page.current.text

@@ -8,7 +8,7 @@ final class LegacyClient: Peer {
     enum Habit: Int {
         /// Asks `cv` after each index, as iOS does.
         case asksAfterIndex = 0
-        /// Goes on from the index, as Android does.
+        /// Goes on from the index.
         case goesOn
     }
 

@@ -110,9 +110,8 @@ public final class Metrics: Sendable {
         "thicket_cache_bytes", by: "cache", "Bytes kept in memory for what may be wanted again, by cache.")
     public let catchUps: CounterFamily<CatchUp> = .init(
         "thicket_catch_ups_total", by: "source", "cv requests, by where the answer came from.")
-    public let walksRepeated: Counter = .init(
-        "thicket_walks_repeated_total",
-        "Index walks that an iOS client was told to repeat, because the log was cut under them.")
+    public let walksRestarted: Counter = .init(
+        "thicket_walks_restarted_total", "Index walks that began anew because the log was cut under them.")
 
     // MARK: Store
 

@@ -77,7 +77,8 @@ final class Channel {
     let expectsExpired: Bool
     /// iOS, the browser library and ours ask `cv` after each index, so what a walk held back is left to that answer.
     let asksAfterIndex: Bool
-    /// iOS removes what an index does not list, and takes all pages up to the one without a mark for one index.
+    /// iOS removes what an index does not list, and takes all pages up to the one without a mark for one index, which stands
+    /// where the last one says (decision 0081).
     let removesUnlisted: Bool
 
     /// `mode` of the `init`; nil for a word that is none.
@@ -111,9 +112,8 @@ final class Channel {
     private var queuedBytes: Int = 0
 
     var stream: Stream = .idle
-    /// The log was cut under its walk, which began anew: its next `cv` is answered by `cv:?`, when it `removesUnlisted`
-    /// (decision 0081).
-    var walkBeganAnew: Bool = false
+    /// It walks only until a glance (`i::::1`) is answered.
+    var isGlancing: Bool = false
     /// Whether the hub's `walkers` have it.
     var isListedWalker: Bool = false
     var queuedCatchUps: [GlobalID] = []

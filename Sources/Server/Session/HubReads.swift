@@ -57,13 +57,12 @@ extension Hub {
     func index(_ request: IndexRequest, on channel: Channel, now: HubInstant) {
         guard let feed: BucketFeed = channel.feed else { return }
         let query: IndexQuery = indexQuery(request, of: feed)
-        if query.before == nil, !query.isGlance { channel.walkBeganAnew = false }
-        walk(channel, at: query.current, isFirst: query.before == nil, isGlance: query.isGlance, now: now)
+        walk(channel, by: query, now: now)
         guard feed.row != nil else {
             let page: SharedFrame = IndexMessage.empty(
                 channel.number, current: codec.encode(query.current, tag: feed.tag))
             send(page, to: channel.session)
-            return walked(channel, isLast: true, now: now)
+            return walked(channel, isLast: true, isGlance: query.isGlance, now: now)
         }
         read(.index(query, tag: feed.tag), for: channel)
     }
@@ -73,10 +72,12 @@ extension Hub {
         var query: IndexQuery = .init(
             bucket: feed.row ?? 0, current: feed.published, limit: request.pageLimit, withData: request.wantsData)
         if let mark: String = request.mark, let position: IndexMark = IndexMark(mark, codec: codec, tag: feed.tag),
-            position.current <= feed.published, position.before <= position.current
+            position.current <= feed.published, position.before <= position.current,
+            position.told ?? 0 <= position.current
         {
             query.current = position.current
             query.before = position.before
+            query.told = position.told
         }
         return query
     }
@@ -98,13 +99,6 @@ extension Hub {
         guard let feed: BucketFeed = channel.feed else { return }
         guard let gid: GlobalID = codec.decode(text, tag: feed.tag), gid <= feed.published else {
             metrics.catchUps.add(1, .unknown)
-            return send(Reply.changeVersionUnknown(channel.number), to: channel.session)
-        }
-        if channel.walkBeganAnew {
-            // What its pages listed before the log was cut may be gone, and no change says so any more.
-            channel.walkBeganAnew = false
-            metrics.catchUps.add(1, .unknown)
-            metrics.walksRepeated.add(1)
             return send(Reply.changeVersionUnknown(channel.number), to: channel.session)
         }
         if case .catchingUp = channel.stream {
@@ -164,16 +158,18 @@ extension Hub {
     // MARK: Walking the index
 
     /// An index page was asked for: later changes wait until the walk is over.
-    private func walk(
-        _ channel: Channel, at current: GlobalID, isFirst: Bool, isGlance: Bool = false, now: HubInstant
-    ) {
+    private func walk(_ channel: Channel, by query: IndexQuery, now: HubInstant) {
+        let (current, isFirst): (GlobalID, Bool) = (query.current, query.before == nil)
         let deadline: Int64 = now.monotonic + Channel.walkRest
         switch channel.stream {
         case .catchingUp, .suspended: return
         case .walking(let before, _):
-            // A glance in mid-walk: what was held back since the walk began is still to be told.
-            channel.stream = .walking(current: isFirst && !isGlance ? current : before, deadline: deadline)
+            // A glance in mid-walk is none of it: what has been held back since it began is still to be told.
+            let begins: Bool = isFirst && !query.isGlance
+            if !query.isGlance { channel.isGlancing = false }
+            channel.stream = .walking(current: begins ? current : before, deadline: deadline)
         case .idle, .live:
+            channel.isGlancing = query.isGlance
             guard isFirst else { return resumeWalk(channel, at: current, deadline: deadline) }
             channel.stream = .walking(current: current, deadline: deadline)
             list(channel)
@@ -202,9 +198,11 @@ extension Hub {
     }
 
     /// A page was sent.
-    private func walked(_ channel: Channel, isLast: Bool, now: HubInstant) {
+    /// - Parameter isGlance: it ends what it began, and no other walk.
+    private func walked(_ channel: Channel, isLast: Bool, isGlance: Bool, now: HubInstant) {
         guard case .walking(let current, _) = channel.stream else { return }
-        guard isLast, !channel.asksAfterIndex else {
+        let isOver: Bool = isGlance ? channel.isGlancing : isLast
+        guard isOver, !channel.asksAfterIndex else {
             channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
             return
         }
@@ -262,7 +260,7 @@ extension Hub {
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)
-            walked(channel, isLast: isLast || request.question.isGlance, now: now)
+            walked(channel, isLast: isLast, isGlance: request.question.isGlance, now: now)
         case .indexForgotten: restartWalk(request.question, on: channel, now: now)
         case .changes(let frame, let count, let through, let removals):
             caughtUp(channel, frame, count: count, through: through, removals: removals, now: now)
@@ -336,10 +334,15 @@ extension Hub {
         guard query.before != nil || query.current < feed.published else {
             return failed(question, on: channel, now: now)
         }
-        if query.before != nil, channel.removesUnlisted { channel.walkBeganAnew = true }
-        query.before = nil
+        if query.before != nil {
+            metrics.walksRestarted.add(1)
+            // What it has read of the old walk may be gone by now, and no change says so any more. With the old position it
+            // is told all, or reads the index once more.
+            if channel.removesUnlisted { query.told = query.told ?? query.current }
+            query.before = nil
+        }
         query.current = feed.published
-        walk(channel, at: query.current, isFirst: true, now: now)
+        walk(channel, by: query, now: now)
         read(.index(query, tag: tag), for: channel)
     }
 

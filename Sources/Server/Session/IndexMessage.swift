@@ -6,23 +6,31 @@ import ThicketProtocol
 struct IndexMark: Equatable {
     let current: GlobalID
     let before: GlobalID
+    /// As `IndexQuery.told`.
+    let told: GlobalID?
 
-    init(current: GlobalID, before: GlobalID) {
+    init(current: GlobalID, before: GlobalID, told: GlobalID? = nil) {
         self.current = current
         self.before = before
+        self.told = told
     }
 
     /// nil when the text is no mark of this bucket: the walk starts anew.
     init?(_ text: String, codec: ChangeVersionCodec, tag: UInt32) {
         let parts: [Substring] = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 2, let current: GlobalID = codec.decode(String(parts[0]), tag: tag),
+        guard parts.count == 2 || parts.count == 3,
+            let current: GlobalID = codec.decode(String(parts[0]), tag: tag),
             let before: GlobalID = codec.decode(String(parts[1]), tag: tag)
         else { return nil }
-        self.init(current: current, before: before)
+        let told: GlobalID? = parts.count == 3 ? codec.decode(String(parts[2]), tag: tag) : nil
+        guard parts.count == 2 || told != nil else { return nil }
+        self.init(current: current, before: before, told: told)
     }
 
     func text(_ codec: ChangeVersionCodec, tag: UInt32) -> [UInt8] {
-        codec.encode(current, tag: tag) + [0x2E] + codec.encode(before, tag: tag)
+        var text: [UInt8] = codec.encode(current, tag: tag) + [0x2E] + codec.encode(before, tag: tag)
+        if let told: GlobalID { text += [0x2E] + codec.encode(told, tag: tag) }
+        return text
     }
 }
 

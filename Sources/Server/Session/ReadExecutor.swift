@@ -100,11 +100,11 @@ public final class ReadExecutor {
             if let known: PageBodies { try reader.indexPage(query, known: known) } else { try reader.indexPage(query) }
         guard let slice: IndexSlice = found?.since(query.since) else { return .indexForgotten }
         let mark: [UInt8]? = slice.next.map {
-            IndexMark(current: query.current, before: $0).text(codec, tag: tag)
+            IndexMark(current: query.current, before: $0, told: query.told).text(codec, tag: tag)
         }
         var starts: [Int] = []
         let frame: SharedFrame = IndexMessage.page(
-            channel, current: codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark,
+            channel, current: codec.encode(query.told ?? query.current, tag: tag), entries: slice.entries, mark: mark,
             total: slice.total, starts: &starts)
         pages.keep(IndexPageCache.Page(frame, isLast: mark == nil, entries: slice.entries, starts: starts), at: place)
         return .index(frame, isLast: mark == nil)

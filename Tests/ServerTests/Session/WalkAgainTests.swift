@@ -4,9 +4,9 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// A walk whose log is cut meanwhile begins anew at another `current`. iOS takes both for one walk, and would keep what it
-/// met before and was removed since (decision 0081).
-@Suite("A walk that had to begin anew is walked once more by iOS")
+/// A walk whose log is cut meanwhile begins anew. iOS takes both for one walk, and would keep what it met before and was
+/// removed since, so the pages of the new one tell it the position of the old one (decision 0081).
+@Suite("A walk under which the log was cut")
 struct WalkAgainTests {
     private let harness: HubHarness
     private let writer: Peer
@@ -14,9 +14,14 @@ struct WalkAgainTests {
     init() throws {
         var limits: ServerLimits = .init()
         limits.tailChangesMax = 0
-        harness = try HubHarness(limits: limits)
-        writer = harness.client("w")
+        (harness, writer) = try Self.filled(limits)
+    }
+
+    private static func filled(_ limits: ServerLimits) throws -> (HubHarness, Peer) {
+        let harness: HubHarness = try HubHarness(limits: limits)
+        let writer: Peer = harness.client("w")
         for number: Int in 1...6 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
+        return (harness, writer)
     }
 
     private func mark(in page: String?) -> String? { page?.components(between: #""mark":""#, and: "\"") }
@@ -34,6 +39,8 @@ struct WalkAgainTests {
         return answers
     }
 
+    private func current(in page: String?) -> String? { page?.components(between: #""current":""#, and: "\"") }
+
     /// A reader that has the first page, with k6, which is removed; the log no longer reaches back to it.
     private func readerOfCutWalk(_ library: String) throws -> (peer: Peer, mark: String) {
         let reader: Peer = harness.client("r", library: library)
@@ -46,68 +53,82 @@ struct WalkAgainTests {
     }
 
     @Test(
-        "its cv behind the last page is answered by cv:?, once, and the next walk is a walk",
+        "begins anew, and tells iOS the position of before, which cv:? answers: so it walks once more",
         arguments: ["ios", "osx"])
-    func once(library: String) throws {
+    func walksOnceMore(library: String) throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk(library)
         let second: [String] = walk(reader, from: "0:i::\(mark)::3")
-        #expect(second.count == 4, "nothing behind the last page: while it works on an index, iOS does not hear")
-        #expect(keys(in: second[0]) == ["k12", "k11", "k10"])
-        #expect(reader.ask("0:cv:\(try harness.cv(13))") == ["0:cv:?"])
-        #expect(harness.metrics.walksRepeated.value == 1)
+        #expect(second.map { keys(in: $0).count } == [3, 3, 3, 2] && keys(in: second[0]) == ["k12", "k11", "k10"])
+        let before: String = try harness.cv(6)
+        #expect(second.allSatisfy { current(in: $0) == before })
+        #expect(reader.ask("0:cv:\(before)") == ["0:cv:?"])
+        #expect(harness.client("again", library: library).ask("0:cv:\(before)") == ["0:cv:?"])
+        #expect(harness.metrics.walksRestarted.value == 1)
 
         writer.send(removal("k1", "gone2"))
         let third: [String] = walk(reader)
         #expect(third.flatMap { keys(in: $0) } == [12, 11, 10, 9, 8, 7, 5, 4, 3, 2].map { "k\($0)" })
-        #expect(reader.ask("0:cv:\(try harness.cv(14))") == ["0:c:[]"])
-        #expect(harness.metrics.walksRepeated.value == 1)
+        let now: String = try harness.cv(14)
+        #expect(third.allSatisfy { current(in: $0) == now })
+        #expect(reader.ask("0:cv:\(now)") == ["0:c:[]"])
         writer.send(edit("k2", "y2", sv: 1, to: "w"))
         #expect(ccids(reader.take()) == ["y2"])
     }
 
-    @Test("a second cv in the place of a walk is answered as ever")
-    func secondPosition() throws {
+    @Test("its position of before is still told to iOS on another connection, and when the log is cut twice")
+    func goesOnElsewhere() throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk("ios")
-        _ = walk(reader, from: "0:i::\(mark)::3")
-        #expect(reader.ask("0:cv:\(try harness.cv(13))") == ["0:cv:?"])
-        #expect(reader.ask("0:cv:\(try harness.cv(13))") == ["0:c:[]"])
+        let page: String? = reader.ask("0:i::\(mark)::3").first
+        reader.close()
+        let other: Peer = harness.client("r", library: "ios")
+        let next: String? = other.ask("0:i::\(try #require(self.mark(in: page)))::3").first
+        #expect(keys(in: next) == ["k9", "k8", "k7"])
+        for number: Int in 13...16 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
+        try harness.cutLog(to: 2)
+        let rest: [String] = walk(other, from: "0:i::\(try #require(self.mark(in: next)))::3")
+        #expect(keys(in: rest.first) == ["k16", "k15", "k14"])
+        let before: String = try harness.cv(6)
+        #expect(([page, next] + rest).allSatisfy { current(in: $0) == before })
+        #expect(harness.metrics.walksRestarted.value == 2)
+    }
+
+    @Test("where the memory still reaches back to it, iOS is told of all that the walk has missed")
+    func fromMemory() throws {
+        let (harness, writer): (HubHarness, Peer) = try Self.filled(ServerLimits())
+        let reader: Peer = harness.client("r", library: "ios")
+        let first: String? = reader.ask("0:i::::3").first
+        writer.send(removal("k6", "gone"))
+        for number: Int in 7...12 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
+        try harness.cutLog(to: 2)
+        let pages: [String] = walk(reader, from: "0:i::\(try #require(mark(in: first)))::3")
+        let answer: [String] = reader.ask("0:cv:\(try #require(current(in: pages.last)))")
+        #expect(ccids(answer) == ["gone"] + (7...12).map { "x\($0)" })
     }
 
     @Test(
-        "who removes nothing for want of it in an index is not held up: what came behind the walk follows its last page",
+        "tells everybody else where it stands, and behind the last page what came since",
         arguments: ["node-simperium", "android", "other"])
     func others(library: String) throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk(library)
         let page: String? = reader.ask("0:i::\(mark)::3").first
         writer.send(removal("k1", "late"))
         let rest: [String] = walk(reader, from: "0:i::\(try #require(self.mark(in: page)))::3")
+        let now: String = try harness.cv(13)
+        #expect(([page] + rest.dropLast()).allSatisfy { current(in: $0) == now })
         #expect(rest.count == 4 && ccids(rest) == ["late"])
-        #expect(reader.ask("0:cv:\(try harness.cv(14))") == ["0:c:[]"])
-        #expect(harness.metrics.walksRepeated.value == 0)
+        #expect(reader.ask("0:cv:\(now)").flatMap { ccids([$0]) } == ["late"])
+        #expect(harness.metrics.walksRestarted.value == 1)
     }
 
-    @Test("our own client asks with the first page's position, so its answer is the true one")
+    @Test("our own client keeps the first page's position, so its pages tell where they stand, too")
     func ours() throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk("thicket")
-        _ = walk(reader, from: "0:i::\(mark)::3")
-        #expect(reader.ask("0:cv:\(try harness.cv(6))") == ["0:cv:?"], "the log does not reach back to it")
-        #expect(reader.ask("0:cv:\(try harness.cv(13))") == ["0:c:[]"])
-        #expect(harness.metrics.walksRepeated.value == 0)
+        let now: String = try harness.cv(13)
+        #expect(walk(reader, from: "0:i::\(mark)::3").allSatisfy { current(in: $0) == now })
+        #expect(reader.ask("0:cv:\(try harness.cv(6))") == ["0:cv:?"])
     }
 
-    @Test("who begins a walk of its own accord is answered as ever, and so is who never had to")
-    func beginsAgain() throws {
-        let (reader, mark): (Peer, String) = try readerOfCutWalk("ios")
-        _ = reader.ask("0:i::\(mark)::3")
-        _ = walk(reader)
-        #expect(reader.ask("0:cv:\(try harness.cv(13))") == ["0:c:[]"])
-        let other: Peer = harness.client("o", library: "ios")
-        _ = walk(other)
-        try harness.cutLog(to: 1)
-        #expect(other.ask("0:cv:\(try harness.cv(13))") == ["0:c:[]"])
-    }
-
-    @Test("a first page that finds the log cut, before any page was seen, is no reason")
+    @Test("a first page that finds the log cut tells where it stands, since nothing of the old walk was seen")
     func firstPage() throws {
         let reader: Peer = harness.client("r", library: "ios")
         harness.holdsReads = true
@@ -115,30 +136,52 @@ struct WalkAgainTests {
         for number: Int in 7...12 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
         try harness.cutLog(to: 2)
         while !harness.reads.isEmpty { harness.answerRead() }
-        harness.holdsReads = false
         let answers: [String] = reader.take()
         #expect(answers.count == 1 && keys(in: answers.first).count == 12)
-        #expect(reader.ask("0:cv:\(try harness.cv(12))") == ["0:c:[]"])
+        #expect(current(in: answers.first) == (try harness.cv(12)))
+        #expect(harness.metrics.walksRestarted.value == 0)
     }
 
-    @Test("a glance at where the bucket stands does not make up for it")
-    func glance() throws {
+    @Test("a mark with a third part that is no position, or one to come, begins anew", arguments: ["", "x", "8"])
+    func strangeMark(part: String) throws {
         let (reader, mark): (Peer, String) = try readerOfCutWalk("ios")
         let page: String? = reader.ask("0:i::\(mark)::3").first
-        _ = reader.ask("0:i::::1")
-        _ = walk(reader, from: "0:i::\(try #require(self.mark(in: page)))::3")
-        #expect(reader.ask("0:cv:\(try harness.cv(13))") == ["0:cv:?"])
+        let parts: [Substring] = try #require(self.mark(in: page)).split(separator: ".")
+        #expect(parts.count == 3)
+        let third: String = part == "8" ? try harness.cv(14) : part
+        let again: String? = reader.ask("0:i::\(parts[0]).\(parts[1]).\(third)::3").first
+        #expect(keys(in: again) == ["k12", "k11", "k10"])
+        #expect(current(in: again) == (try harness.cv(13)))
     }
 
-    @Test("a glance in the middle of a walk loses nothing of what was held back")
+    @Test("a glance in the middle of a walk is none of it: what is held back waits for the last page, and comes")
     func glanceInWalk() throws {
         let reader: Peer = harness.client("r", library: "other")
         let first: String? = reader.ask("0:i::::3").first
         let mark: String = try #require(self.mark(in: first))
-        writer.send(removal("k6", "gone"))
+        writer.send(removal("k1", "gone"))
         #expect(reader.take().isEmpty)
-        var heard: [String] = reader.ask("0:i::::1")
-        heard += walk(reader, from: "0:i::\(mark)::3")
-        #expect(ccids(heard) == ["gone"])
+        #expect(ccids(reader.ask("0:i::::1")).isEmpty, "the next page still lists k1")
+        let rest: [String] = walk(reader, from: "0:i::\(mark)::3")
+        #expect(keys(in: rest.first) == ["k3", "k2", "k1"] && ccids(rest) == ["gone"])
+        writer.send(edit("k2", "y2", sv: 1, to: "w"))
+        #expect(ccids(reader.take()) == ["y2"])
+    }
+
+    @Test("a glance that nobody walks beside is over with its answer, and with a walk behind it the walk goes on")
+    func glanceAlone() throws {
+        let reader: Peer = harness.client("r", library: "other")
+        harness.holdsReads = true
+        reader.send("0:i::::1", "0:i::::3")
+        harness.answerRead()
+        harness.answerRead()
+        harness.holdsReads = false
+        let mark: String = try #require(self.mark(in: reader.take().last))
+        writer.send(removal("k1", "gone"))
+        #expect(reader.take().isEmpty, "a walk is under way")
+        #expect(ccids(walk(reader, from: "0:i::\(mark)::3")) == ["gone"])
+        #expect(reader.ask("0:i::::1").count == 1)
+        writer.send(edit("k2", "y2", sv: 1, to: "w"))
+        #expect(ccids(reader.take()) == ["y2"])
     }
 }
