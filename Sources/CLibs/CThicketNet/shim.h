@@ -89,13 +89,21 @@ static inline int thicket_read_signal(int fd) {
     return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
 }
 
-// Heaps of threads grow by 1 MiB and shrink from 16 MiB on: by the page, each growth of a busy thread's heap would be a
-// system call and a page fault. Blocks below 512 KiB come from the heap, so that frames are not mapped and unmapped; larger
-// ones, such as the texts and trees of large objects, would leave holes in it.
+// The first thread's heap grows by 1 MiB, and all shrink from 16 MiB on: by the page, each growth would be a system call.
+// Blocks below 512 KiB come from the heap, so that frames are not mapped and unmapped; larger ones, such as the texts and
+// trees of large objects, would leave holes in it.
 static inline void thicket_tune_heap(void) {
     mallopt(M_TOP_PAD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
     mallopt(M_MMAP_THRESHOLD, 512 << 10);
+}
+
+// The heap of any other thread grows by the page all the same (glibc 2.36 pads the first one's only): a system call for each
+// 4 KiB that are kept. A block that is taken and given back leaves its room at the heap's end. It has to be smaller than
+// what is mapped.
+static inline void thicket_pad_heap(void) {
+    void *volatile block = malloc(500 << 10);
+    free(block);
 }
 
 // Cores that the calling thread may use; 0: the kernel does not say, or there are more than 8,192.

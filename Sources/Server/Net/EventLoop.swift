@@ -181,6 +181,9 @@ public final class EventLoop {
     /// Sets how the C library gives memory to threads; once, before the first one is started.
     public static func tuneHeap() { thicket_tune_heap() }
 
+    /// Leaves room for 500 KiB at the end of the calling thread's heap, which is not the first thread's.
+    static func padHeap() { thicket_pad_heap() }
+
     /// Has the calling thread, the loop's, overtake others that compute when it wakes up. Where the kernel knows no such
     /// thing nothing changes.
     public static func overtake() { _ = thicket_short_slices(sliceNanoseconds) }
