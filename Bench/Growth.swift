@@ -63,8 +63,9 @@ private final class GrowthLoad {
     private static let inFlight: Int = 64
     private static let changesPerRound: Int = 2_048
     private static let loneChangesPerRound: Int = 200
-    /// More than a log of 64 MiB holds (`StoreSettings.restartPages`), of whatever store.
-    private static let warmUpChanges: Int = 60_000
+    /// More than a log of 64 MiB holds (`StoreSettings.restartPages`), of whatever store: heads are written late and pages
+    /// gathered, so that 60,000 of one object take 35 MiB.
+    private static let warmUpChanges: Int = 200_000
 
     private let server: BenchServer
     private let loop: LoadLoop = LoadLoop()

@@ -102,9 +102,11 @@ public final class ReadExecutor {
         let mark: [UInt8]? = slice.next.map {
             IndexMark(current: query.current, before: $0, told: query.told).text(codec, tag: tag)
         }
+        // No position of this bucket, nor of any time: a `cv` with it is answered by `cv:?`.
+        let told: [UInt8]? = query.told.map { codec.encode($0, tag: ~tag) }
         var starts: [Int] = []
         let frame: SharedFrame = IndexMessage.page(
-            channel, current: codec.encode(query.told ?? query.current, tag: tag), entries: slice.entries, mark: mark,
+            channel, current: told ?? codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark,
             total: slice.total, starts: &starts)
         pages.keep(IndexPageCache.Page(frame, isLast: mark == nil, entries: slice.entries, starts: starts), at: place)
         return .index(frame, isLast: mark == nil)

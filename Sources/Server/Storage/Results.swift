@@ -52,8 +52,8 @@ public struct IndexQuery: Hashable, Sendable {
     public var bucket: BucketRow
     /// The walk's `current`: objects are listed as they stood right after this change.
     public var current: GlobalID
-    /// The `current` that its pages tell where it is not that one: of the walk that this one took the place of. The store
-    /// does not look at it.
+    /// The `current` of the walk that this one took the place of, for clients whose pages must not tell that of this one. The
+    /// store does not look at it.
     public var told: GlobalID?
     /// Objects whose newest change is below this one; nil for the first page.
     public var before: GlobalID?
