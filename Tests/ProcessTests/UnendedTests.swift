@@ -3,7 +3,7 @@ import Testing
 import ThicketProcesses
 
 /// What `./dev test` says of a run that crashed or was given up.
-@Suite("Tests that had begun and not ended", .timeLimit(.minutes(1)))
+@Suite("Tests that had begun and not ended", .timeLimit(.minutes(15)))
 struct UnendedTests {
     private static let root: String = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
 

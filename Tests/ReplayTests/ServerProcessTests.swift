@@ -5,7 +5,7 @@ import ThicketProcesses
 @testable import ThicketReplay
 
 /// Servers that are started for demo, benchmarks and tests; here programs that are none.
-@Suite("Starting a server", .timeLimit(.minutes(1)))
+@Suite("Starting a server", .timeLimit(.minutes(15)))
 struct ServerProcessTests {
     /// What a server says that ends before it listens.
     private static func failure(of script: String) throws -> String {
