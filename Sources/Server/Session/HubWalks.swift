@@ -10,7 +10,8 @@ extension ReadQuestion {
 }
 
 extension IndexQuery {
-    var isGlance: Bool { limit == 1 && before == nil && told == nil && !withData }
+    /// As `ReadQuestion.isGlance`. A walk that took the place of another is none, whatever its pages hold.
+    var isGlance: Bool { asksForNewest && told == nil }
 }
 
 // Walking the index (wire contract, section 5; decision 0081).

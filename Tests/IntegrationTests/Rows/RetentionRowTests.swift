@@ -32,6 +32,10 @@ struct RetentionRowTests {
         #expect(try client.ask("0:cv:\(early)") == "0:cv:?")
         let again: String = try client.ask("0:i::\(mark)::10")
         #expect(again.fields("id") == ["k", "b", "a"] && again.field("current") != early)
+        #expect(try client.ask("0:cv:\(try #require(again.field("current")))") == "0:c:[]")
+        let apple: TestClient = try bench.server.client("apple", library: "ios")
+        let none: String = try #require(try apple.ask("0:i::\(mark)::10").field("current"))
+        #expect(try apple.ask("0:cv:\(none)") == "0:cv:?")
         for version: Int in 1...Self.versions {
             let isKept: Bool = version > Self.versions - 60 || version % 10 == 1
             let body: String = isKept ? #"{"data":{"t":"\#(version - 1)"}}"# : "?"
