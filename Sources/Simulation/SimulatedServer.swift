@@ -192,7 +192,7 @@ final class SimulatedServer {
         guard world.names.keys(notes, of: account) == nil else { return world.models[account.number].restoredSealed() }
         let mirror: Ledger.Mirror? = backup.mirrors[world.names.id(notes, of: account)]
         let last: Ledger.Mirror = world.ledger.mirror(world.names.id(notes, of: account))
-        var (texts, own): ([EntityKey: String], [EntityKey: Set<UInt32>]) = ([:], [:])
+        var (texts, unconfirmed): ([EntityKey: String], [EntityKey: Model.Unconfirmed]) = ([:], [:])
         var sum: Int64?
         for (key, entity): (EntityKey, Ledger.Entity) in mirror?.entities ?? [:] {
             if let text: String = entity.object?["t"]?.stringValue { texts[key] = text }
@@ -208,15 +208,16 @@ final class SimulatedServer {
                 let confirmed: Set<UInt32> = Set((ghost?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
                 let typed: Set<UInt32> = Set((local?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
                 let applied: String = last.entities[key]?.object?["t"]?.stringValue ?? ""
-                own[key, default: []].formUnion(
-                    typed.subtracting(confirmed).subtracting(applied.unicodeScalars.map(\.value)))
+                let mine: Set<UInt32> = typed.subtracting(confirmed)
+                unconfirmed[key, default: .init()].all.formUnion(mine)
+                unconfirmed[key, default: .init()].open.formUnion(mine.subtracting(applied.unicodeScalars.map(\.value)))
                 guard key.text.utf8.elementsEqual("count".utf8) else { continue }
                 let open: Int64 = (local?["n"]?.intValue ?? 0) - (ghost?["n"]?.intValue ?? 0)
                 let isBehind: Bool = client.ghost(notes, key)?.version != last.entities[key]?.version
                 sum = open != 0 && isBehind ? nil : sum.map { $0 + open }
             }
         }
-        world.models[account.number].restored(to: texts, own: own, sum: sum)
+        world.models[account.number].restored(to: texts, unconfirmed: unconfirmed, sum: sum)
     }
 
     private func startLater() {

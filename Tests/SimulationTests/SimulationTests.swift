@@ -92,12 +92,12 @@ struct SimulationTests {
         #expect(!again.problems.isEmpty)
     }
 
-    /// What they found is in decisions 0069, 0070, 0072 and 0081.
+    /// What they found is in decisions 0069, 0070, 0072, 0081 and 0082.
     @Test(
         "seeds that have found a fault are played again",
         arguments: [
             (971_754_812_214, .storm), (971_754_790_399, .storm), (102_615_161_790, .storm), (869_451_437_284, .storm),
-            (102_615_160_016, .disks),
+            (102_615_160_016, .disks), (88_469_302_926, .disks),
         ] as [(UInt64, Kind)])
     func found(seed: UInt64, kind: Kind) {
         #expect(Simulation.run(seed: seed, kind: kind).problems == [])

@@ -1,0 +1,66 @@
+import Testing
+
+@testable import ThicketSimulation
+
+/// What the check lets pass is as much a rule as what it finds: decisions 0011 and 0082.
+@Suite("What must be there of a text after restores of an open bucket")
+struct TypedTextTests {
+    private static let a: Unicode.Scalar = "a"
+    private static let b: Unicode.Scalar = "b"
+
+    /// `a` was applied, its author was not told, and the server went back to before.
+    private static func goneBack() -> TypedText {
+        var text: TypedText = .init()
+        text.type([a, b])
+        text.restored(to: [b.value], open: [], unconfirmed: [a.value])
+        return text
+    }
+
+    @Test(
+        "what the backup lacks may be there once or not at all",
+        arguments: [("b", true), ("ab", true), ("aab", false), ("a", false), ("bb", false), ("bc", false)])
+    func once(shown: String, isRight: Bool) {
+        #expect((Self.goneBack().flaw(in: shown, forgivesReturns: false) == nil) == isRight)
+    }
+
+    @Test("what the backup lacks and no server had applied must be there")
+    func open() {
+        var text: TypedText = .init()
+        text.type([Self.a, Self.b])
+        text.restored(to: [Self.b.value], open: [Self.a.value], unconfirmed: [Self.a.value])
+        #expect(text.flaw(in: "ab", forgivesReturns: false) == nil)
+        #expect(text.flaw(in: "b", forgivesReturns: false) == "'a' was typed and is there 0 times")
+        #expect(text.flaw(in: "aab", forgivesReturns: false) == "'a' was typed and is there 2 times")
+    }
+
+    @Test(
+        "a second restore that brings it back while its author sends it anew makes two of it, and no more",
+        arguments: [("b", true), ("ab", true), ("aab", true), ("aaab", false)])
+    func twice(shown: String, isRight: Bool) {
+        var text: TypedText = Self.goneBack()
+        text.restored(to: [Self.a.value, Self.b.value], open: [Self.a.value], unconfirmed: [Self.a.value])
+        #expect((text.flaw(in: shown, forgivesReturns: false) == nil) == isRight)
+    }
+
+    @Test("a second restore makes no two of what its author knows to be there, nor of what it does not bring back")
+    func notTwice() {
+        var told: TypedText = Self.goneBack()
+        told.restored(to: [Self.a.value, Self.b.value], open: [], unconfirmed: [])
+        var away: TypedText = Self.goneBack()
+        away.restored(to: [Self.b.value], open: [Self.a.value], unconfirmed: [Self.a.value])
+        for text: TypedText in [told, away] {
+            #expect(
+                text.flaw(in: "aab", forgivesReturns: false)
+                    == "'a' was in doubt after a restore and is there 2 times, 1 at most")
+        }
+    }
+
+    @Test("one restore makes no two of what the backup has and its author was not told of: the ccid tells")
+    func known() {
+        var text: TypedText = .init()
+        text.type([Self.a, Self.b])
+        text.restored(to: [Self.a.value, Self.b.value], open: [], unconfirmed: [Self.a.value])
+        #expect(text.flaw(in: "ab", forgivesReturns: false) == nil)
+        #expect(text.flaw(in: "aab", forgivesReturns: false) == "'a' was typed and is there 2 times")
+    }
+}
