@@ -180,44 +180,9 @@ final class SimulatedServer {
         }
         codec = ChangeVersionCodec(storage.identity)
         let base: Version = storage.identity.versionBase
-        for account: Account in world.names.accounts { restoreModel(account, backup) }
+        for account: Account in world.names.accounts { world.restoreModel(account, to: backup.mirrors) }
         world.ledger.restore(backup.mirrors, adding: base - backup.base, base: base)
         startLater()
-    }
-
-    /// What must be there at the end is what the backup holds, and what clients typed and the server had not applied: of
-    /// what it had, the confirmation may be on its way still.
-    private func restoreModel(_ account: Account, _ backup: Backup) {
-        let notes: BucketName = world.names.notes
-        guard world.names.keys(notes, of: account) == nil else { return world.models[account.number].restoredSealed() }
-        let mirror: Ledger.Mirror? = backup.mirrors[world.names.id(notes, of: account)]
-        let last: Ledger.Mirror = world.ledger.mirror(world.names.id(notes, of: account))
-        var (texts, unconfirmed): ([EntityKey: String], [EntityKey: Model.Unconfirmed]) = ([:], [:])
-        var sum: Int64?
-        for (key, entity): (EntityKey, Ledger.Entity) in mirror?.entities ?? [:] {
-            if let text: String = entity.object?["t"]?.stringValue { texts[key] = text }
-            if let count: Int64 = entity.object?["n"]?.intValue, key.text.utf8.elementsEqual("count".utf8) {
-                sum = count
-            }
-        }
-        for client: SimulatedClient in world.people where client.account.number == account.number {
-            for key: EntityKey in (try? client.machine.keys(notes, after: nil, limit: 10_000)) ?? [] {
-                let (local, ghost): (JSONObject?, JSONObject?) = (
-                    client.object(notes, key), client.ghost(notes, key)?.object
-                )
-                let confirmed: Set<UInt32> = Set((ghost?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
-                let typed: Set<UInt32> = Set((local?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
-                let applied: String = last.entities[key]?.object?["t"]?.stringValue ?? ""
-                let mine: Set<UInt32> = typed.subtracting(confirmed)
-                unconfirmed[key, default: .init()].all.formUnion(mine)
-                unconfirmed[key, default: .init()].open.formUnion(mine.subtracting(applied.unicodeScalars.map(\.value)))
-                guard key.text.utf8.elementsEqual("count".utf8) else { continue }
-                let open: Int64 = (local?["n"]?.intValue ?? 0) - (ghost?["n"]?.intValue ?? 0)
-                let isBehind: Bool = client.ghost(notes, key)?.version != last.entities[key]?.version
-                sum = open != 0 && isBehind ? nil : sum.map { $0 + open }
-            }
-        }
-        world.models[account.number].restored(to: texts, unconfirmed: unconfirmed, sum: sum)
     }
 
     private func startLater() {

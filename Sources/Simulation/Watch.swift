@@ -10,6 +10,15 @@ final class Watch {
         var last: GlobalID?
         /// Positions the channel was promised the changes after, and how often.
         var starts: [GlobalID: Int] = [:]
+        /// A library whose walk is to be walked once more when the log was cut under it (decision 0081).
+        let isToldNoPosition: Bool
+        /// Positions of the walks that were gone on with.
+        var walks: Set<GlobalID> = []
+
+        init(_ bucket: BucketName, library: String?) {
+            self.bucket = bucket
+            isToldNoPosition = ["ios", "osx"].contains(library)
+        }
     }
 
     private unowned let world: World
@@ -35,7 +44,7 @@ final class Watch {
         if isHeads(request, number) { world.headsWrites += 1 } else { world.lastWork = world.now }
         if case .initialize(let hello) = request {
             guard let bucket: BucketName = try? BucketName(hello.name ?? "") else { return }
-            channels[number] = Channel(bucket: bucket)
+            channels[number] = Channel(bucket, library: hello.library)
             if let first: ChannelRequest = hello.firstRequest { asked(first, number, codec) }
         } else {
             asked(request, number, codec)
@@ -50,7 +59,13 @@ final class Watch {
             if let gid: GlobalID = codec.decode(position, tag: tag(channel.bucket, codec)) {
                 channels[number]?.starts[gid, default: 0] += 1
             }
-        case .index: world.tally.walks += 1
+        case .index(let page):
+            world.tally.walks += 1
+            // The walk's position, the place below which it goes on, and where a walk stood that was begun anew.
+            let marks: [GlobalID] = (page.mark ?? "").split(separator: ".").compactMap {
+                codec.decode(String($0), tag: tag(channel.bucket, codec))
+            }
+            if marks.count > 1 { channels[number]?.walks.insert(marks.count == 3 ? marks[2] : marks[0]) }
         case .change(let change):
             // Elsewhere a text may be replaced as a whole meanwhile, and then one of the two wins.
             let isTyped: Bool = channel.bucket == world.names.notes && !change.key.utf8.elementsEqual("old".utf8)
@@ -98,12 +113,7 @@ final class Watch {
         case .changes(let events):
             for event: ChangeEvent in events { told(event, number, mirror, codec) }
         case .index(let page):
-            if let gid: GlobalID = codec.decode(page.current.text, tag: tag(channel.bucket, codec)) {
-                // At the end of a walk the server goes on from here by itself, and the client asks for the same.
-                channels[number]?.starts[gid] = max(1, channel.starts[gid] ?? 0)
-            } else {
-                world.problem("link \(link): an index stands nowhere")
-            }
+            told(page, number, channel, codec)
             for entry: IndexPage.Entry in page.entries {
                 check(entry.key, entry.version, entry.data, mirror, "the index")
             }
@@ -114,6 +124,21 @@ final class Watch {
             // The log was cut between two pages of a catch-up: the client was told to walk, which closes the gap.
             channels[number]?.last = nil
         default: break
+        }
+    }
+
+    private func told(_ page: IndexPage, _ number: ChannelNumber, _ channel: Channel, _ codec: ChangeVersionCodec) {
+        let tag: UInt32 = tag(channel.bucket, codec)
+        if let gid: GlobalID = codec.decode(page.current.text, tag: tag) {
+            // At the end of a walk the server goes on from here by itself, and the client asks for the same.
+            channels[number]?.starts[gid] = max(1, channel.starts[gid] ?? 0)
+        } else if channel.isToldNoPosition, let gid: GlobalID = codec.decode(page.current.text, tag: ~tag),
+            channel.walks.contains(gid)
+        {
+            // The log was cut under that walk. The one that took its place closes the gap.
+            channels[number]?.last = nil
+        } else {
+            world.problem("link \(link): an index stands nowhere")
         }
     }
 
