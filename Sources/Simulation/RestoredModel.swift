@@ -18,7 +18,7 @@ extension World {
             }
         }
         for client: SimulatedClient in people where client.account.number == account.number {
-            for key: EntityKey in (try? client.machine.keys(notes, after: nil, limit: 10_000)) ?? [] {
+            for key: EntityKey in keys(of: client, in: notes) {
                 let (local, ghost): (JSONObject?, JSONObject?) = (
                     client.object(notes, key), client.ghost(notes, key)?.object
                 )
@@ -36,6 +36,16 @@ extension World {
             }
         }
         models[account.number].restored(to: texts, unconfirmed: unconfirmed, sum: sum)
+    }
+
+    /// A store that cannot be read would leave what its client holds unwatched.
+    private func keys(of client: SimulatedClient, in bucket: BucketName) -> [EntityKey] {
+        do {
+            return try client.machine.keys(bucket, after: nil, limit: 10_000)
+        } catch {
+            problem("a client's store cannot be read after a restore: \(error)")
+            return []
+        }
     }
 
     /// Characters that stand in `text` more often than in `known`.
