@@ -71,25 +71,17 @@ struct Model {
         sum = nil
     }
 
-    /// What clients typed into a text and were not told of.
-    struct Unconfirmed {
-        var all: Set<UInt32> = []
-        /// Not in the text of the server that was replaced.
-        var open: Set<UInt32> = []
-    }
-
-    /// The server goes on from another state: `texts` are those of its backup, `unconfirmed` what clients typed. What is in
-    /// the backup or open must be there at the end; of everything else a client may bring it back with its own edits or not.
-    mutating func restored(to backup: [EntityKey: String], unconfirmed: [EntityKey: Unconfirmed], sum: Int64?) {
+    /// The server goes on from an older state: `texts` are those of its backup, and `own` what was typed and is not
+    /// confirmed yet at the clients that typed it. These must be there at the end; of everything else a client may bring
+    /// it back with its own edits or not.
+    mutating func restored(to backup: [EntityKey: String], own: [EntityKey: Set<UInt32>], sum: Int64?) {
         for key: EntityKey in texts.keys.sorted() {
             guard let text: String = backup[key] else {
                 // Whoever holds edits makes it anew, and of two who do the later wins.
                 texts[key]?.abandon()
                 continue
             }
-            let typed: Unconfirmed = unconfirmed[key] ?? Unconfirmed()
-            texts[key]?.restored(
-                to: Set(text.unicodeScalars.map(\.value)), open: typed.open, unconfirmed: typed.all)
+            texts[key]?.restored(to: Set(text.unicodeScalars.map(\.value)).union(own[key] ?? []))
         }
         if self.sum != nil { self.sum = sum }
     }

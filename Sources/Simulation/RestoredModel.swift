@@ -9,7 +9,7 @@ extension World {
         guard names.keys(notes, of: account) == nil else { return models[account.number].restoredSealed() }
         let mirror: Ledger.Mirror? = backup[names.id(notes, of: account)]
         let last: Ledger.Mirror = ledger.mirror(names.id(notes, of: account))
-        var (texts, unconfirmed): ([EntityKey: String], [EntityKey: Model.Unconfirmed]) = ([:], [:])
+        var (texts, own): ([EntityKey: String], [EntityKey: Set<UInt32>]) = ([:], [:])
         var sum: Int64?
         for (key, entity): (EntityKey, Ledger.Entity) in mirror?.entities ?? [:] {
             if let text: String = entity.object?["t"]?.stringValue { texts[key] = text }
@@ -25,17 +25,15 @@ extension World {
                 let confirmed: Set<UInt32> = Set((ghost?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
                 let typed: Set<UInt32> = Set((local?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
                 let applied: String = last.entities[key]?.object?["t"]?.stringValue ?? ""
-                let mine: Set<UInt32> = typed.subtracting(confirmed)
-                unconfirmed[key, default: .init()].all.formUnion(
-                    World.more(local?["t"]?.stringValue ?? "", than: ghost?["t"]?.stringValue ?? ""))
-                unconfirmed[key, default: .init()].open.formUnion(mine.subtracting(applied.unicodeScalars.map(\.value)))
+                own[key, default: []].formUnion(
+                    typed.subtracting(confirmed).subtracting(applied.unicodeScalars.map(\.value)))
                 guard key.text.utf8.elementsEqual("count".utf8) else { continue }
                 let open: Int64 = (local?["n"]?.intValue ?? 0) - (ghost?["n"]?.intValue ?? 0)
                 let isBehind: Bool = client.ghost(notes, key)?.version != last.entities[key]?.version
                 sum = open != 0 && isBehind ? nil : sum.map { $0 + open }
             }
         }
-        models[account.number].restored(to: texts, unconfirmed: unconfirmed, sum: sum)
+        models[account.number].restored(to: texts, own: own, sum: sum)
     }
 
     /// A store that cannot be read would leave what its client holds unwatched.
@@ -46,13 +44,5 @@ extension World {
             problem("a client's store cannot be read after a restore: \(error)")
             return []
         }
-    }
-
-    /// Characters that stand in `text` more often than in `known`.
-    private static func more(_ text: String, than known: String) -> Set<UInt32> {
-        var counts: [UInt32: Int] = [:]
-        for scalar: Unicode.Scalar in text.unicodeScalars { counts[scalar.value, default: 0] += 1 }
-        for scalar: Unicode.Scalar in known.unicodeScalars { counts[scalar.value, default: 0] -= 1 }
-        return Set(counts.filter { $0.value > 0 }.keys)
     }
 }

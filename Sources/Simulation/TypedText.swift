@@ -6,8 +6,6 @@ struct TypedText {
     private(set) var deleted: Set<UInt32> = []
     /// There once or not at all: a restore of the server undid what became of them.
     private(set) var doubtful: Set<UInt32> = []
-    /// By how often more a doubtful one may be there: restores that brought it back while its author was sending it anew (0082).
-    private(set) var returns: [UInt32: Int] = [:]
     /// Nobody can say any more what it must hold.
     private(set) var isAbandoned: Bool = false
 
@@ -23,13 +21,8 @@ struct TypedText {
         deleted = []
     }
 
-    /// - Parameters:
-    ///   - backup: what of the text the restored server holds.
-    ///   - open: what the server that was replaced had not applied, at the clients that typed it.
-    ///   - unconfirmed: what clients typed and were not told of, applied or not.
-    mutating func restored(to backup: Set<UInt32>, open: Set<UInt32>, unconfirmed: Set<UInt32>) {
-        for value: UInt32 in doubtful.intersection(backup).intersection(unconfirmed) { returns[value, default: 0] += 1 }
-        let certain: Set<UInt32> = backup.union(open)
+    /// - Parameter certain: what of the text the restored server and the clients' unconfirmed edits hold.
+    mutating func restored(to certain: Set<UInt32>) {
         doubtful.formUnion(deleted)
         doubtful.formUnion(kept.subtracting(certain))
         kept.formIntersection(certain)
@@ -61,9 +54,9 @@ struct TypedText {
         }
         for (value, count): (UInt32, Int) in counts.sorted(by: { $0.key < $1.key }) where !kept.contains(value) {
             if doubtful.contains(value) {
-                let most: Int = 1 + (returns[value] ?? 0)
-                if count <= most || isRestoredSealed { continue }
-                return "\(name(value)) was in doubt after a restore and is there \(count) times, \(most) at most"
+                // Under one ccid for good, however often the server is restored (0082).
+                if count == 1 || isRestoredSealed { continue }
+                return "\(name(value)) was in doubt after a restore and is there \(count) times"
             }
             if !deleted.contains(value) { return "\(name(value)) is there and nobody typed it" }
             // Also what was deleted since: another device keeps its own, where it still stands.

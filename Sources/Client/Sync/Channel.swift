@@ -84,6 +84,8 @@ struct Channel {
     /// Milliseconds on the machine's clock when an unanswered `init`, `i` or `cv` makes the connection suspect.
     var answerDue: Int64?
     var inFlight: [EntityKey: Flight] = [:]
+    /// Changes that were refused, of objects whose newest state is asked for: they go out again, as edits of that. Some of `edited`.
+    var refusedWaiting: Set<EntityKey> = []
     var bytesInFlight: Int = 0
     /// Objects asked for with `e`, by key: when.
     var reloads: [EntityKey: Int64] = [:]
@@ -151,6 +153,7 @@ struct Channel {
         askedAhead = nil
         answerDue = nil
         inFlight.removeAll(keepingCapacity: true)
+        refusedWaiting.removeAll()
         bytesInFlight = 0
         reloads.removeAll()
         reloadQueue.removeAll()

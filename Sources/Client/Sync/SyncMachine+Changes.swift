@@ -220,6 +220,7 @@ extension SyncMachine {
             }
         }
         if channels[number].sealing != nil { return try jumpSealed(number, key, to: next) }
+        if channels[number].refusedWaiting.remove(key) != nil { return try sendAnew(number, key, of: next) }
         guard let pending: PendingChange = entity.record.edits.pending else {
             let change: Edit? = Edits.gap(entity.record.ghost.object, next.object)
             return try advance(number, key, to: next, by: change)

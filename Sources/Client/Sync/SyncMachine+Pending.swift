@@ -45,6 +45,7 @@ extension SyncMachine {
 
     mutating func launch(_ number: Int, _ key: EntityKey, _ bytes: [UInt8]) {
         guard channels[number].inFlight[key] == nil else { return }
+        channels[number].refusedWaiting.remove(key)
         channels[number].inFlight[key] = Channel.Flight(sentAt: now, bytes: bytes.count)
         channels[number].bytesInFlight += bytes.count
         send(Messages.onChannel(number, "c:", bytes))
@@ -109,66 +110,6 @@ extension SyncMachine {
         try settle(number, key, at: target)
     }
 
-    /// 404: the object was gone at the server. An edit brings it back as a whole; a removal is done.
-    private mutating func notThere(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let known: Entity = try entity(number, key)
-        if isMadeAnew(known.record) { return try editAnew(number, key) }
-        let newest: Ghost = known.record.edits.held ?? known.record.ghost
-        let gone: Ghost = Ghost(version: newest.version, object: nil)
-        if known.record.edits.pending?.edit == .remove { return try settle(number, key, at: gone) }
-        let edits: EditState = try takeBack(number, key)
-        guard edits.attempts <= SyncLimits.attemptsMax else { return try stall(number, key, code: 404) }
-        try jump(number, key, to: gone)
-        queue(number, key, try entity(number, key).record.edits)
-    }
-
-    /// The object is known to be there, or asked for, in a version newer than the one that the refused change was made from.
-    ///
-    /// Refusals come behind all changes of their group, so also behind those that were decided after them (0070).
-    private func isMadeAnew(_ record: EntityRecord) -> Bool {
-        guard let source: Version = record.edits.pending?.source else { return false }
-        let newest: Ghost = record.edits.held ?? record.ghost
-        return (record.edits.wanted ?? (newest.object == nil ? 0 : newest.version)) > source
-    }
-
-    /// 404 about what was there before somebody made the object anew: an edit goes on in the new one, a removal was of the
-    /// one that is gone.
-    private mutating func editAnew(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let held: Ghost? = try entity(number, key).record.edits.held
-        let edits: EditState = try takeBack(number, key)
-        var entity: Entity = try entity(number, key)
-        // No form has failed: the next change is made from a newer version.
-        entity.record.edits.attempts = 0
-        if edits.later == .remove { entity.record.edits.later = nil }
-        put(number, key, entity, .edits)
-        // What is asked for comes later.
-        let ghost: Ghost = entity.record.ghost
-        let next: Ghost = edits.wanted == nil ? held ?? ghost : ghost
-        try advance(number, key, to: next, by: Edits.gap(ghost.object, next.object))
-    }
-
-    /// 405, 440: not in this form. Next time it goes against the newest state we know; as a whole only when it was made
-    /// from that very state, since `d` may overwrite what others did meanwhile.
-    private mutating func doesNotFit(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
-        let known: Entity = try entity(number, key)
-        let source: Version? = known.record.edits.pending?.source
-        let held: Ghost? = known.record.edits.held
-        let isNewest: Bool = held == nil && (source == nil || source == known.record.ghost.version)
-        let edits: EditState = try takeBack(number, key)
-        guard edits.attempts <= SyncLimits.attemptsMax else { return try stall(number, key, code: code) }
-        var entity: Entity = try entity(number, key)
-        if !isNewest {
-            entity.record.edits.attempts = 1
-        } else if code == ErrorCode.invalidDiff.rawValue || edits.attempts > 1 {
-            entity.record.edits.sendsWhole = true
-        }
-        put(number, key, entity, .edits)
-        if let held { try jump(number, key, to: held) }
-        // Our newest is not the server's: look again before anything is sent.
-        if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
-        queue(number, key, try self.entity(number, key).record.edits)
-    }
-
     /// 401: nothing can be sent with this token on this connection. The change stays as it is.
     private mutating func notPermitted(_ number: Int, _ key: EntityKey) {
         channels[number].resend.append(key)
@@ -197,7 +138,7 @@ extension SyncMachine {
     }
 
     /// A change that was certainly not applied is an unsent edit again, together with what came after it.
-    private mutating func takeBack(_ number: Int, _ key: EntityKey) throws(ClientError) -> EditState {
+    mutating func takeBack(_ number: Int, _ key: EntityKey) throws(ClientError) -> EditState {
         var entity: Entity = try entity(number, key)
         var edits: EditState = entity.record.edits
         edits.later = folded(edits, entity)

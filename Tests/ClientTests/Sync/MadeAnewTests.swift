@@ -26,7 +26,7 @@ struct MadeAnewTests {
         let id: String = ccid(try talk.type("a", at: 2, "c").first)
         #expect(talk.hear(gone, creation("m", "5")).isEmpty)
         let next: [String] = talk.hear(refusal(404, id))
-        #expect(next.count == 1 && ccid(next.first) != id)
+        #expect(next.count == 1 && ccid(next.first) == id)
         #expect(next.first?.contains(#""sv":3,"o":"M""#) == true)
         #expect(next.first?.contains(#""v":{"t":{"o":"+","v":"abc"},"n":{"o":"+","v":1}}"#) == true)
         #expect(try talk.local("a") == #"{"m":5,"t":"abc","n":1}"#)

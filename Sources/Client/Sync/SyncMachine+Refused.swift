@@ -1,0 +1,125 @@
+import ThicketProtocol
+
+/// Changes that the server refused in the form they had: 404, 405 and 440.
+///
+/// What was refused was not applied, so its edit is an edit of the newest state that is known now. It keeps its ccid, alone, with
+/// what was done since apart behind it: a server that was restored meanwhile to a state that has the change says so by 409,
+/// where under a new ccid it would take the edit a second time (0082).
+extension SyncMachine {
+    /// 404: the object was gone at the server. An edit brings it back as a whole; a removal is done.
+    mutating func notThere(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        if isMadeAnew(entity.record) { return try editAnew(number, key) }
+        let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
+        let gone: Ghost = Ghost(version: newest.version, object: nil)
+        if entity.record.edits.pending?.edit == .remove { return try settle(number, key, at: gone) }
+        if isRemoval(entity.record.edits) {
+            _ = try takeBack(number, key)
+            try jump(number, key, to: gone)
+            return queue(number, key, try self.entity(number, key).record.edits)
+        }
+        guard entity.record.edits.attempts < SyncLimits.attemptsMax else {
+            _ = try takeBack(number, key)
+            return try stall(number, key, code: ErrorCode.notFound.rawValue)
+        }
+        entity.record.edits.attempts += 1
+        entity.record.edits.wanted = nil
+        put(number, key, entity, .edits)
+        try sendAnew(number, key, of: gone)
+    }
+
+    /// The object is known to be there, or asked for, in a version newer than the one that the refused change was made from.
+    ///
+    /// Refusals come behind all changes of their group, so also behind those that were decided after them (0070).
+    private func isMadeAnew(_ record: EntityRecord) -> Bool {
+        guard let source: Version = record.edits.pending?.source else { return false }
+        let newest: Ghost = record.edits.held ?? record.ghost
+        return (record.edits.wanted ?? (newest.object == nil ? 0 : newest.version)) > source
+    }
+
+    /// 404 about what was there before somebody made the object anew: an edit goes on in the new one, a removal was of the
+    /// one that is gone.
+    private mutating func editAnew(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        // No form has failed: the next change is made from a newer version.
+        entity.record.edits.attempts = 0
+        put(number, key, entity, .edits)
+        guard isRemoval(entity.record.edits) else { return try sendAnew(number, key) }
+        let held: Ghost? = entity.record.edits.held
+        let edits: EditState = try takeBack(number, key)
+        entity = try self.entity(number, key)
+        entity.record.edits.attempts = 0
+        if edits.later == .remove { entity.record.edits.later = nil }
+        put(number, key, entity, .edits)
+        // What is asked for comes later.
+        let ghost: Ghost = entity.record.ghost
+        let next: Ghost = edits.wanted == nil ? held ?? ghost : ghost
+        try advance(number, key, to: next, by: Edits.gap(ghost.object, next.object))
+    }
+
+    /// 405, 440: not in this form. Next time it goes against the newest state we know; as a whole only when it was made
+    /// from that very state, since `d` may overwrite what others did meanwhile.
+    mutating func doesNotFit(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        let source: Version? = entity.record.edits.pending?.source
+        let held: Ghost? = entity.record.edits.held
+        let isRemoval: Bool = isRemoval(entity.record.edits)
+        let isNewest: Bool = held == nil && (source == nil || source == entity.record.ghost.version)
+        guard entity.record.edits.attempts < SyncLimits.attemptsMax else {
+            _ = try takeBack(number, key)
+            return try stall(number, key, code: code)
+        }
+        if isRemoval {
+            _ = try takeBack(number, key)
+            entity = try self.entity(number, key)
+        } else {
+            entity.record.edits.attempts += 1
+        }
+        if !isNewest {
+            entity.record.edits.attempts = 1
+        } else if code == ErrorCode.invalidDiff.rawValue || entity.record.edits.attempts > 1 {
+            entity.record.edits.sendsWhole = true
+        }
+        put(number, key, entity, .edits)
+        // Our newest is not the server's: look again before anything is sent.
+        if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
+        guard isRemoval else { return try sendAnew(number, key) }
+        if let held { try jump(number, key, to: held) }
+        queue(number, key, try self.entity(number, key).record.edits)
+    }
+
+    /// Whether the object is to be removed: what was done to it before does not matter any more.
+    private func isRemoval(_ edits: EditState) -> Bool { edits.pending?.edit == .remove || edits.later == .remove }
+
+    /// The edit of a refused change goes out once more under its ccid, as an edit of `next`, or of the newest state known.
+    mutating func sendAnew(_ number: Int, _ key: EntityKey, of next: Ghost? = nil) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard entity.record.edits.wanted == nil else {
+            // `jump` comes back here with what is asked for.
+            channels[number].refusedWaiting.insert(key)
+            return
+        }
+        if let next: Ghost = next ?? entity.record.edits.held {
+            entity.record.edits.held = nil
+            put(number, key, entity, .edits)
+            try advance(number, key, to: next, by: Edits.gap(entity.record.ghost.object, next.object))
+            entity = try self.entity(number, key)
+        }
+        guard let pending: PendingChange = entity.record.edits.pending, let edit: Edit = pending.edit else {
+            // Nothing is left of it.
+            entity.record.edits.pending = nil
+            put(number, key, entity, .edits)
+            return queue(number, key, entity.record.edits)
+        }
+        let ghost: Ghost = entity.record.ghost
+        let source: Version? = ghost.object == nil ? nil : ghost.version
+        let whole: JSONObject? = entity.record.edits.sendsWhole ? entity.base : nil
+        let bytes: [UInt8] = Messages.change(
+            key: key, changeID: pending.changeID, edit: edit, source: source, whole: whole)
+        entity.record.edits.pending = PendingChange(
+            changeID: pending.changeID, edit: edit, source: source, bytes: bytes)
+        put(number, key, entity, .edits)
+        sendsNewChange = true
+        channels[number].resend.append(key)
+    }
+}

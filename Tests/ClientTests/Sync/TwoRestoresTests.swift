@@ -1,0 +1,114 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketTestSupport
+
+/// What is refused keeps its ccid (docs/decisions/0082): a server that is restored a second time may have it after all.
+@Suite("A change that one restored server refuses and the next one has", .nonceWatch)
+struct TwoRestoresTests {
+    private func answer(_ code: Int, _ id: String) -> String {
+        #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
+    }
+
+    /// The connection ends, and behind the next one the server does not know our position and has `index`.
+    private func restored(_ talk: inout Transcript, _ index: String) -> [String] {
+        _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+        _ = talk.connect()
+        #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::1000"])
+        _ = talk.hear(#"0:i:{"current":"c9","index":[\#(index)]}"#)
+        return talk.hear("0:c:[]")
+    }
+
+    /// `P` behind "abc" is sent and nothing is heard of it; `L` behind that is not sent yet.
+    private func sent() throws -> (Transcript, String) {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        let first: [String] = try talk.type("a", at: 3, "P")
+        _ = try talk.type("a", at: 4, "L")
+        return (talk, try #require(first.first))
+    }
+
+    @Test("the text has it once, and what was typed since goes on behind it", arguments: [405, 404])
+    func once(code: Int) throws {
+        var (talk, first): (Transcript, String) = try sent()
+        let before: String = code == 405 ? #"{"id":"a","v":1000,"d":{"t":"ab"}}"# : #"{"id":"b","v":1,"d":{}}"#
+        #expect(restored(&talk, before) == [first])
+        let anew: [String] = talk.hear(answer(code, ccid(first)))
+        #expect(anew.count == 1 && anew[0] != first && ccid(anew[0]) == ccid(first))
+        #expect(try talk.local("a") == (code == 405 ? #"{"t":"abPL"}"# : #"{"t":"abcPL"}"#))
+        let again: [String] = restored(&talk, #"{"id":"a","v":2000,"d":{"t":"RabcP"}}"#)
+        #expect(again == anew, "only the server knows whether it is inside")
+        let next: [String] = talk.hear(answer(409, ccid(first)))
+        #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
+        #expect(next.count == 1 && next[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"=5\t+L"}}"#))
+        #expect(ccid(next.first) != ccid(first))
+    }
+
+    @Test("what is typed while it is refused stays behind it, also through an end of the program")
+    func typedSince() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
+        let anew: [String] = talk.hear(answer(405, ccid(first)))
+        _ = try talk.type("a", at: 0, "M")
+        talk = try talk.restarted()
+        #expect(try talk.local("a") == #"{"t":"MabPL"}"#)
+        #expect(restored(&talk, #"{"id":"a","v":2000,"d":{"t":"abcP"}}"#) == anew)
+        let next: [String] = talk.hear(answer(409, ccid(first)))
+        #expect(try talk.local("a") == #"{"t":"MabcPL"}"#)
+        #expect(next.count == 1 && next[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"+M\t=4\t+L"}}"#))
+    }
+
+    @Test("a third server that has it neither takes it, once")
+    func neither() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
+        _ = talk.hear(answer(405, ccid(first)))
+        _ = restored(&talk, #"{"id":"a","v":2000,"d":{"t":"Xab"}}"#)
+        let anew: [String] = talk.hear(answer(405, ccid(first)))
+        #expect(anew.count == 1 && anew[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"=3\t-0\t+P"}}"#))
+        let next: [String] = talk.hear(
+            #"0:c:[{"clientid":"me","cv":"c10","id":"a","o":"M","v":{"t":{"o":"d","v":"=3\t+P"}},"sv":2000,"ev":2001,"ccids":["\#(ccid(first))"]}]"#
+        )
+        #expect(next.count == 1 && next[0].contains(#""sv":2001"#))
+        #expect(try talk.local("a") == #"{"t":"XabPL"}"#)
+    }
+
+    @Test("where the newest state is asked for, it waits for that", arguments: [405, 440])
+    func waits(code: Int) throws {
+        var (talk, first): (Transcript, String) = try sent()
+        let misfit: String =
+            #"0:c:[{"clientid":"x","cv":"cv8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
+        #expect(talk.hear(misfit) == ["0:e:a.8"])
+        #expect(talk.hear(answer(code, ccid(first))).allSatisfy { !$0.hasPrefix("0:c:") })
+        let next: [String] = talk.hear(
+            "0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#,
+            #"0:i:{"current":"c9","index":[{"id":"a","v":8,"d":{"t":"Rabc"}}]}"#, "0:c:[]")
+        let changes: [String] = next.filter { $0.hasPrefix("0:c:") }
+        #expect(changes.count == 1 && changes[0].contains(#""sv":8,"o":"M","v":{"t":{"o":"d","v":"=4\t+P"}}"#))
+        #expect(ccid(changes.first) == ccid(first))
+        #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
+    }
+
+    @Test("a removal behind it takes its place: nothing can be there twice")
+    func removed() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        _ = try talk.remove("a")
+        _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
+        let next: [String] = talk.hear(answer(405, ccid(first)))
+        #expect(next.count == 1 && next[0].contains(#""o":"-""#) && ccid(next[0]) != ccid(first))
+        #expect(try talk.local("a") == nil)
+    }
+
+    @Test("nothing is sent under its ccid when nothing is left of it")
+    func nothingLeft() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        let first: String = try #require(try talk.type("a", at: 2, "", deleting: 1).first)
+        _ = try talk.type("a", at: 2, "L")
+        #expect(restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#) == [first])
+        let next: [String] = talk.hear(answer(405, ccid(first)))
+        #expect(next.count == 1 && next[0].contains(#""sv":1000,"o":"M","v":{"t":{"o":"d","v":"=2\t+L"}}"#))
+        #expect(ccid(next.first) != ccid(first))
+        #expect(try talk.local("a") == #"{"t":"abL"}"#)
+    }
+}
