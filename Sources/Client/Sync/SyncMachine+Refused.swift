@@ -65,21 +65,17 @@ extension SyncMachine {
         let held: Ghost? = entity.record.edits.held
         let isRemoval: Bool = isRemoval(entity.record.edits)
         let isNewest: Bool = held == nil && (source == nil || source == entity.record.ghost.version)
-        guard entity.record.edits.attempts < SyncLimits.attemptsMax else {
+        let attempts: Int = isNewest ? entity.record.edits.attempts + 1 : 1
+        guard attempts <= SyncLimits.attemptsMax else {
             _ = try takeBack(number, key)
             return try stall(number, key, code: code)
         }
         if isRemoval {
             _ = try takeBack(number, key)
             entity = try self.entity(number, key)
-        } else {
-            entity.record.edits.attempts += 1
         }
-        if !isNewest {
-            entity.record.edits.attempts = 1
-        } else if code == ErrorCode.invalidDiff.rawValue || entity.record.edits.attempts > 1 {
-            entity.record.edits.sendsWhole = true
-        }
+        entity.record.edits.attempts = attempts
+        if isNewest, code == ErrorCode.invalidDiff.rawValue || attempts > 1 { entity.record.edits.sendsWhole = true }
         put(number, key, entity, .edits)
         // Our newest is not the server's: look again before anything is sent.
         if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
