@@ -3,36 +3,64 @@ import ThicketProtocol
 /// The changes of one connection that await their answer, as the client's end knows them: of one object never two.
 /// Beside an operation of a sealed object one compaction of it may be on its way: it changes nothing that anybody reads,
 /// and the server carries the one over the other (decision 0044). And once the client has read that an object is gone, what
-/// was on its way to it is decided: it can only be refused.
+/// was on its way to it is decided: it can only be refused. It reads that in a removal, or, where the log that has the removal was
+/// cut before it was told, in an index that was asked for since and lists the object no more.
 ///
 /// Only this end can tell. A change that is sent again while the first answer to it is on its way is answered twice, and
 /// the client rightly goes on with the first.
 package struct Flights {
     package init() {}
 
-    /// ccid by key, or by the bucket's name for an EMPTY.
-    private var changeIDs: [ChannelNumber: [Slot: String]] = [:]
+    private var waiting: [ChannelNumber: [Slot: Flight]] = [:]
+    private var walks: [ChannelNumber: Walk] = [:]
 
     private struct Slot: Hashable {
         let key: String
         let isCompaction: Bool
     }
 
+    private struct Flight: Equatable {
+        let ccid: String
+        /// It makes no object: one that an index does not list is gone.
+        let isOfKnown: Bool
+    }
+
+    /// An index that the client reads.
+    private struct Walk {
+        /// What awaited its answer when it was asked for.
+        let before: [Slot: Flight]
+        var keys: Set<String> = []
+    }
+
     /// The client sends `text`.
     /// - Returns: what is wrong with that; nil: nothing.
     package mutating func sent(_ text: [UInt8]) -> String? {
-        guard case .channel(let number, .change(let change))? = try? ClientMessage(parsing: text) else { return nil }
-        let slot: Slot = Slot(key: change.key, isCompaction: change.isCompaction)
-        let before: String? = changeIDs[number, default: [:]].updateValue(change.ccid, forKey: slot)
-        guard let before, before != change.ccid else { return nil }
-        return "\(change.key) is in flight as \(before), and \(change.ccid) was sent"
+        switch try? ClientMessage(parsing: text) {
+        case .channel(let number, .index(let request))? where request.mark == nil:
+            walks[number] = Walk(before: waiting[number] ?? [:])
+            return nil
+        case .channel(let number, .change(let change))?:
+            let slot: Slot = Slot(key: change.key, isCompaction: change.isCompaction)
+            let flight: Flight = Flight(
+                ccid: change.ccid, isOfKnown: change.sv != nil || change.operation == .remove)
+            let before: Flight? = waiting[number, default: [:]].updateValue(flight, forKey: slot)
+            guard let before, before.ccid != change.ccid else { return nil }
+            return "\(change.key) is in flight as \(before.ccid), and \(change.ccid) was sent"
+        default: return nil
+        }
     }
 
     /// The client looks at `text`.
     package mutating func heard(_ text: [UInt8]) {
-        guard case .channel(let number, .changes(let events))? = try? ServerMessage(parsing: text),
-            let waiting: [Slot: String] = changeIDs[number], !waiting.isEmpty
-        else { return }
+        switch try? ServerMessage(parsing: text) {
+        case .channel(let number, .changes(let events))?: answered(events, on: number)
+        case .channel(let number, .index(let page))?: read(page, on: number)
+        default: return
+        }
+    }
+
+    private mutating func answered(_ events: [ChangeEvent], on number: ChannelNumber) {
+        guard let flights: [Slot: Flight] = waiting[number], !flights.isEmpty else { return }
         var answered: Set<String> = []
         for event: ChangeEvent in events {
             switch event {
@@ -40,10 +68,21 @@ package struct Flights {
                 answered.formUnion(change.ccids)
                 // What was in flight to an object that is gone can only be refused.
                 let slot: Slot = Slot(key: change.key.text, isCompaction: false)
-                if change.operation == .remove, let own: String = waiting[slot] { answered.insert(own) }
+                if change.operation == .remove, let own: Flight = flights[slot] { answered.insert(own.ccid) }
             case .refused(let refusal): answered.formUnion(refusal.ccids)
             }
         }
-        changeIDs[number] = waiting.filter { !answered.contains($0.value) }
+        waiting[number] = flights.filter { !answered.contains($0.value.ccid) }
+    }
+
+    private mutating func read(_ page: IndexPage, on number: ChannelNumber) {
+        guard var walk: Walk = walks[number] else { return }
+        for entry: IndexPage.Entry in page.entries { walk.keys.insert(entry.key.text) }
+        walks[number] = page.mark == nil ? nil : walk
+        guard page.mark == nil else { return }
+        for (slot, flight): (Slot, Flight) in walk.before where flight.isOfKnown && !slot.isCompaction {
+            guard !walk.keys.contains(slot.key), waiting[number]?[slot] == flight else { continue }
+            waiting[number]?[slot] = nil
+        }
     }
 }

@@ -132,7 +132,9 @@ final class Link {
 
     /// From the client.
     func send(_ text: [UInt8]) {
-        if Self.isChange(text), let flaw: String = flights.sent(text) { world.problem("link \(serial): \(flaw)") }
+        if Self.isChange(text) || Self.isIndex(text), let flaw: String = flights.sent(text) {
+            world.problem("link \(serial): \(flaw)")
+        }
         guard up.allowance == nil else { return }
         up.freeAt = arrival(up)
         up.inFlight += 1
@@ -152,7 +154,7 @@ final class Link {
 
     /// The client looks at what came.
     func heard(_ text: [UInt8]) {
-        if Self.isChange(text) { flights.heard(text) }
+        if Self.isChange(text) || Self.isIndex(text) { flights.heard(text) }
     }
 
     /// The server reads again.
@@ -200,9 +202,14 @@ final class Link {
     }
 
     /// `N:c:…`, either way.
-    private static func isChange(_ text: [UInt8]) -> Bool {
+    private static func isChange(_ text: [UInt8]) -> Bool { command(text, "c") }
+
+    /// `N:i:…`, either way.
+    private static func isIndex(_ text: [UInt8]) -> Bool { command(text, "i") }
+
+    private static func command(_ text: [UInt8], _ name: String) -> Bool {
         let parts: [ArraySlice<UInt8>] = text.prefix(16).split(separator: 0x3A, maxSplits: 2)
-        return parts.count == 3 && parts[1].elementsEqual("c".utf8)
+        return parts.count == 3 && parts[1].elementsEqual(name.utf8)
     }
 
     // MARK: - Ends

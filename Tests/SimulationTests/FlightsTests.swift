@@ -40,4 +40,43 @@ struct FlightsTests {
         flights.heard(Array((other + #""o":"-","ev":6,"ccids":["y"]}]"#).utf8))
         #expect(Self.sent(&flights, "b", Self.operation) == nil)
     }
+
+    /// One page, the last.
+    private static func page(_ ids: String...) -> [UInt8] {
+        let entries: String = ids.map { #"{"id":"\#($0)","v":5,"d":{}}"# }.joined(separator: ",")
+        return Array(#"0:i:{"current":"\#(String(repeating: "0", count: 32))","index":[\#(entries)]}"#.utf8)
+    }
+
+    @Test("an index that was asked for since, and does not list the object, decides as a removal does")
+    func goneFromIndex() {
+        var flights: Flights = Flights()
+        #expect(Self.sent(&flights, "a", #""o":"-""#) == nil)
+        #expect(flights.sent(Array("0:i:1:::2".utf8)) == nil)
+        flights.heard(Self.page("other"))
+        #expect(Self.sent(&flights, "b", Self.operation) == nil)
+        #expect(Self.sent(&flights, "c", Self.operation) != nil, "only what was in flight before")
+    }
+
+    @Test("an index decides nothing about what it lists, what is made, or what was sent after it was asked for")
+    func indexDecidesNothingElse() {
+        var listed: Flights = Flights()
+        #expect(Self.sent(&listed, "a", #""o":"-""#) == nil)
+        #expect(listed.sent(Array("0:i:1:::2".utf8)) == nil)
+        listed.heard(Self.page("k"))
+        #expect(Self.sent(&listed, "b", Self.operation) != nil)
+        var made: Flights = Flights()
+        #expect(made.sent(Array(#"0:c:{"id":"k","ccid":"a","o":"M","v":{}}"#.utf8)) == nil)
+        #expect(made.sent(Array("0:i:1:::2".utf8)) == nil)
+        made.heard(Self.page("other"))
+        #expect(Self.sent(&made, "b", Self.operation) != nil)
+        var since: Flights = Flights()
+        #expect(since.sent(Array("0:i:1:::2".utf8)) == nil)
+        #expect(Self.sent(&since, "a", #""o":"-""#) == nil)
+        since.heard(Self.page("other"))
+        #expect(Self.sent(&since, "b", Self.operation) != nil)
+        var unasked: Flights = Flights()
+        #expect(Self.sent(&unasked, "a", #""o":"-""#) == nil)
+        unasked.heard(Self.page("other"))
+        #expect(Self.sent(&unasked, "b", Self.operation) != nil)
+    }
 }

@@ -84,7 +84,7 @@ struct Channel {
     /// Milliseconds on the machine's clock when an unanswered `init`, `i` or `cv` makes the connection suspect.
     var answerDue: Int64?
     var inFlight: [EntityKey: Flight] = [:]
-    /// Changes that were refused, of objects whose newest state is asked for: they go out again, as edits of that. Some of `edited`.
+    /// Objects whose change was refused on this connection and goes out anew, as an edit of the newest state.
     var refusedWaiting: Set<EntityKey> = []
     var bytesInFlight: Int = 0
     /// Objects asked for with `e`, by key: when.

@@ -220,7 +220,6 @@ extension SyncMachine {
             }
         }
         if channels[number].sealing != nil { return try jumpSealed(number, key, to: next) }
-        if channels[number].refusedWaiting.remove(key) != nil { return try sendAnew(number, key, of: next) }
         guard let pending: PendingChange = entity.record.edits.pending else {
             let change: Edit? = Edits.gap(entity.record.ghost.object, next.object)
             return try advance(number, key, to: next, by: change)
@@ -228,6 +227,7 @@ extension SyncMachine {
         if pending.isConfirmed || pending.appliedAt.map({ $0 <= next.version }) ?? false {
             return try settle(number, key, at: next)
         }
+        if channels[number].refusedWaiting.contains(key) { return try goesAnew(number, key, of: next) }
         entity.record.edits.held = next
         put(number, key, entity, .edits)
     }

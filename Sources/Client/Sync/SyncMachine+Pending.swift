@@ -34,12 +34,13 @@ extension SyncMachine {
         launch(number, key, bytes)
     }
 
-    /// Sends a pending change again as it was; an edit that is not yet a change becomes one.
+    /// Sends a pending change again as it was, or anew when it was refused; an edit that is not yet a change becomes one.
     mutating func resend(_ number: Int, _ key: EntityKey) throws(ClientError) {
         guard let pending: PendingChange = try entity(number, key).record.edits.pending else {
             return try sendNew(number, key)
         }
         if channels[number].sealing != nil { return try resendSealed(number, key, pending) }
+        if channels[number].refusedWaiting.contains(key) { return try sendAnew(number, key, pending) }
         launch(number, key, pending.bytes)
     }
 

@@ -20,12 +20,13 @@ extension SyncMachine {
         }
         guard entity.record.edits.attempts < SyncLimits.attemptsMax else {
             _ = try takeBack(number, key)
+            try jump(number, key, to: gone)
             return try stall(number, key, code: ErrorCode.notFound.rawValue)
         }
         entity.record.edits.attempts += 1
         entity.record.edits.wanted = nil
         put(number, key, entity, .edits)
-        try sendAnew(number, key, of: gone)
+        try goesAnew(number, key, of: gone)
     }
 
     /// The object is known to be there, or asked for, in a version newer than the one that the refused change was made from.
@@ -44,7 +45,7 @@ extension SyncMachine {
         // No form has failed: the next change is made from a newer version.
         entity.record.edits.attempts = 0
         put(number, key, entity, .edits)
-        guard isRemoval(entity.record.edits) else { return try sendAnew(number, key) }
+        guard isRemoval(entity.record.edits) else { return try goesAnew(number, key) }
         let held: Ghost? = entity.record.edits.held
         let edits: EditState = try takeBack(number, key)
         entity = try self.entity(number, key)
@@ -64,7 +65,9 @@ extension SyncMachine {
         let source: Version? = entity.record.edits.pending?.source
         let held: Ghost? = entity.record.edits.held
         let isRemoval: Bool = isRemoval(entity.record.edits)
-        let isNewest: Bool = held == nil && (source == nil || source == entity.record.ghost.version)
+        let isNewest: Bool =
+            held == nil && entity.record.edits.wanted == nil
+            && (source == nil || source == entity.record.ghost.version)
         let attempts: Int = isNewest ? entity.record.edits.attempts + 1 : 1
         guard attempts <= SyncLimits.attemptsMax else {
             _ = try takeBack(number, key)
@@ -79,7 +82,7 @@ extension SyncMachine {
         put(number, key, entity, .edits)
         // Our newest is not the server's: look again before anything is sent.
         if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
-        guard isRemoval else { return try sendAnew(number, key) }
+        guard isRemoval else { return try goesAnew(number, key) }
         if let held { try jump(number, key, to: held) }
         queue(number, key, try self.entity(number, key).record.edits)
     }
@@ -87,23 +90,36 @@ extension SyncMachine {
     /// Whether the object is to be removed: what was done to it before does not matter any more.
     private func isRemoval(_ edits: EditState) -> Bool { edits.pending?.edit == .remove || edits.later == .remove }
 
-    /// The edit of a refused change goes out once more under its ccid, as an edit of `next`, or of the newest state known.
-    mutating func sendAnew(_ number: Int, _ key: EntityKey, of next: Ghost? = nil) throws(ClientError) {
+    /// The edit of a refused change is to go out once more, as an edit of `next`, or of the newest state that is known when
+    /// it goes. What is asked for comes first: `jump` comes back here with it.
+    mutating func goesAnew(_ number: Int, _ key: EntityKey, of next: Ghost? = nil) throws(ClientError) {
+        channels[number].refusedWaiting.insert(key)
         var entity: Entity = try entity(number, key)
-        guard entity.record.edits.wanted == nil else {
-            // `jump` comes back here with what is asked for.
-            channels[number].refusedWaiting.insert(key)
-            return
-        }
-        if let next: Ghost = next ?? entity.record.edits.held {
-            entity.record.edits.held = nil
-            put(number, key, entity, .edits)
-            try advance(number, key, to: next, by: Edits.gap(entity.record.ghost.object, next.object))
+        guard entity.record.edits.wanted == nil else { return }
+        let next: Ghost? = next ?? entity.record.edits.held
+        let isRemoval: Bool = isRemoval(entity.record.edits)
+        if isRemoval {
+            _ = try takeBack(number, key)
             entity = try self.entity(number, key)
         }
-        guard let pending: PendingChange = entity.record.edits.pending, let edit: Edit = pending.edit else {
-            // Nothing is left of it.
+        entity.record.edits.held = nil
+        put(number, key, entity, .edits)
+        if let next {
+            try advance(number, key, to: next, by: Edits.gap(entity.record.ghost.object, next.object))
+        }
+        if isRemoval { return queue(number, key, try self.entity(number, key).record.edits) }
+        channels[number].resend.append(key)
+    }
+
+    /// Sends what `goesAnew` has made ready.
+    mutating func sendAnew(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard entity.record.edits.wanted == nil else { return }
+        guard let edit: Edit = pending.edit else {
+            // Nothing is left of it: what comes next is another edit, which nobody has refused.
             entity.record.edits.pending = nil
+            entity.record.edits.attempts = 0
+            entity.record.edits.sendsWhole = false
             put(number, key, entity, .edits)
             return queue(number, key, entity.record.edits)
         }
@@ -116,6 +132,6 @@ extension SyncMachine {
             changeID: pending.changeID, edit: edit, source: source, bytes: bytes)
         put(number, key, entity, .edits)
         sendsNewChange = true
-        channels[number].resend.append(key)
+        launch(number, key, bytes)
     }
 }

@@ -111,4 +111,48 @@ struct TwoRestoresTests {
         #expect(ccid(next.first) != ccid(first))
         #expect(try talk.local("a") == #"{"t":"abL"}"#)
     }
+
+    @Test("what was counted against an edit of which nothing is left is not counted against the next one")
+    func countsEnd() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        let first: String = try #require(try talk.type("a", at: 2, "", deleting: 1).first)
+        _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
+        #expect(talk.hear(answer(405, ccid(first))).isEmpty)
+        talk = try talk.restarted()
+        _ = talk.connect()
+        _ = talk.hear("0:auth:user@example.com", "0:c:[]")
+        let removal: [String] = try talk.remove("a")
+        #expect(removal.count == 1 && removal[0].contains(#""sv":1000,"o":"-""#), "it names its version")
+    }
+
+    @Test("405 before the index is read: one more change, made from what the index has, also as a whole")
+    func beforeTheIndex() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        var last: [String] = [first]
+        let pages: [(Int, String, Bool)] = [(5, "Xabc", false), (5, "Xabc", true), (6, "XYabc", true)]
+        for (version, text, isWhole): (Int, String, Bool) in pages {
+            #expect(talk.hear(answer(405, ccid(last.first))) == ["0:i:1:::1000"])
+            _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":\#(version),"d":{"t":"\#(text)"}}]}"#)
+            last = talk.hear("0:c:[]")
+            #expect(last.count == 1 && last[0].contains(#""sv":\#(version),"o":"M""#))
+            #expect(ccid(last.first) == ccid(first))
+            #expect(last.first?.contains(#""d":{"t":"\#(text)P"}"#) == isWhole, "nothing of what others did is left out")
+            #expect(try talk.local("a") == #"{"t":"\#(text)PL"}"#)
+        }
+    }
+
+    @Test("a removal while it waits for the newest state: what was refused is not made for it")
+    func removedWaiting() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        let misfit: String =
+            #"0:c:[{"clientid":"x","cv":"cv8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
+        #expect(talk.hear(misfit) == ["0:e:a.8"])
+        #expect(talk.hear(answer(405, ccid(first))).isEmpty)
+        #expect(try talk.remove("a").isEmpty)
+        let gone: String = #"0:c:[{"clientid":"x","cv":"cv9","id":"a","o":"-","ev":9,"ccids":["r"]}]"#
+        #expect(talk.hear(gone).isEmpty, "it is gone already")
+        #expect(try talk.local("a") == nil)
+        #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
+    }
 }
