@@ -133,11 +133,12 @@ struct TwoRestoresTests {
         let pages: [(Int, String, Bool)] = [(5, "Xabc", false), (5, "Xabc", true), (6, "XYabc", true)]
         for (version, text, isWhole): (Int, String, Bool) in pages {
             #expect(talk.hear(answer(405, ccid(last.first))) == ["0:i:1:::1000"])
-            _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":\#(version),"d":{"t":"\#(text)"}}]}"#)
+            let index: String = #"{"id":"a","v":\#(version),"d":{"t":"\#(text)"}}"#
+            _ = talk.hear(#"0:i:{"current":"c9","index":[\#(index)]}"#)
             last = talk.hear("0:c:[]")
             #expect(last.count == 1 && last[0].contains(#""sv":\#(version),"o":"M""#))
             #expect(ccid(last.first) == ccid(first))
-            #expect(last.first?.contains(#""d":{"t":"\#(text)P"}"#) == isWhole, "nothing of what others did is left out")
+            #expect(last.first?.contains(#""d":{"t":"\#(text)P"}"#) == isWhole, "with all that others did")
             #expect(try talk.local("a") == #"{"t":"\#(text)PL"}"#)
         }
     }
