@@ -21,8 +21,9 @@ package struct Flights {
 
     private struct Flight: Equatable {
         let ccid: String
-        /// It makes no object: one that an index does not list is gone.
-        let isOfKnown: Bool
+        /// It is a removal, or an operation of a sealed object: its author gives it up where an index does not list the object.
+        /// An edit of an open object keeps its ccid then (0082).
+        let endsWithObject: Bool
     }
 
     /// An index that the client reads.
@@ -41,8 +42,9 @@ package struct Flights {
             return nil
         case .channel(let number, .change(let change))?:
             let slot: Slot = Slot(key: change.key, isCompaction: change.isCompaction)
+            let isSealed: Bool = change.sv != nil && change.sealedOperation != nil
             let flight: Flight = Flight(
-                ccid: change.ccid, isOfKnown: change.sv != nil || change.operation == .remove)
+                ccid: change.ccid, endsWithObject: isSealed || change.operation == .remove)
             let before: Flight? = waiting[number, default: [:]].updateValue(flight, forKey: slot)
             guard let before, before.ccid != change.ccid else { return nil }
             return "\(change.key) is in flight as \(before.ccid), and \(change.ccid) was sent"
@@ -80,7 +82,7 @@ package struct Flights {
         for entry: IndexPage.Entry in page.entries { walk.keys.insert(entry.key.text) }
         walks[number] = page.mark == nil ? nil : walk
         guard page.mark == nil else { return }
-        for (slot, flight): (Slot, Flight) in walk.before where flight.isOfKnown && !slot.isCompaction {
+        for (slot, flight): (Slot, Flight) in walk.before where flight.endsWithObject && !slot.isCompaction {
             guard !walk.keys.contains(slot.key), waiting[number]?[slot] == flight else { continue }
             waiting[number]?[slot] = nil
         }

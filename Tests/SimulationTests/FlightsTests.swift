@@ -57,7 +57,7 @@ struct FlightsTests {
         #expect(Self.sent(&flights, "c", Self.operation) != nil, "only what was in flight before")
     }
 
-    @Test("an index decides nothing about what it lists, what is made, or what was sent after it was asked for")
+    @Test("an index decides nothing about what it lists, what is made, edits of open objects, or what was sent since")
     func indexDecidesNothingElse() {
         var listed: Flights = Flights()
         #expect(Self.sent(&listed, "a", #""o":"-""#) == nil)
@@ -69,6 +69,11 @@ struct FlightsTests {
         #expect(made.sent(Array("0:i:1:::2".utf8)) == nil)
         made.heard(Self.page("other"))
         #expect(Self.sent(&made, "b", Self.operation) != nil)
+        var edit: Flights = Flights()
+        #expect(Self.sent(&edit, "a", #""o":"M","v":{"t":{"o":"r","v":1}}"#) == nil)
+        #expect(edit.sent(Array("0:i:1:::2".utf8)) == nil)
+        edit.heard(Self.page("other"))
+        #expect(Self.sent(&edit, "b", #""o":"M","v":{"t":{"o":"r","v":2}}"#) != nil, "it keeps its ccid")
         var since: Flights = Flights()
         #expect(since.sent(Array("0:i:1:::2".utf8)) == nil)
         #expect(Self.sent(&since, "a", #""o":"-""#) == nil)

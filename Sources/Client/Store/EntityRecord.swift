@@ -63,6 +63,8 @@ package struct EditState: Sendable, Equatable {
     package var isEmpty: Bool { self == EditState() }
     /// There is something the server has not confirmed.
     package var hasEdits: Bool { pending != nil || later != nil || sealed.later != nil }
+    /// What comes next is another edit, or made from another version: no form of it has failed.
+    mutating func forgetRefusals() { (attempts, sendsWhole) = (0, false) }
     /// Nothing of it is sent before the app does something.
     package var isRefused: Bool { refusal != nil || isReadOnly }
     /// Of a sealed object: the user has to choose first, or what the server holds was written under newer rules or in a newer shape, and edits wait

@@ -92,7 +92,7 @@ struct Channel {
     /// Objects to ask for when there is room.
     var reloadQueue: KeyQueue = KeyQueue()
     /// Objects with edits from before this connection, and changes refused by 500 or 503: what is pending there goes
-    /// again as it was.
+    /// again as it was; and those of `refusedWaiting`.
     var resend: KeyQueue = KeyQueue()
     /// Objects with edits that are not yet a change.
     var ready: KeyQueue = KeyQueue()

@@ -193,8 +193,7 @@ extension SyncMachine {
         }
         entity.record.edits.pending = nil
         entity.record.edits.held = nil
-        entity.record.edits.attempts = 0
-        entity.record.edits.sendsWhole = false
+        entity.record.edits.forgetRefusals()
         if let wanted: Version = entity.record.edits.wanted, wanted <= target.version {
             entity.record.edits.wanted = nil
         }
@@ -254,8 +253,7 @@ extension SyncMachine {
     ) {
         if !entity.record.edits.hasEdits {
             entity.record.edits.refusal = nil
-            entity.record.edits.attempts = 0
-            entity.record.edits.sendsWhole = false
+            entity.record.edits.forgetRefusals()
         }
         put(number, key, entity, parts, ghostStep: outcome.step)
         queue(number, key, entity.record.edits)

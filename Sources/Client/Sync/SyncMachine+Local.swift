@@ -211,8 +211,7 @@ extension SyncMachine {
         }
         if edits.refusal != nil {
             edits.refusal = nil
-            edits.attempts = 0
-            edits.sendsWhole = false
+            edits.forgetRefusals()
         }
         let step: ObjectDiff? = Self.step(edit, from: entity.record.edits, to: edits)
         entity.record.edits = edits

@@ -165,8 +165,7 @@ extension SyncMachine {
     /// Keeps the edit here and tells the app; the next edit of the object tries again.
     mutating func stall(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         var entity: Entity = try entity(number, key)
-        entity.record.edits.attempts = 0
-        entity.record.edits.sendsWhole = false
+        entity.record.edits.forgetRefusals()
         entity.record.edits.refusal = entity.record.edits.hasEdits ? code : nil
         put(number, key, entity, .edits)
         let error: ClientError = ClientError(

@@ -43,13 +43,13 @@ extension SyncMachine {
     private mutating func editAnew(_ number: Int, _ key: EntityKey) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         // No form has failed: the next change is made from a newer version.
-        entity.record.edits.attempts = 0
+        entity.record.edits.forgetRefusals()
         put(number, key, entity, .edits)
         guard isRemoval(entity.record.edits) else { return try goesAnew(number, key) }
         let held: Ghost? = entity.record.edits.held
         let edits: EditState = try takeBack(number, key)
         entity = try self.entity(number, key)
-        entity.record.edits.attempts = 0
+        entity.record.edits.forgetRefusals()
         if edits.later == .remove { entity.record.edits.later = nil }
         put(number, key, entity, .edits)
         // What is asked for comes later.
@@ -78,7 +78,8 @@ extension SyncMachine {
             entity = try self.entity(number, key)
         }
         entity.record.edits.attempts = attempts
-        if isNewest, code == ErrorCode.invalidDiff.rawValue || attempts > 1 { entity.record.edits.sendsWhole = true }
+        entity.record.edits.sendsWhole = isNewest && (code == ErrorCode.invalidDiff.rawValue || attempts > 1)
+        if !entity.record.edits.hasEdits { entity.record.edits.forgetRefusals() }
         put(number, key, entity, .edits)
         // Our newest is not the server's: look again before anything is sent.
         if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
@@ -99,7 +100,7 @@ extension SyncMachine {
         let next: Ghost? = next ?? entity.record.edits.held
         let isRemoval: Bool = isRemoval(entity.record.edits)
         if isRemoval {
-            _ = try takeBack(number, key)
+            try foldRemoval(number, key)
             entity = try self.entity(number, key)
         }
         entity.record.edits.held = nil
@@ -111,15 +112,28 @@ extension SyncMachine {
         channels[number].resend.append(key)
     }
 
+    /// A removal takes the place of the refused edit before it. It was not refused itself, so it names its version.
+    private mutating func foldRemoval(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        let attempts: Int = try entity(number, key).record.edits.attempts
+        _ = try takeBack(number, key)
+        var entity: Entity = try entity(number, key)
+        entity.record.edits.attempts = attempts
+        if entity.record.edits.later == nil { entity.record.edits.forgetRefusals() }
+        put(number, key, entity, .edits)
+    }
+
     /// Sends what `goesAnew` has made ready.
     mutating func sendAnew(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         guard entity.record.edits.wanted == nil else { return }
+        // Made since it was refused.
+        if isRemoval(entity.record.edits) {
+            try foldRemoval(number, key)
+            return queue(number, key, try self.entity(number, key).record.edits)
+        }
         guard let edit: Edit = pending.edit else {
-            // Nothing is left of it: what comes next is another edit, which nobody has refused.
             entity.record.edits.pending = nil
-            entity.record.edits.attempts = 0
-            entity.record.edits.sendsWhole = false
+            entity.record.edits.forgetRefusals()
             put(number, key, entity, .edits)
             return queue(number, key, entity.record.edits)
         }

@@ -156,4 +156,34 @@ struct TwoRestoresTests {
         #expect(try talk.local("a") == nil)
         #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
     }
+
+    @Test("a removal made before what was refused goes out anew: neither is sent, and nobody sees the object again")
+    func removedBefore() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#), ("b", 1, #"{"t":"b"}"#)])
+        let first: String = ccid(try talk.type("a", at: 3, "P").first)
+        let other: String = ccid(try talk.type("b", at: 1, "x").first)
+        #expect(talk.hear(#"0:c:[{"clientid":"me","id":"b","error":503,"ccids":["\#(other)"]}]"#).isEmpty)
+        #expect(talk.hear(#"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#).isEmpty)
+        #expect(talk.hear(answer(404, first)).isEmpty, "the server asked for a pause")
+        #expect(try talk.local("a") == #"{"t":"abcP"}"#)
+        #expect(try talk.remove("a").isEmpty)
+        talk.now = try #require(talk.machine.deadline)
+        let next: [String] = talk.sent(talk.machine.tick(now: talk.now))
+        #expect(next.filter { $0.contains(#""id":"a""#) } == [])
+        #expect(next.contains { ccid($0) == other })
+        #expect(try talk.local("a") == nil)
+        #expect(talk.machine.unconfirmed(talk.notes).edited == 1, "that of b alone")
+    }
+
+    @Test("a removal made while an index is read takes the place of what was refused, and names its version")
+    func removedDuringWalk() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        #expect(talk.hear(answer(405, ccid(first))) == ["0:i:1:::1000"])
+        #expect(try talk.remove("a").isEmpty)
+        _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":5,"d":{"t":"Xabc"}}]}"#)
+        let next: [String] = talk.hear("0:c:[]")
+        #expect(next.count == 1 && next[0].contains(#""o":"-""#) && ccid(next[0]) != ccid(first))
+        #expect(try talk.local("a") == nil)
+    }
 }
