@@ -6,6 +6,10 @@ import ThicketServer
 final class Watch {
     private struct Channel {
         let bucket: BucketName
+        let clientID: String?
+        /// The server has said that it does not know where the channel stands: until that asks again it is told its own changes,
+        /// whatever others did between them.
+        var isLost: Bool = false
         /// The last change that was sent.
         var last: GlobalID?
         /// Positions the channel was promised the changes after, and how often.
@@ -15,8 +19,8 @@ final class Watch {
         /// Positions of the walks that were gone on with.
         var walks: Set<GlobalID> = []
 
-        init(_ bucket: BucketName, library: String?) {
-            self.bucket = bucket
+        init(_ bucket: BucketName, clientID: String?, library: String?) {
+            (self.bucket, self.clientID) = (bucket, clientID)
             isToldNoPosition = ["ios", "osx"].contains(library)
         }
     }
@@ -44,7 +48,7 @@ final class Watch {
         if isHeads(request, number) { world.headsWrites += 1 } else { world.lastWork = world.now }
         if case .initialize(let hello) = request {
             guard let bucket: BucketName = try? BucketName(hello.name ?? "") else { return }
-            channels[number] = Channel(bucket, library: hello.library)
+            channels[number] = Channel(bucket, clientID: hello.clientID, library: hello.library)
             if let first: ChannelRequest = hello.firstRequest { asked(first, number, codec) }
         } else {
             asked(request, number, codec)
@@ -123,6 +127,7 @@ final class Watch {
         case .changeVersionUnknown:
             // The log was cut between two pages of a catch-up: the client was told to walk, which closes the gap.
             channels[number]?.last = nil
+            channels[number]?.isLost = true
         default: break
         }
     }
@@ -168,7 +173,7 @@ final class Watch {
             if let row: Ledger.Row = mirror.rows[gid], row.source != change.sv || row.version != change.ev {
                 world.problem("link \(link): change \(gid) was sent with other versions than its row has")
             }
-            follow(gid, after: before, number, channel)
+            follow(gid, after: before, isOwn: change.clientID == channel.clientID, number, channel)
         case .refused(let refusal):
             world.tally.refusals[refusal.error, default: 0] += 1
             guard refusal.error == ErrorCode.duplicateChange.rawValue else { return }
@@ -179,16 +184,21 @@ final class Watch {
     }
 
     /// Each change once, none left out, in order.
-    private func follow(_ gid: GlobalID, after before: GlobalID, _ number: ChannelNumber, _ channel: Channel) {
+    private func follow(
+        _ gid: GlobalID, after before: GlobalID, isOwn: Bool, _ number: ChannelNumber, _ channel: Channel
+    ) {
         if channel.last != before {
             if let count: Int = channel.starts[before] {
                 channels[number]?.starts[before] = count > 1 ? count - 1 : nil
+            } else if channel.isLost, isOwn {
+                return
             } else if let last: GlobalID = channel.last {
                 let what: String = gid <= last ? "doubled" : "changes are missing before it"
                 world.problem("link \(link), channel \(number): change \(gid) after \(last): \(what)")
             }
         }
         channels[number]?.last = gid
+        channels[number]?.isLost = false
     }
 
     private func tag(_ bucket: BucketName, _ codec: ChangeVersionCodec) -> UInt32 {
