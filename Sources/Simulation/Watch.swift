@@ -48,7 +48,10 @@ final class Watch {
         if isHeads(request, number) { world.headsWrites += 1 } else { world.lastWork = world.now }
         if case .initialize(let hello) = request {
             guard let bucket: BucketName = try? BucketName(hello.name ?? "") else { return }
-            channels[number] = Channel(bucket, clientID: hello.clientID, library: hello.library)
+            var channel: Channel = Channel(bucket, clientID: hello.clientID, library: hello.library)
+            // The server goes on where a token ended.
+            if let before: Channel = channels[number], before.bucket == bucket { channel.isLost = before.isLost }
+            channels[number] = channel
             if let first: ChannelRequest = hello.firstRequest { asked(first, number, codec) }
         } else {
             asked(request, number, codec)
@@ -62,9 +65,11 @@ final class Watch {
         case .changesSince(let position):
             if let gid: GlobalID = codec.decode(position, tag: tag(channel.bucket, codec)) {
                 channels[number]?.starts[gid, default: 0] += 1
+                channels[number]?.isLost = false
             }
         case .index(let page):
             world.tally.walks += 1
+            channels[number]?.isLost = false
             // The walk's position, the place below which it goes on, and where a walk stood that was begun anew.
             let marks: [GlobalID] = (page.mark ?? "").split(separator: ".").compactMap {
                 codec.decode(String($0), tag: tag(channel.bucket, codec))

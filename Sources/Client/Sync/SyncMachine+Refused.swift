@@ -65,6 +65,7 @@ extension SyncMachine {
         let source: Version? = entity.record.edits.pending?.source
         let held: Ghost? = entity.record.edits.held
         let isRemoval: Bool = isRemoval(entity.record.edits)
+        let isRefusedRemoval: Bool = entity.record.edits.pending?.edit == .remove && entity.record.edits.later == nil
         let isNewest: Bool =
             held == nil && entity.record.edits.wanted == nil
             && (source == nil || source == entity.record.ghost.version)
@@ -79,7 +80,8 @@ extension SyncMachine {
         }
         entity.record.edits.attempts = attempts
         entity.record.edits.sendsWhole = isNewest && (code == ErrorCode.invalidDiff.rawValue || attempts > 1)
-        if !entity.record.edits.hasEdits { entity.record.edits.forgetRefusals() }
+        // A removal behind the edit was not refused itself: it names its version.
+        if isRemoval, !isRefusedRemoval { entity.record.edits.forgetRefusals() }
         put(number, key, entity, .edits)
         // Our newest is not the server's: look again before anything is sent.
         if isNewest, code == ErrorCode.badVersion.rawValue { channels[number].needsWalk = true }
@@ -114,11 +116,9 @@ extension SyncMachine {
 
     /// A removal takes the place of the refused edit before it. It was not refused itself, so it names its version.
     private mutating func foldRemoval(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        let attempts: Int = try entity(number, key).record.edits.attempts
         _ = try takeBack(number, key)
         var entity: Entity = try entity(number, key)
-        entity.record.edits.attempts = attempts
-        if entity.record.edits.later == nil { entity.record.edits.forgetRefusals() }
+        entity.record.edits.forgetRefusals()
         put(number, key, entity, .edits)
     }
 
