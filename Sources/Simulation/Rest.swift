@@ -150,7 +150,12 @@ struct Rest {
         _ client: SimulatedClient, _ bucket: BucketName, _ objects: [EntityKey: (version: Version, body: [UInt8])]
     ) {
         let who: String = "client \(client.number)"
-        let keys: [EntityKey] = (try? client.machine.keys(bucket, after: nil, limit: 100_000)) ?? []
+        let keys: [EntityKey]
+        do {
+            keys = try client.machine.keys(bucket, after: nil, limit: 100_000)
+        } catch {
+            return world.problem("\(who): its store cannot be read: \(error)")
+        }
         if keys != objects.keys.sorted() {
             return world.problem("\(who) has \(keys.map(\.text)), the server \(objects.keys.sorted().map(\.text))")
         }

@@ -235,8 +235,13 @@ final class SimulatedClient: Peer {
     private func look() {
         shown = [:]
         for bucket: BucketName in world.names.buckets {
-            for key: EntityKey in (try? machine.keys(bucket, after: nil, limit: 10_000)) ?? [] {
-                shown[bucket, default: [:]][key] = (try? machine.object(bucket, key)) ?? nil
+            do {
+                for key: EntityKey in try machine.keys(bucket, after: nil, limit: 10_000) {
+                    shown[bucket, default: [:]][key] = try machine.object(bucket, key)
+                }
+            } catch {
+                // An editor that shows nothing would have nothing to be told wrongly.
+                world.problem("client \(number): its store cannot be read at a start: \(error)")
             }
         }
     }

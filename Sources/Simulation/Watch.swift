@@ -7,20 +7,14 @@ final class Watch {
     private struct Channel {
         let bucket: BucketName
         let clientID: String?
-        /// The server has said that it does not know where the channel stands: until that asks again it is told its own changes,
-        /// whatever others did between them.
-        var isLost: Bool = false
-        /// The last change that was sent.
-        var last: GlobalID?
-        /// Positions the channel was promised the changes after, and how often.
-        var starts: [GlobalID: Int] = [:]
+        var told: ToldChanges
         /// A library whose walk is to be walked once more when the log was cut under it (decision 0081).
         let isToldNoPosition: Bool
         /// Positions of the walks that were gone on with.
         var walks: Set<GlobalID> = []
 
-        init(_ bucket: BucketName, clientID: String?, library: String?) {
-            (self.bucket, self.clientID) = (bucket, clientID)
+        init(_ bucket: BucketName, clientID: String?, library: String?, told: ToldChanges) {
+            (self.bucket, self.clientID, self.told) = (bucket, clientID, told)
             isToldNoPosition = ["ios", "osx"].contains(library)
         }
     }
@@ -48,10 +42,9 @@ final class Watch {
         if isHeads(request, number) { world.headsWrites += 1 } else { world.lastWork = world.now }
         if case .initialize(let hello) = request {
             guard let bucket: BucketName = try? BucketName(hello.name ?? "") else { return }
-            var channel: Channel = Channel(bucket, clientID: hello.clientID, library: hello.library)
-            // The server goes on where a token ended.
-            if let before: Channel = channels[number], before.bucket == bucket { channel.isLost = before.isLost }
-            channels[number] = channel
+            let before: Channel? = channels[number].flatMap { $0.bucket == bucket ? $0 : nil }
+            let told: ToldChanges = before.map { ToldChanges(after: $0.told) } ?? ToldChanges()
+            channels[number] = Channel(bucket, clientID: hello.clientID, library: hello.library, told: told)
             if let first: ChannelRequest = hello.firstRequest { asked(first, number, codec) }
         } else {
             asked(request, number, codec)
@@ -64,12 +57,11 @@ final class Watch {
         switch request {
         case .changesSince(let position):
             if let gid: GlobalID = codec.decode(position, tag: tag(channel.bucket, codec)) {
-                channels[number]?.starts[gid, default: 0] += 1
-                channels[number]?.isLost = false
+                channels[number]?.told.asked(since: gid)
             }
         case .index(let page):
             world.tally.walks += 1
-            channels[number]?.isLost = false
+            channels[number]?.told.askedForIndex()
             // The walk's position, the place below which it goes on, and where a walk stood that was begun anew.
             let marks: [GlobalID] = (page.mark ?? "").split(separator: ".").compactMap {
                 codec.decode(String($0), tag: tag(channel.bucket, codec))
@@ -130,9 +122,7 @@ final class Watch {
             guard let key: EntityKey = try? EntityKey(reply.key), let data: JSONFragment = reply.data else { return }
             check(key, reply.version, data, mirror, "e")
         case .changeVersionUnknown:
-            // The log was cut between two pages of a catch-up: the client was told to walk, which closes the gap.
-            channels[number]?.last = nil
-            channels[number]?.isLost = true
+            channels[number]?.told.positionUnknown()
         default: break
         }
     }
@@ -140,13 +130,11 @@ final class Watch {
     private func told(_ page: IndexPage, _ number: ChannelNumber, _ channel: Channel, _ codec: ChangeVersionCodec) {
         let tag: UInt32 = tag(channel.bucket, codec)
         if let gid: GlobalID = codec.decode(page.current.text, tag: tag) {
-            // At the end of a walk the server goes on from here by itself, and the client asks for the same.
-            channels[number]?.starts[gid] = max(1, channel.starts[gid] ?? 0)
+            channels[number]?.told.index(at: gid)
         } else if channel.isToldNoPosition, let gid: GlobalID = codec.decode(page.current.text, tag: ~tag),
             channel.walks.contains(gid)
         {
-            // The log was cut under that walk. The one that took its place closes the gap.
-            channels[number]?.last = nil
+            channels[number]?.told.walkedAnew()
         } else {
             world.problem("link \(link): an index stands nowhere")
         }
@@ -178,7 +166,10 @@ final class Watch {
             if let row: Ledger.Row = mirror.rows[gid], row.source != change.sv || row.version != change.ev {
                 world.problem("link \(link): change \(gid) was sent with other versions than its row has")
             }
-            follow(gid, after: before, isOwn: change.clientID == channel.clientID, number, channel)
+            let isOwn: Bool = change.clientID == channel.clientID
+            if let flaw: String = channels[number]?.told.told(gid, after: before, isOwn: isOwn) {
+                world.problem("link \(link), channel \(number): \(flaw)")
+            }
         case .refused(let refusal):
             world.tally.refusals[refusal.error, default: 0] += 1
             guard refusal.error == ErrorCode.duplicateChange.rawValue else { return }
@@ -186,24 +177,6 @@ final class Watch {
                 world.problem("link \(link): 409 for a change of \(refusal.key) that was never applied")
             }
         }
-    }
-
-    /// Each change once, none left out, in order.
-    private func follow(
-        _ gid: GlobalID, after before: GlobalID, isOwn: Bool, _ number: ChannelNumber, _ channel: Channel
-    ) {
-        if channel.last != before {
-            if let count: Int = channel.starts[before] {
-                channels[number]?.starts[before] = count > 1 ? count - 1 : nil
-            } else if channel.isLost, isOwn {
-                return
-            } else if let last: GlobalID = channel.last {
-                let what: String = gid <= last ? "doubled" : "changes are missing before it"
-                world.problem("link \(link), channel \(number): change \(gid) after \(last): \(what)")
-            }
-        }
-        channels[number]?.last = gid
-        channels[number]?.isLost = false
     }
 
     private func tag(_ bucket: BucketName, _ codec: ChangeVersionCodec) -> UInt32 {

@@ -1,0 +1,123 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketTestSupport
+
+/// What is refused once more, or decided while it waits to be made anew (docs/decisions/0082).
+@Suite("A refused change that is refused again, confirmed, or removed", .nonceWatch)
+struct RefusedAgainTests {
+    /// Cannot be applied to what is known, so that the state 8 is asked for.
+    private static let misfit: String =
+        #"0:c:[{"clientid":"x","cv":"cv8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
+
+    private func answer(_ code: Int, _ id: String) -> String {
+        #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
+    }
+
+    /// `P` behind "abc" is sent and nothing is heard of it.
+    private func sent() throws -> (Transcript, String) {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        let first: String = ccid(try talk.type("a", at: 3, "P").first)
+        return (talk, first)
+    }
+
+    private func changes(_ texts: [String]) -> [String] { texts.filter { $0.hasPrefix("0:c:{") } }
+
+    @Test("confirmed after all while it waits for the newest state: that has it, and it is not made anew", arguments: [8, 9])
+    func confirmedWaiting(applied: Int) throws {
+        var (talk, first): (Transcript, String) = try sent()
+        #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
+        #expect(changes(talk.hear(answer(405, first))) == [])
+        let done: String =
+            #"0:c:[{"clientid":"me","cv":"cv9","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+P"}},"sv":\#(applied - 1),"ev":\#(applied),"ccids":["\#(first)"]}]"#
+        #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
+        _ = talk.hear(done)
+        let next: [String] = talk.hear("0:e:a.\(applied)\n" + #"{"data":{"t":"RabcP"}}"#)
+        #expect(changes(next) == [])
+        #expect(try talk.local("a") == #"{"t":"RabcP"}"#, "once")
+        #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
+        #expect(changes(try talk.type("a", at: 5, "L")).count == 1, "nothing waits any more")
+    }
+
+    @Test("409 while it waits: the state that comes has it, and what was typed since goes on behind it")
+    func knownWaiting() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        _ = try talk.type("a", at: 4, "L")
+        #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
+        #expect(changes(talk.hear(answer(405, first))) == [])
+        #expect(changes(talk.hear(answer(409, first))) == [])
+        let next: [String] = changes(
+            talk.hear(
+                "0:e:a.8\n" + #"{"data":{"t":"RabcP"}}"#,
+                #"0:i:{"current":"c9","index":[{"id":"a","v":8,"d":{"t":"RabcP"}}]}"#, "0:c:[]"))
+        #expect(next.count == 1 && next[0].contains(#""sv":8,"o":"M","v":{"t":{"o":"d","v":"=5\t+L"}}"#))
+        #expect(ccid(next.first) != first)
+        #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
+    }
+
+    @Test("404 five times: the edit is kept here and told, and the next one brings the object back as a whole")
+    func fifthNotFound() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        for round: Int in 1...4 {
+            let again: [String] = talk.hear(answer(404, first))
+            #expect(again.count == 1 && ccid(again.first) == first, "round \(round)")
+            #expect(again.first?.contains("\"sv\"") == false, "the object is made, not edited")
+        }
+        let last: [BucketEvent] = talk.events(answer(404, first))
+        let isTold: Bool = last.contains {
+            if case .refused(let edit) = $0 { edit.key == "a" && edit.error.number == 404 } else { false }
+        }
+        #expect(isTold)
+        #expect(try talk.ghost("a").json == nil, "the server does not have it")
+        #expect(try talk.local("a") == #"{"t":"abcP"}"#, "the edit is kept")
+        #expect(talk.machine.unconfirmed(talk.notes) == (1, 1))
+        let next: [String] = changes(try talk.type("a", at: 4, "L"))
+        #expect(next.count == 1 && next[0].contains(#"{"t":{"o":"+","v":"abcPL"}}"#) && !next[0].contains("\"sv\""))
+        let id: String = ccid(next.first)
+        #expect(id != first)
+        #expect(changes(talk.hear(answer(404, id))).count == 1, "its own rounds begin anew")
+    }
+
+    @Test("404 behind four other refusals ends it as well: the object counts as gone, and the edit is kept here")
+    func lastIsNotFound() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        for _: Int in 1...4 { #expect(changes(talk.hear(answer(440, first))).count == 1) }
+        #expect(changes(talk.hear(answer(404, first))) == [])
+        #expect(try talk.ghost("a").json == nil, "the server does not have it")
+        #expect(try talk.local("a") == #"{"t":"abcP"}"#)
+        #expect(talk.machine.unconfirmed(talk.notes) == (1, 1))
+        let next: [String] = changes(try talk.type("a", at: 4, "L"))
+        #expect(next.count == 1 && next[0].contains(#"{"t":{"o":"+","v":"abcPL"}}"#) && !next[0].contains("\"sv\""))
+    }
+
+    @Test("refusals of an older form are not counted against the one that is made from the state that was asked for")
+    func notCountedWaiting() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        for _: Int in 1...4 { #expect(changes(talk.hear(answer(440, first))).count == 1) }
+        #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
+        #expect(changes(talk.hear(answer(440, first))) == [], "not given up: something newer is asked for")
+        #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
+        let anew: [String] = changes(talk.hear("0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#))
+        #expect(anew.count == 1 && ccid(anew.first) == first && anew[0].contains("\"sv\":8"))
+        #expect(anew.first?.contains("\"d\":") == false, "as a whole it would overwrite what others did")
+        for _: Int in 1...3 { #expect(changes(talk.hear(answer(440, first))).count == 1) }
+        #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
+        _ = talk.hear(answer(440, first))
+        #expect(talk.machine.unconfirmed(talk.notes) == (1, 1), "and in the end it is given up")
+    }
+
+    @Test("a removal behind it, and the object is gone at the server: nothing is left, and nothing counts against the next")
+    func removalLeavesNothing() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        #expect(try talk.remove("a").isEmpty)
+        #expect(changes(talk.hear(answer(404, first))) == [])
+        #expect(try talk.local("a") == nil)
+        #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
+        let made: [String] = changes(try talk.set("a", #"{"t":"new"}"#))
+        #expect(made.count == 1)
+        let id: String = ccid(made.first)
+        for _: Int in 1...4 { #expect(changes(talk.hear(answer(404, id))).count == 1) }
+        #expect(talk.machine.unconfirmed(talk.notes) == (1, 0), "not given up early")
+    }
+}
