@@ -107,6 +107,20 @@ struct RefusedAgainTests {
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1), "and in the end it is given up")
     }
 
+    @Test("once it is taken, nothing that was counted against it counts against what was typed since")
+    func takenAtLast() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        _ = try talk.type("a", at: 4, "L")
+        for _: Int in 1...3 { #expect(changes(talk.hear(answer(440, first))).count == 1) }
+        let next: [String] = changes(
+            talk.hear(
+                #"0:c:[{"clientid":"me","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"=3\t+P"}},"sv":1,"ev":2,"ccids":["\#(first)"]}]"#
+            ))
+        #expect(next.count == 1 && !next[0].contains(#""d":{"t":"#), "in the common form again")
+        for _: Int in 1...4 { #expect(changes(talk.hear(answer(440, ccid(next.first)))).count == 1) }
+        #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
+    }
+
     @Test("a removal behind it, and the object is gone at the server: nothing is left, and nothing counts against the next")
     func removalLeavesNothing() throws {
         var (talk, first): (Transcript, String) = try sent()
