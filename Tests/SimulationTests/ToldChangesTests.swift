@@ -31,7 +31,7 @@ struct ToldChangesTests {
         #expect(told.told(20, after: 10, isOwn: false) == "change 20 after 20: doubled")
     }
 
-    @Test("behind an index it goes on where that stands, however many pages name the place; a channel may ask for it too")
+    @Test("behind an index it goes on where that stands, however many pages name the place")
     func index() throws {
         var told: ToldChanges = try Self.following()
         told.askedForIndex()

@@ -24,7 +24,9 @@ struct RefusedAgainTests {
 
     private func changes(_ texts: [String]) -> [String] { texts.filter { $0.hasPrefix("0:c:{") } }
 
-    @Test("confirmed after all while it waits for the newest state: that has it, and it is not made anew", arguments: [8, 9])
+    @Test(
+        "confirmed after all while it waits for the newest state: that has it, and it is not made anew",
+        arguments: [8, 9])
     func confirmedWaiting(applied: Int) throws {
         var (talk, first): (Transcript, String) = try sent()
         #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
@@ -121,7 +123,7 @@ struct RefusedAgainTests {
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
     }
 
-    @Test("a removal behind it, and the object is gone at the server: nothing is left, and nothing counts against the next")
+    @Test("a removal behind it, and the object is gone at the server: nothing is left or counted against the next")
     func removalLeavesNothing() throws {
         var (talk, first): (Transcript, String) = try sent()
         #expect(try talk.remove("a").isEmpty)
