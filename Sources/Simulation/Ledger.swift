@@ -36,8 +36,8 @@ final class Ledger {
 
     private(set) var mirrors: [BucketID: Mirror] = [:]
     private let names: WorldNames
-    /// Changes whose authors only inserted into texts: wherever they are carried, nothing may go.
-    private var insertions: Set<String> = []
+    /// What clients sent, by ccid.
+    private var insertions: Insertions = Insertions()
 
     /// Versions of objects that never existed begin above this.
     private var base: Version = 0
@@ -48,7 +48,7 @@ final class Ledger {
         mirrors = kept.mapValues { $0.raised(by: versions, base: base) }
     }
 
-    func noteInsertion(_ changeID: String) { insertions.insert(changeID) }
+    func sent(_ changeID: String, insertsOnly: Bool) { insertions.sent(changeID, insertsOnly: insertsOnly) }
 
     init(_ names: WorldNames) { self.names = names }
 
@@ -88,7 +88,7 @@ final class Ledger {
                 break
             }
             for row: ChangeRecord in page.changes {
-                let isInsertion: Bool = insertions.contains(row.changeID.text)
+                let isInsertion: Bool = insertions.isInsertion(row.changeID.text)
                 if let flaw: String = mirror.take(row, isInsertion: isInsertion, keys, world) {
                     world.problem("change \(row.gid): \(flaw)")
                 }

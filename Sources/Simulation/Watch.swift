@@ -70,7 +70,7 @@ final class Watch {
         case .change(let change):
             // Elsewhere a text may be replaced as a whole meanwhile, and then one of the two wins.
             let isTyped: Bool = channel.bucket == world.names.notes && !change.key.utf8.elementsEqual("old".utf8)
-            if isTyped, change.insertsOnly { world.ledger.noteInsertion(change.ccid) }
+            if isTyped { world.ledger.sent(change.ccid, insertsOnly: change.insertsOnly) }
         default: break
         }
     }
