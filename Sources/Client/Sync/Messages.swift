@@ -59,6 +59,12 @@ enum Messages {
         return writer.bytes
     }
 
+    /// Whether a change made above carries the object as a whole (`d`).
+    static func hasWhole(_ change: [UInt8]) -> Bool {
+        guard let root: JSONNode = try? JSONDocument(parsing: change).root else { return false }
+        return root["d"] != nil
+    }
+
     /// The answer to the server's `index` request.
     static func state(_ number: Int, _ report: JSONObject) -> [UInt8] {
         onChannel(number, "index:", report.serialized())

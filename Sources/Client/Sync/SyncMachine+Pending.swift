@@ -36,12 +36,20 @@ extension SyncMachine {
 
     /// Sends a pending change again as it was, or anew when it was refused; an edit that is not yet a change becomes one.
     mutating func resend(_ number: Int, _ key: EntityKey) throws(ClientError) {
-        guard let pending: PendingChange = try entity(number, key).record.edits.pending else {
-            return try sendNew(number, key)
-        }
+        let record: EntityRecord = try entity(number, key).record
+        guard let pending: PendingChange = record.edits.pending else { return try sendNew(number, key) }
         if channels[number].sealing != nil { return try resendSealed(number, key, pending) }
         if channels[number].refusedWaiting.contains(key) { return try sendAnew(number, key, pending) }
+        guard isNewest(record, pending.source) || !Messages.hasWhole(pending.bytes) else {
+            return try sendWithoutWhole(number, key, pending)
+        }
         launch(number, key, pending.bytes)
+    }
+
+    /// Nothing is known that is newer than what a change was made from.
+    private func isNewest(_ record: EntityRecord, _ source: Version?) -> Bool {
+        let isOnGhost: Bool = source == (record.ghost.object == nil ? nil : record.ghost.version)
+        return isOnGhost && record.edits.held == nil && record.edits.wanted == nil
     }
 
     mutating func launch(_ number: Int, _ key: EntityKey, _ bytes: [UInt8]) {

@@ -124,13 +124,32 @@ extension SyncMachine {
 
     /// Sends what `goesAnew` has made ready.
     mutating func sendAnew(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
-        var entity: Entity = try entity(number, key)
+        let entity: Entity = try entity(number, key)
         guard entity.record.edits.wanted == nil else { return }
         // Made since it was refused.
         if isRemoval(entity.record.edits) {
             try foldRemoval(number, key)
             return queue(number, key, try self.entity(number, key).record.edits)
         }
+        let whole: JSONObject? = entity.record.edits.sendsWhole ? entity.base : nil
+        try sendForm(number, key, of: pending, whole: whole)
+    }
+
+    /// A change that carries the object as a whole undoes what was done to it since. So it goes again as it was only while nothing
+    /// newer is known than what it was made from; otherwise its edit goes alone, as an edit of the state that it was carried to.
+    mutating func sendWithoutWhole(_ number: Int, _ key: EntityKey, _ pending: PendingChange) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        // No form has failed: the next one is made from a newer version.
+        entity.record.edits.forgetRefusals()
+        put(number, key, entity, .edits)
+        try sendForm(number, key, of: pending, whole: nil)
+    }
+
+    /// Sends a change as an edit of today's ghost, under its own ccid: a server that has it says 409 (0082).
+    private mutating func sendForm(
+        _ number: Int, _ key: EntityKey, of pending: PendingChange, whole: JSONObject?
+    ) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
         guard let edit: Edit = pending.edit else {
             entity.record.edits.pending = nil
             entity.record.edits.forgetRefusals()
@@ -139,11 +158,11 @@ extension SyncMachine {
         }
         let ghost: Ghost = entity.record.ghost
         let source: Version? = ghost.object == nil ? nil : ghost.version
-        let whole: JSONObject? = entity.record.edits.sendsWhole ? entity.base : nil
         let bytes: [UInt8] = Messages.change(
             key: key, changeID: pending.changeID, edit: edit, source: source, whole: whole)
         entity.record.edits.pending = PendingChange(
-            changeID: pending.changeID, edit: edit, source: source, bytes: bytes)
+            changeID: pending.changeID, edit: edit, source: source, bytes: bytes, appliedAt: pending.appliedAt,
+            isConfirmed: pending.isConfirmed)
         put(number, key, entity, .edits)
         sendsNewChange = true
         launch(number, key, bytes)

@@ -1,0 +1,124 @@
+import Testing
+import ThicketClient
+import ThicketProtocol
+import ThicketTestSupport
+
+/// A change whose edit the server cannot read carries the object as a whole (`d`), which undoes what others did since it was made.
+@Suite("A change that carries the object as a whole is sent again", .nonceWatch)
+struct WholeChangeTests {
+    private static let foreign: String =
+        #"{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"+R\t=3"}},"sv":1,"ev":2,"ccids":["q"]}"#
+
+    private func answer(_ code: Int, _ id: String) -> String {
+        #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
+    }
+
+    private func isWhole(_ change: String) -> Bool { change.contains(#","d":{"#) }
+
+    /// `P` behind "abc" was refused with 440, and went out once more with `d`.
+    private func sent() throws -> (talk: Transcript, whole: String) {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        let first: String = ccid(try talk.type("a", at: 3, "P").first)
+        let next: [String] = talk.hear(answer(440, first))
+        try #require(next.count == 1 && isWhole(next[0]) && ccid(next[0]) == first)
+        return (talk, next[0])
+    }
+
+    /// The connection ends, and behind the next one the server says `texts`.
+    private func again(_ talk: inout Transcript, _ texts: String...) -> [String] {
+        _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+        _ = talk.connect()
+        var changes: [String] = talk.hear("0:auth:user@example.com")
+        for text: String in texts { changes += talk.hear(text) }
+        return changes.filter { $0.hasPrefix("0:c:{") }
+    }
+
+    @Test("as it was, while nothing newer is known")
+    func nothingNewer() throws {
+        var (talk, whole): (Transcript, String) = try sent()
+        #expect(again(&talk, "0:c:[]") == [whole])
+        talk = try talk.restarted()
+        #expect(again(&talk, "0:c:[]") == [whole])
+    }
+
+    @Test(
+        "without the whole where others have changed the object meanwhile, also by the next program",
+        arguments: [false, true])
+    func newer(restarts: Bool) throws {
+        var (talk, whole): (Transcript, String) = try sent()
+        if restarts { talk = try talk.restarted() }
+        let next: [String] = again(&talk, "0:c:[\(Self.foreign)]", "0:c:[]")
+        try #require(next.count == 1)
+        #expect(next[0].contains(#""sv":2,"o":"M","v":{"t":{"o":"d","v":"=4\t+P"}}"#) && !isWhole(next[0]))
+        #expect(ccid(next[0]) == ccid(whole), "a server that took it before says so")
+        #expect(try talk.local("a") == #"{"t":"RabcP"}"#)
+        #expect(talk.hear(answer(440, ccid(whole))).filter(isWhole).count == 1, "of the newest state, if it has to be")
+    }
+
+    @Test("after a pause that the server asked for, too")
+    func afterPause() throws {
+        var (talk, whole): (Transcript, String) = try sent()
+        #expect(talk.hear(answer(503, ccid(whole))).isEmpty)
+        #expect(talk.hear("0:c:[\(Self.foreign)]").isEmpty)
+        talk.now = try #require(talk.machine.deadline)
+        let next: [String] = talk.sent(talk.machine.tick(now: talk.now)).filter { $0.hasPrefix("0:c:{") }
+        #expect(next.count == 1 && next[0].contains(#""sv":2"#) && !isWhole(next[0]))
+        #expect(ccid(next.first) == ccid(whole))
+    }
+
+    @Test("an index shows something newer: the server says whether that has it", arguments: [409, 405])
+    func index(code: Int) throws {
+        var (talk, whole): (Transcript, String) = try sent()
+        let text: String = code == 409 ? "RabcP" : "Rabc"
+        let next: [String] = again(
+            &talk, "0:cv:?", #"0:i:{"current":"c9","index":[{"id":"a","v":9,"d":{"t":"\#(text)"}}]}"#, "0:c:[]")
+        #expect(next.count == 1 && next[0].contains(#""sv":1"#) && !isWhole(next[0]))
+        #expect(ccid(next.first) == ccid(whole))
+        let last: [String] = talk.hear(answer(code, ccid(whole))).filter { $0.hasPrefix("0:c:{") }
+        #expect(try talk.local("a") == #"{"t":"RabcP"}"#)
+        guard code == 405 else { return #expect(talk.machine.unconfirmed(talk.notes) == (0, 0)) }
+        #expect(last.count == 1 && last[0].contains(#""sv":9,"o":"M","v":{"t":{"o":"d","v":"=4\t+P"}}"#))
+        #expect(ccid(last.first) == ccid(whole) && !isWhole(last[0]))
+    }
+
+    @Test("refused while something newer is asked for, and the connection ends before that comes")
+    func cutWhileWaiting() throws {
+        var (talk, whole): (Transcript, String) = try sent()
+        let misfit: String =
+            #"0:c:[{"clientid":"x","cv":"c8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
+        #expect(talk.hear(misfit) == ["0:e:a.8"])
+        #expect(talk.hear(answer(405, ccid(whole))).isEmpty)
+        let next: [String] = again(&talk, "0:c:[]")
+        #expect(next.allSatisfy { ccid($0) == ccid(whole) && !isWhole($0) })
+        let state: String = "0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#
+        let more: [String] = talk.hear(state) + talk.hear(answer(405, ccid(whole)))
+        let last: [String] = more.filter { $0.hasPrefix("0:c:{") }
+        #expect(last.count == 1 && last[0].contains(#""sv":8"#) && !isWhole(last[0]))
+        #expect(try talk.local("a") == #"{"t":"RabcP"}"#)
+    }
+
+    @Test("others removed the object: it is made anew with the edit, as an edit that a removal meets always is")
+    func removed() throws {
+        var (talk, whole): (Transcript, String) = try sent()
+        let gone: String = #"{"clientid":"x","cv":"c2","id":"a","o":"-","ev":2,"ccids":["q"]}"#
+        let next: [String] = again(&talk, "0:c:[\(gone)]", "0:c:[]")
+        #expect(next.count == 1 && !next[0].contains("\"sv\"") && !isWhole(next[0]))
+        #expect(next[0].contains(#""v":{"t":{"o":"+","v":"abcP"}}"#) && ccid(next[0]) == ccid(whole))
+        #expect(try talk.local("a") == #"{"t":"abcP"}"#)
+    }
+
+    @Test("others did the same: nothing is left to send")
+    func nothingLeft() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        let first: String = ccid(try talk.type("a", at: 2, "", deleting: 1).first)
+        try #require(talk.hear(answer(440, first)).filter(isWhole).count == 1)
+        let same: String =
+            #"{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"=2\t-1"}},"sv":1,"ev":2,"ccids":["q"]}"#
+        #expect(again(&talk, "0:c:[\(same)]", "0:c:[]") == [])
+        #expect(try talk.local("a") == #"{"t":"ab"}"#)
+        #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
+        #expect(try talk.type("a", at: 2, "L").count == 1)
+    }
+}
