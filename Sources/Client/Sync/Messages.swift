@@ -59,9 +59,9 @@ enum Messages {
         return writer.bytes
     }
 
-    /// Whether a change made above carries the object as a whole (`d`).
+    /// Whether a change made above carries the object as a whole (`d`), or cannot be read, so that it may.
     static func hasWhole(_ change: [UInt8]) -> Bool {
-        guard let root: JSONNode = try? JSONDocument(parsing: change).root else { return false }
+        guard let root: JSONNode = try? JSONDocument(parsing: change).root else { return true }
         return root["d"] != nil
     }
 

@@ -59,7 +59,7 @@ extension SyncMachine {
     }
 
     /// 405, 440: not in this form. Next time it goes against the newest state we know; as a whole only when it was made
-    /// from that very state, since `d` may overwrite what others did meanwhile.
+    /// from that very state, since `d` may overwrite what others did meanwhile, and after 405 only the last time.
     mutating func doesNotFit(_ number: Int, _ key: EntityKey, code: Int) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         let source: Version? = entity.record.edits.pending?.source
@@ -79,7 +79,10 @@ extension SyncMachine {
             entity = try self.entity(number, key)
         }
         entity.record.edits.attempts = attempts
-        entity.record.edits.sendsWhole = isNewest && (code == ErrorCode.invalidDiff.rawValue || attempts > 1)
+        // 405 on the newest version can hardly be, where a request that arrived twice is refused twice: the second answer looks like
+        // one to the form that is on its way. So the whole, which may undo what others do meanwhile, comes last.
+        let isLast: Bool = attempts == SyncLimits.attemptsMax
+        entity.record.edits.sendsWhole = isNewest && (code == ErrorCode.invalidDiff.rawValue || isLast)
         // A removal behind the edit was not refused itself: it names its version.
         if isRemoval, !isRefusedRemoval { entity.record.edits.forgetRefusals() }
         put(number, key, entity, .edits)
@@ -132,7 +135,10 @@ extension SyncMachine {
             return queue(number, key, try self.entity(number, key).record.edits)
         }
         let whole: JSONObject? = entity.record.edits.sendsWhole ? entity.base : nil
-        try sendForm(number, key, of: pending, whole: whole)
+        // This server has said that it does not have it, whatever another one said before.
+        let refused: PendingChange = PendingChange(
+            changeID: pending.changeID, edit: pending.edit, source: pending.source, bytes: pending.bytes)
+        try sendForm(number, key, of: refused, whole: whole)
     }
 
     /// A change that carries the object as a whole undoes what was done to it since. So it goes again as it was only while nothing
@@ -151,10 +157,8 @@ extension SyncMachine {
     ) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         guard let edit: Edit = pending.edit else {
-            entity.record.edits.pending = nil
-            entity.record.edits.forgetRefusals()
-            put(number, key, entity, .edits)
-            return queue(number, key, entity.record.edits)
+            // Nothing is left of it: what waits for its answer is the newest state.
+            return try settle(number, key, at: entity.record.edits.held ?? entity.record.ghost)
         }
         let ghost: Ghost = entity.record.ghost
         let source: Version? = ghost.object == nil ? nil : ghost.version

@@ -136,4 +136,25 @@ struct RefusedAgainTests {
         for _: Int in 1...4 { #expect(changes(talk.hear(answer(404, id))).count == 1) }
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0), "not given up early")
     }
+
+    @Test("where one server applied it and a restored one says 404, the first one's word counts no more")
+    func appliedElsewhere() throws {
+        var (talk, first): (Transcript, String) = try sent()
+        let applied: String =
+            #"0:c:[{"clientid":"me","cv":"c6","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+P"}},"sv":5,"ev":6,"ccids":["\#(first)"]}]"#
+        #expect(talk.hear(applied) == ["0:e:a.6"])
+        var sent: [String] = []
+        for index: String in ["", #"{"id":"a","v":7,"d":{"t":"xabc"}}"#] {
+            _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+            _ = talk.connect()
+            #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::1000"])
+            _ = talk.hear(#"0:i:{"current":"c9","index":[\#(index)]}"#)
+            sent = changes(talk.hear("0:c:[]"))
+            #expect(sent.count == 1 && ccid(sent.first) == first)
+            if index.isEmpty { sent = changes(talk.hear(answer(404, first))) }
+        }
+        #expect(sent.count == 1, "nobody who is there has taken it")
+        #expect(try talk.local("a")?.contains("P") == true)
+        #expect(talk.machine.unconfirmed(talk.notes).edited == 1)
+    }
 }

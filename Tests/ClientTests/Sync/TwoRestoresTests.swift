@@ -126,11 +126,14 @@ struct TwoRestoresTests {
         #expect(removal.count == 1 && removal[0].contains(#""sv":1000,"o":"-""#), "it names its version")
     }
 
-    @Test("405 before the index is read: one more change, made from what the index has, also as a whole")
-    func beforeTheIndex() throws {
+    @Test(
+        "405 before the index is read: one more change, made from what the index has, the last time as a whole",
+        arguments: [(5, "Xabc"), (6, "XYabc")])
+    func beforeTheIndex(newest: (Int, String)) throws {
         var (talk, first): (Transcript, String) = try sent()
         var last: [String] = [first]
-        let pages: [(Int, String, Bool)] = [(5, "Xabc", false), (5, "Xabc", true), (6, "XYabc", true)]
+        let plain: [(Int, String, Bool)] = Array(repeating: (5, "Xabc", false), count: 3)
+        let pages: [(Int, String, Bool)] = plain + [(newest.0, newest.1, true)]
         for (version, text, isWhole): (Int, String, Bool) in pages {
             #expect(talk.hear(answer(405, ccid(last.first))) == ["0:i:1:::1000"])
             let index: String = #"{"id":"a","v":\#(version),"d":{"t":"\#(text)"}}"#

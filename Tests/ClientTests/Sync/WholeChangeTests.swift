@@ -121,4 +121,56 @@ struct WholeChangeTests {
         #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
         #expect(try talk.type("a", at: 2, "L").count == 1)
     }
+
+    @Test("nothing is left of it, and a newer state waits for its answer: that counts then", arguments: [false, true])
+    func nothingLeftButHeld(typesMore: Bool) throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        let first: String = ccid(try talk.type("a", at: 2, "", deleting: 1).first)
+        try #require(talk.hear(answer(440, first)).filter(isWhole).count == 1)
+        if typesMore { _ = try talk.type("a", at: 0, "L") }
+        let same: String =
+            #"0:c:[{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"=2\t-1"}},"sv":1,"ev":2,"ccids":["q"]}]"#
+        let misfit: String =
+            #"0:c:[{"clientid":"x","cv":"c8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["r"]}]"#
+        #expect(talk.hear(same, misfit) == ["0:e:a.8"])
+        #expect(talk.hear("0:e:a.8\n" + #"{"data":{"t":"abXYZ"}}"#).isEmpty)
+        #expect(talk.hear(answer(503, first)).isEmpty)
+        talk.now = try #require(talk.machine.deadline)
+        let next: [String] = talk.sent(talk.machine.tick(now: talk.now)).filter { $0.hasPrefix("0:c:{") }
+        #expect(try talk.local("a") == (typesMore ? #"{"t":"LabXYZ"}"# : #"{"t":"abXYZ"}"#))
+        #expect(try talk.ghost("a").version == 8)
+        #expect(talk.machine.unconfirmed(talk.notes) == (typesMore ? 1 : 0, 0))
+        #expect(next.count == (typesMore ? 1 : 0))
+        #expect(next.allSatisfy { $0.contains(#""sv":8,"o":"M","v":{"t":{"o":"d","v":"+L\t=5"}}"#) })
+        #expect(next.allSatisfy { ccid($0) != first })
+    }
+
+    @Test("what was typed since stays behind it, and goes on when it is taken")
+    func typedSince() throws {
+        var (talk, whole): (Transcript, String) = try sent()
+        _ = try talk.type("a", at: 4, "L")
+        let next: [String] = again(&talk, "0:c:[\(Self.foreign)]", "0:c:[]")
+        #expect(next.count == 1 && next[0].contains(#""sv":2,"o":"M","v":{"t":{"o":"d","v":"=4\t+P"}}"#))
+        let taken: String =
+            #"0:c:[{"clientid":"me","cv":"c3","id":"a","o":"M","v":{"t":{"o":"d","v":"=4\t+P"}},"sv":2,"ev":3,"ccids":["\#(ccid(whole))"]}]"#
+        let last: [String] = talk.hear(taken)
+        #expect(last.count == 1 && last[0].contains(#""sv":3,"o":"M","v":{"t":{"o":"d","v":"=5\t+L"}}"#))
+        #expect(ccid(last.first) != ccid(whole) && !isWhole(last[0]))
+        #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
+    }
+
+    @Test("a request that was refused twice does not make it go as a whole")
+    func refusedTwice() throws {
+        var talk: Transcript = try Transcript()
+        _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
+        let first: String = ccid(try talk.type("a", at: 3, "P").first)
+        #expect(talk.hear("0:c:[\(Self.foreign)]").isEmpty)
+        let next: [String] = talk.hear(answer(405, first))
+        #expect(next.count == 1 && next[0].contains(#""sv":2"#) && ccid(next[0]) == first)
+        #expect(talk.hear(answer(405, first)) == ["0:i:1:::1000"])
+        _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":2,"d":{"t":"Rabc"}}]}"#)
+        let last: [String] = talk.hear("0:c:[]")
+        #expect(last.count == 1 && last[0].contains(#""sv":2"#) && !isWhole(last[0]) && ccid(last[0]) == first)
+    }
 }
