@@ -136,8 +136,8 @@ extension SyncMachine {
         }
         let whole: JSONObject? = entity.record.edits.sendsWhole ? entity.base : nil
         // This server has said that it does not have it, whatever another one said before.
-        let refused: PendingChange = PendingChange(
-            changeID: pending.changeID, edit: pending.edit, source: pending.source, bytes: pending.bytes)
+        var refused: PendingChange = pending
+        (refused.appliedAt, refused.isConfirmed) = (nil, false)
         try sendForm(number, key, of: refused, whole: whole)
     }
 

@@ -149,6 +149,11 @@ func object(_ json: String) throws -> JSONObject {
     return object
 }
 
+/// What a server says that does not apply a change of the object `a`.
+func refusal(_ code: Int, _ id: String) -> String {
+    #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
+}
+
 /// The ccid in a sent change.
 func ccid(_ text: String?) -> String {
     guard let text, let start: String.Index = text.range(of: "\"ccid\":\"") else { return "" }

@@ -10,10 +10,6 @@ struct RefusedAgainTests {
     private static let misfit: String =
         #"0:c:[{"clientid":"x","cv":"cv8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
 
-    private func answer(_ code: Int, _ id: String) -> String {
-        #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
-    }
-
     /// `P` behind "abc" is sent and nothing is heard of it.
     private func sent() throws -> (Transcript, String) {
         var talk: Transcript = try Transcript()
@@ -30,7 +26,7 @@ struct RefusedAgainTests {
     func confirmedWaiting(applied: Int) throws {
         var (talk, first): (Transcript, String) = try sent()
         #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
-        #expect(changes(talk.hear(answer(405, first))) == [])
+        #expect(changes(talk.hear(refusal(405, first))) == [])
         let done: String =
             #"0:c:[{"clientid":"me","cv":"cv9","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+P"}},"sv":\#(applied - 1),"ev":\#(applied),"ccids":["\#(first)"]}]"#
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
@@ -47,8 +43,8 @@ struct RefusedAgainTests {
         var (talk, first): (Transcript, String) = try sent()
         _ = try talk.type("a", at: 4, "L")
         #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
-        #expect(changes(talk.hear(answer(405, first))) == [])
-        #expect(changes(talk.hear(answer(409, first))) == [])
+        #expect(changes(talk.hear(refusal(405, first))) == [])
+        #expect(changes(talk.hear(refusal(409, first))) == [])
         let next: [String] = changes(
             talk.hear(
                 "0:e:a.8\n" + #"{"data":{"t":"RabcP"}}"#,
@@ -62,11 +58,11 @@ struct RefusedAgainTests {
     func fifthNotFound() throws {
         var (talk, first): (Transcript, String) = try sent()
         for round: Int in 1...4 {
-            let again: [String] = talk.hear(answer(404, first))
+            let again: [String] = talk.hear(refusal(404, first))
             #expect(again.count == 1 && ccid(again.first) == first, "round \(round)")
             #expect(again.first?.contains("\"sv\"") == false, "the object is made, not edited")
         }
-        let last: [BucketEvent] = talk.events(answer(404, first))
+        let last: [BucketEvent] = talk.events(refusal(404, first))
         let isTold: Bool = last.contains {
             if case .refused(let edit) = $0 { edit.key == "a" && edit.error.number == 404 } else { false }
         }
@@ -78,14 +74,14 @@ struct RefusedAgainTests {
         #expect(next.count == 1 && next[0].contains(#"{"t":{"o":"+","v":"abcPL"}}"#) && !next[0].contains("\"sv\""))
         let id: String = ccid(next.first)
         #expect(id != first)
-        #expect(changes(talk.hear(answer(404, id))).count == 1, "its own rounds begin anew")
+        #expect(changes(talk.hear(refusal(404, id))).count == 1, "its own rounds begin anew")
     }
 
     @Test("404 behind four other refusals ends it as well: the object counts as gone, and the edit is kept here")
     func lastIsNotFound() throws {
         var (talk, first): (Transcript, String) = try sent()
-        for _: Int in 1...4 { #expect(changes(talk.hear(answer(440, first))).count == 1) }
-        #expect(changes(talk.hear(answer(404, first))) == [])
+        for _: Int in 1...4 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
+        #expect(changes(talk.hear(refusal(404, first))) == [])
         #expect(try talk.ghost("a").json == nil, "the server does not have it")
         #expect(try talk.local("a") == #"{"t":"abcP"}"#)
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1))
@@ -96,16 +92,16 @@ struct RefusedAgainTests {
     @Test("refusals of an older form are not counted against the one that is made from the state that was asked for")
     func notCountedWaiting() throws {
         var (talk, first): (Transcript, String) = try sent()
-        for _: Int in 1...4 { #expect(changes(talk.hear(answer(440, first))).count == 1) }
+        for _: Int in 1...4 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
         #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
-        #expect(changes(talk.hear(answer(440, first))) == [], "not given up: something newer is asked for")
+        #expect(changes(talk.hear(refusal(440, first))) == [], "not given up: something newer is asked for")
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
         let anew: [String] = changes(talk.hear("0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#))
         #expect(anew.count == 1 && ccid(anew.first) == first && anew[0].contains("\"sv\":8"))
         #expect(anew.first?.contains("\"d\":") == false, "as a whole it would overwrite what others did")
-        for _: Int in 1...3 { #expect(changes(talk.hear(answer(440, first))).count == 1) }
+        for _: Int in 1...3 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
-        _ = talk.hear(answer(440, first))
+        _ = talk.hear(refusal(440, first))
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1), "and in the end it is given up")
     }
 
@@ -113,13 +109,13 @@ struct RefusedAgainTests {
     func takenAtLast() throws {
         var (talk, first): (Transcript, String) = try sent()
         _ = try talk.type("a", at: 4, "L")
-        for _: Int in 1...3 { #expect(changes(talk.hear(answer(440, first))).count == 1) }
+        for _: Int in 1...3 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
         let next: [String] = changes(
             talk.hear(
                 #"0:c:[{"clientid":"me","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"=3\t+P"}},"sv":1,"ev":2,"ccids":["\#(first)"]}]"#
             ))
         #expect(next.count == 1 && !next[0].contains(#""d":{"t":"#), "in the common form again")
-        for _: Int in 1...4 { #expect(changes(talk.hear(answer(440, ccid(next.first)))).count == 1) }
+        for _: Int in 1...4 { #expect(changes(talk.hear(refusal(440, ccid(next.first)))).count == 1) }
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
     }
 
@@ -127,13 +123,13 @@ struct RefusedAgainTests {
     func removalLeavesNothing() throws {
         var (talk, first): (Transcript, String) = try sent()
         #expect(try talk.remove("a").isEmpty)
-        #expect(changes(talk.hear(answer(404, first))) == [])
+        #expect(changes(talk.hear(refusal(404, first))) == [])
         #expect(try talk.local("a") == nil)
         #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
         let made: [String] = changes(try talk.set("a", #"{"t":"new"}"#))
         #expect(made.count == 1)
         let id: String = ccid(made.first)
-        for _: Int in 1...4 { #expect(changes(talk.hear(answer(404, id))).count == 1) }
+        for _: Int in 1...4 { #expect(changes(talk.hear(refusal(404, id))).count == 1) }
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0), "not given up early")
     }
 
@@ -151,7 +147,7 @@ struct RefusedAgainTests {
             _ = talk.hear(#"0:i:{"current":"c9","index":[\#(index)]}"#)
             sent = changes(talk.hear("0:c:[]"))
             #expect(sent.count == 1 && ccid(sent.first) == first)
-            if index.isEmpty { sent = changes(talk.hear(answer(404, first))) }
+            if index.isEmpty { sent = changes(talk.hear(refusal(404, first))) }
         }
         #expect(sent.count == 1, "nobody who is there has taken it")
         #expect(try talk.local("a")?.contains("P") == true)

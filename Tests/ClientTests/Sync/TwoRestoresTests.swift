@@ -6,10 +6,6 @@ import ThicketTestSupport
 /// What is refused keeps its ccid (docs/decisions/0082): a server that is restored a second time may have it after all.
 @Suite("A change that one restored server refuses and the next one has", .nonceWatch)
 struct TwoRestoresTests {
-    private func answer(_ code: Int, _ id: String) -> String {
-        #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
-    }
-
     /// The connection ends, and behind the next one the server does not know our position and has `index`.
     private func restored(_ talk: inout Transcript, _ index: String) -> [String] {
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
@@ -33,12 +29,12 @@ struct TwoRestoresTests {
         var (talk, first): (Transcript, String) = try sent()
         let before: String = code == 405 ? #"{"id":"a","v":1000,"d":{"t":"ab"}}"# : #"{"id":"b","v":1,"d":{}}"#
         #expect(restored(&talk, before) == [first])
-        let anew: [String] = talk.hear(answer(code, ccid(first)))
+        let anew: [String] = talk.hear(refusal(code, ccid(first)))
         #expect(anew.count == 1 && anew[0] != first && ccid(anew[0]) == ccid(first))
         #expect(try talk.local("a") == (code == 405 ? #"{"t":"abPL"}"# : #"{"t":"abcPL"}"#))
         let again: [String] = restored(&talk, #"{"id":"a","v":2000,"d":{"t":"RabcP"}}"#)
         #expect(again == anew, "only the server knows whether it is inside")
-        let next: [String] = talk.hear(answer(409, ccid(first)))
+        let next: [String] = talk.hear(refusal(409, ccid(first)))
         #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
         #expect(next.count == 1 && next[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"=5\t+L"}}"#))
         #expect(ccid(next.first) != ccid(first))
@@ -48,12 +44,12 @@ struct TwoRestoresTests {
     func typedSince() throws {
         var (talk, first): (Transcript, String) = try sent()
         _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
-        let anew: [String] = talk.hear(answer(405, ccid(first)))
+        let anew: [String] = talk.hear(refusal(405, ccid(first)))
         _ = try talk.type("a", at: 0, "M")
         talk = try talk.restarted()
         #expect(try talk.local("a") == #"{"t":"MabPL"}"#)
         #expect(restored(&talk, #"{"id":"a","v":2000,"d":{"t":"abcP"}}"#) == anew)
-        let next: [String] = talk.hear(answer(409, ccid(first)))
+        let next: [String] = talk.hear(refusal(409, ccid(first)))
         #expect(try talk.local("a") == #"{"t":"MabcPL"}"#)
         #expect(next.count == 1 && next[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"+M\t=4\t+L"}}"#))
     }
@@ -62,9 +58,9 @@ struct TwoRestoresTests {
     func neither() throws {
         var (talk, first): (Transcript, String) = try sent()
         _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
-        _ = talk.hear(answer(405, ccid(first)))
+        _ = talk.hear(refusal(405, ccid(first)))
         _ = restored(&talk, #"{"id":"a","v":2000,"d":{"t":"Xab"}}"#)
-        let anew: [String] = talk.hear(answer(405, ccid(first)))
+        let anew: [String] = talk.hear(refusal(405, ccid(first)))
         #expect(anew.count == 1 && anew[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"=3\t-0\t+P"}}"#))
         let next: [String] = talk.hear(
             #"0:c:[{"clientid":"me","cv":"c10","id":"a","o":"M","v":{"t":{"o":"d","v":"=3\t+P"}},"sv":2000,"ev":2001,"ccids":["\#(ccid(first))"]}]"#
@@ -79,7 +75,7 @@ struct TwoRestoresTests {
         let misfit: String =
             #"0:c:[{"clientid":"x","cv":"cv8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
         #expect(talk.hear(misfit) == ["0:e:a.8"])
-        #expect(talk.hear(answer(code, ccid(first))).allSatisfy { !$0.hasPrefix("0:c:") })
+        #expect(talk.hear(refusal(code, ccid(first))).allSatisfy { !$0.hasPrefix("0:c:") })
         let next: [String] = talk.hear(
             "0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#,
             #"0:i:{"current":"c9","index":[{"id":"a","v":8,"d":{"t":"Rabc"}}]}"#, "0:c:[]")
@@ -94,7 +90,7 @@ struct TwoRestoresTests {
         var (talk, first): (Transcript, String) = try sent()
         _ = try talk.remove("a")
         _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
-        let next: [String] = talk.hear(answer(405, ccid(first)))
+        let next: [String] = talk.hear(refusal(405, ccid(first)))
         #expect(next.count == 1 && next[0].contains(#""sv":1000,"o":"-""#) && ccid(next[0]) != ccid(first))
         #expect(try talk.local("a") == nil)
     }
@@ -106,7 +102,7 @@ struct TwoRestoresTests {
         let first: String = try #require(try talk.type("a", at: 2, "", deleting: 1).first)
         _ = try talk.type("a", at: 2, "L")
         #expect(restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#) == [first])
-        let next: [String] = talk.hear(answer(405, ccid(first)))
+        let next: [String] = talk.hear(refusal(405, ccid(first)))
         #expect(next.count == 1 && next[0].contains(#""sv":1000,"o":"M","v":{"t":{"o":"d","v":"=2\t+L"}}"#))
         #expect(ccid(next.first) != ccid(first))
         #expect(try talk.local("a") == #"{"t":"abL"}"#)
@@ -118,7 +114,7 @@ struct TwoRestoresTests {
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
         let first: String = try #require(try talk.type("a", at: 2, "", deleting: 1).first)
         _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
-        #expect(talk.hear(answer(405, ccid(first))).isEmpty)
+        #expect(talk.hear(refusal(405, ccid(first))).isEmpty)
         talk = try talk.restarted()
         _ = talk.connect()
         _ = talk.hear("0:auth:user@example.com", "0:c:[]")
@@ -135,7 +131,7 @@ struct TwoRestoresTests {
         let plain: [(Int, String, Bool)] = Array(repeating: (5, "Xabc", false), count: 3)
         let pages: [(Int, String, Bool)] = plain + [(newest.0, newest.1, true)]
         for (version, text, isWhole): (Int, String, Bool) in pages {
-            #expect(talk.hear(answer(405, ccid(last.first))) == ["0:i:1:::1000"])
+            #expect(talk.hear(refusal(405, ccid(last.first))) == ["0:i:1:::1000"])
             let index: String = #"{"id":"a","v":\#(version),"d":{"t":"\#(text)"}}"#
             _ = talk.hear(#"0:i:{"current":"c9","index":[\#(index)]}"#)
             last = talk.hear("0:c:[]")
@@ -152,7 +148,7 @@ struct TwoRestoresTests {
         let misfit: String =
             #"0:c:[{"clientid":"x","cv":"cv8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
         #expect(talk.hear(misfit) == ["0:e:a.8"])
-        #expect(talk.hear(answer(405, ccid(first))).isEmpty)
+        #expect(talk.hear(refusal(405, ccid(first))).isEmpty)
         #expect(try talk.remove("a").isEmpty)
         let gone: String = #"0:c:[{"clientid":"x","cv":"cv9","id":"a","o":"-","ev":9,"ccids":["r"]}]"#
         #expect(talk.hear(gone).isEmpty, "it is gone already")
@@ -168,7 +164,7 @@ struct TwoRestoresTests {
         let other: String = ccid(try talk.type("b", at: 1, "x").first)
         #expect(talk.hear(#"0:c:[{"clientid":"me","id":"b","error":503,"ccids":["\#(other)"]}]"#).isEmpty)
         #expect(talk.hear(#"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#).isEmpty)
-        #expect(talk.hear(answer(404, first)).isEmpty, "the server asked for a pause")
+        #expect(talk.hear(refusal(404, first)).isEmpty, "the server asked for a pause")
         #expect(try talk.local("a") == #"{"t":"abcP"}"#)
         #expect(try talk.remove("a").isEmpty)
         talk.now = try #require(talk.machine.deadline)
@@ -182,7 +178,7 @@ struct TwoRestoresTests {
     @Test("a removal made while an index is read takes the place of what was refused, and names its version")
     func removedDuringWalk() throws {
         var (talk, first): (Transcript, String) = try sent()
-        #expect(talk.hear(answer(405, ccid(first))) == ["0:i:1:::1000"])
+        #expect(talk.hear(refusal(405, ccid(first))) == ["0:i:1:::1000"])
         #expect(try talk.remove("a").isEmpty)
         _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":5,"d":{"t":"Xabc"}}]}"#)
         let next: [String] = talk.hear("0:c:[]")

@@ -9,10 +9,6 @@ struct WholeChangeTests {
     private static let foreign: String =
         #"{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"+R\t=3"}},"sv":1,"ev":2,"ccids":["q"]}"#
 
-    private func answer(_ code: Int, _ id: String) -> String {
-        #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
-    }
-
     private func isWhole(_ change: String) -> Bool { change.contains(#","d":{"#) }
 
     /// `P` behind "abc" was refused with 440, and went out once more with `d`.
@@ -20,7 +16,7 @@ struct WholeChangeTests {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
         let first: String = ccid(try talk.type("a", at: 3, "P").first)
-        let next: [String] = talk.hear(answer(440, first))
+        let next: [String] = talk.hear(refusal(440, first))
         try #require(next.count == 1 && isWhole(next[0]) && ccid(next[0]) == first)
         return (talk, next[0])
     }
@@ -53,13 +49,13 @@ struct WholeChangeTests {
         #expect(next[0].contains(#""sv":2,"o":"M","v":{"t":{"o":"d","v":"=4\t+P"}}"#) && !isWhole(next[0]))
         #expect(ccid(next[0]) == ccid(whole), "a server that took it before says so")
         #expect(try talk.local("a") == #"{"t":"RabcP"}"#)
-        #expect(talk.hear(answer(440, ccid(whole))).filter(isWhole).count == 1, "of the newest state, if it has to be")
+        #expect(talk.hear(refusal(440, ccid(whole))).filter(isWhole).count == 1, "of the newest state, if it has to be")
     }
 
     @Test("after a pause that the server asked for, too")
     func afterPause() throws {
         var (talk, whole): (Transcript, String) = try sent()
-        #expect(talk.hear(answer(503, ccid(whole))).isEmpty)
+        #expect(talk.hear(refusal(503, ccid(whole))).isEmpty)
         #expect(talk.hear("0:c:[\(Self.foreign)]").isEmpty)
         talk.now = try #require(talk.machine.deadline)
         let next: [String] = talk.sent(talk.machine.tick(now: talk.now)).filter { $0.hasPrefix("0:c:{") }
@@ -75,7 +71,7 @@ struct WholeChangeTests {
             &talk, "0:cv:?", #"0:i:{"current":"c9","index":[{"id":"a","v":9,"d":{"t":"\#(text)"}}]}"#, "0:c:[]")
         #expect(next.count == 1 && next[0].contains(#""sv":1"#) && !isWhole(next[0]))
         #expect(ccid(next.first) == ccid(whole))
-        let last: [String] = talk.hear(answer(code, ccid(whole))).filter { $0.hasPrefix("0:c:{") }
+        let last: [String] = talk.hear(refusal(code, ccid(whole))).filter { $0.hasPrefix("0:c:{") }
         #expect(try talk.local("a") == #"{"t":"RabcP"}"#)
         guard code == 405 else { return #expect(talk.machine.unconfirmed(talk.notes) == (0, 0)) }
         #expect(last.count == 1 && last[0].contains(#""sv":9,"o":"M","v":{"t":{"o":"d","v":"=4\t+P"}}"#))
@@ -88,11 +84,11 @@ struct WholeChangeTests {
         let misfit: String =
             #"0:c:[{"clientid":"x","cv":"c8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
         #expect(talk.hear(misfit) == ["0:e:a.8"])
-        #expect(talk.hear(answer(405, ccid(whole))).isEmpty)
+        #expect(talk.hear(refusal(405, ccid(whole))).isEmpty)
         let next: [String] = again(&talk, "0:c:[]")
-        #expect(next.allSatisfy { ccid($0) == ccid(whole) && !isWhole($0) })
+        #expect(next.count == 1 && ccid(next.first) == ccid(whole) && !isWhole(next[0]))
         let state: String = "0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#
-        let more: [String] = talk.hear(state) + talk.hear(answer(405, ccid(whole)))
+        let more: [String] = talk.hear(state) + talk.hear(refusal(405, ccid(whole)))
         let last: [String] = more.filter { $0.hasPrefix("0:c:{") }
         #expect(last.count == 1 && last[0].contains(#""sv":8"#) && !isWhole(last[0]))
         #expect(try talk.local("a") == #"{"t":"RabcP"}"#)
@@ -113,7 +109,7 @@ struct WholeChangeTests {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
         let first: String = ccid(try talk.type("a", at: 2, "", deleting: 1).first)
-        try #require(talk.hear(answer(440, first)).filter(isWhole).count == 1)
+        try #require(talk.hear(refusal(440, first)).filter(isWhole).count == 1)
         let same: String =
             #"{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"=2\t-1"}},"sv":1,"ev":2,"ccids":["q"]}"#
         #expect(again(&talk, "0:c:[\(same)]", "0:c:[]") == [])
@@ -127,7 +123,7 @@ struct WholeChangeTests {
         var talk: Transcript = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
         let first: String = ccid(try talk.type("a", at: 2, "", deleting: 1).first)
-        try #require(talk.hear(answer(440, first)).filter(isWhole).count == 1)
+        try #require(talk.hear(refusal(440, first)).filter(isWhole).count == 1)
         if typesMore { _ = try talk.type("a", at: 0, "L") }
         let same: String =
             #"0:c:[{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"=2\t-1"}},"sv":1,"ev":2,"ccids":["q"]}]"#
@@ -135,7 +131,7 @@ struct WholeChangeTests {
             #"0:c:[{"clientid":"x","cv":"c8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["r"]}]"#
         #expect(talk.hear(same, misfit) == ["0:e:a.8"])
         #expect(talk.hear("0:e:a.8\n" + #"{"data":{"t":"abXYZ"}}"#).isEmpty)
-        #expect(talk.hear(answer(503, first)).isEmpty)
+        #expect(talk.hear(refusal(503, first)).isEmpty)
         talk.now = try #require(talk.machine.deadline)
         let next: [String] = talk.sent(talk.machine.tick(now: talk.now)).filter { $0.hasPrefix("0:c:{") }
         #expect(try talk.local("a") == (typesMore ? #"{"t":"LabXYZ"}"# : #"{"t":"abXYZ"}"#))
@@ -166,9 +162,9 @@ struct WholeChangeTests {
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
         let first: String = ccid(try talk.type("a", at: 3, "P").first)
         #expect(talk.hear("0:c:[\(Self.foreign)]").isEmpty)
-        let next: [String] = talk.hear(answer(405, first))
+        let next: [String] = talk.hear(refusal(405, first))
         #expect(next.count == 1 && next[0].contains(#""sv":2"#) && ccid(next[0]) == first)
-        #expect(talk.hear(answer(405, first)) == ["0:i:1:::1000"])
+        #expect(talk.hear(refusal(405, first)) == ["0:i:1:::1000"])
         _ = talk.hear(#"0:i:{"current":"c9","index":[{"id":"a","v":2,"d":{"t":"Rabc"}}]}"#)
         let last: [String] = talk.hear("0:c:[]")
         #expect(last.count == 1 && last[0].contains(#""sv":2"#) && !isWhole(last[0]) && ccid(last[0]) == first)
