@@ -12,9 +12,6 @@ struct MadeAnewTests {
     private func creation(_ key: String, _ json: String, ev: Int = 3) -> String {
         #"0:c:[{"clientid":"y","cv":"cv\#(ev)","id":"a","o":"M","v":{"\#(key)":{"o":"+","v":\#(json)}},"ev":\#(ev),"ccids":["r\#(ev)"]}]"#
     }
-    private func refusal(_ code: Int, _ id: String) -> String {
-        #"0:c:[{"clientid":"me","id":"a","error":\#(code),"ccids":["\#(id)"]}]"#
-    }
     private func isAtRest(_ talk: Transcript) -> Bool {
         talk.machine.isSynced(talk.notes) && talk.machine.unconfirmed(talk.notes) == (0, 0)
     }
