@@ -3,7 +3,7 @@ import ThicketProtocol
 import ThicketServer
 
 /// What a change costs the server when there are ten times as many users, objects in the bucket, or changes behind it;
-/// and what an object costs a new client.
+/// and what an object costs a new client (`GrowthOfIndex`), a missed change whoever was away (`GrowthOfHistory`).
 ///
 /// A small and a large store, filled the same way, take the same changes turn and turn about. Costs are CPU time of the
 /// server's process, all its threads, background work included: other programs on the machine disturb that least. The time
@@ -18,11 +18,11 @@ func growth() async throws -> [Figure] {
         + compare(
             "a change, 2,000 changes of the object behind it", small: GrowthLoad(users: 1, objects: 1, history: 2_000),
             large: GrowthLoad(users: 1, objects: 1, history: 20_000))
-        + indexGrowth(objects: 5_000) + growthOfReading()
+        + indexGrowth() + growthOfReading()
 }
 
 /// Rounds of each, in turns.
-private let rounds: Int = 9
+let growthRounds: Int = 9
 
 private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throws -> [Figure] {
     progress("growth: \(what): both stores filled")
@@ -30,7 +30,7 @@ private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throw
     try large.warmUp()
     var costs: [[Double]] = [[], []]
     var acknowledgements: [[Double]] = [[], []]
-    for round: Int in 0..<rounds {
+    for round: Int in 0..<growthRounds {
         let isSmallFirst: Bool = round % 2 == 0
         for load: GrowthLoad in isSmallFirst ? [small, large] : [large, small] {
             let place: Int = load === small ? 0 : 1
@@ -38,7 +38,7 @@ private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throw
             acknowledgements[place].append(try load.acknowledgement())
         }
         progress(
-            "growth: \(what): round \(round + 1) of \(rounds): \(Bench.rounded(costs[0][round])) and "
+            "growth: \(what): round \(round + 1) of \(growthRounds): \(Bench.rounded(costs[0][round])) and "
                 + "\(Bench.rounded(costs[1][round])) µs")
     }
     return growthFigures(what, costs[0], costs[1])
@@ -151,79 +151,6 @@ private final class GrowthLoad {
         sockets[place / objects].send(
             change(of: "o\(place % objects)", ccid: "g-\(sent)", number: sent, version: version))
     }
-}
-
-/// Server CPU of one object that a new client fetches, in pages of 1,000 with their objects: by the first client after a
-/// change, for whom the pages are made, and by those after it, who may get them as they were kept.
-private func indexGrowth(objects: Int) throws -> [Figure] {
-    let small: IndexLoad = try IndexLoad(objects: objects)
-    let large: IndexLoad = try IndexLoad(objects: 10 * objects)
-    progress("growth: index: both stores filled")
-    var made: [[Double]] = [[], []]
-    var kept: [[Double]] = [[], []]
-    for round: Int in 0..<rounds {
-        for load: IndexLoad in round % 2 == 0 ? [small, large] : [large, small] {
-            let place: Int = load === small ? 0 : 1
-            try load.edit(round)
-            made[place].append(try load.fetch(client: "first-\(round)"))
-            kept[place].append(try load.fetch(client: "next-\(round)"))
-        }
-    }
-    return growthFigures("an object of the index, first client, \(objects) objects", made[0], made[1])
-        + growthFigures("an object of the index, the next client, \(objects) objects", kept[0], kept[1])
-}
-
-/// A server with one bucket of `objects` objects.
-private final class IndexLoad {
-    private let server: BenchServer
-    private let loop: LoadLoop = LoadLoop()
-    private let objects: Int
-    private let writer: LoadSocket
-
-    init(objects: Int) throws {
-        self.objects = objects
-        server = try BenchServer(users: 1, starts: false)
-        let fill: OfflineFill = try OfflineFill(server)
-        let bucket: BucketID = try OfflineFill.bucket("b", user: 0)
-        for object: Int in 0..<objects { try fill.add("o\(object)", version: 0, to: bucket) }
-        try fill.finish()
-        try server.process.start()
-        writer = try LoadSocket(port: server.process.port, app: BenchServer.app)
-        loop.add(writer)
-        try authorize([writer], on: loop, server: server, bucket: "b")
-    }
-
-    func edit(_ round: Int) throws {
-        var isDone: Bool = false
-        writer.send(change(of: "o0", ccid: "edit-\(round)", number: round, version: round + 1))
-        try loop.run(until: { isDone }, take: { _, bytes in isDone = contains(bytes, "\"ccids\"") })
-    }
-
-    /// µs of CPU an object.
-    func fetch(client: String) throws -> Double {
-        let cpu: Double = server.process.cpuSeconds()
-        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
-        loop.add(socket)
-        defer { loop.remove(socket) }
-        var found: Int = 0
-        socket.send(initialize(server.tokens[0], client: client, bucket: "b", command: "i:1:::1000"))
-        try loop.run(
-            until: { found >= objects },
-            take: { socket, bytes in
-                found += occurrences(of: "\"id\"", in: bytes)
-                if let mark: String = markOf(bytes) { socket.send("0:i:1:\(mark)::1000") }
-            })
-        guard found == objects else { throw BenchError("the index has \(found) objects of \(objects)") }
-        return (server.process.cpuSeconds() - cpu) / Double(objects) * 1e6
-    }
-}
-
-/// The mark of an index page: it stands at the page's end.
-private func markOf(_ bytes: UnsafeRawBufferPointer) -> String? {
-    let end: [UInt8] = Array(bytes.suffix(200))
-    let name: [UInt8] = Array("\"mark\":\"".utf8)
-    guard let place = end.indices.last(where: { end[$0...].starts(with: name) }) else { return nil }
-    return String(decoding: end[(place + name.count)...].prefix { $0 != UInt8(ascii: "\"") }, as: UTF8.self)
 }
 
 /// A line for those who wait, apart from the results.

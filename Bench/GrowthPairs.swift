@@ -3,7 +3,7 @@ import ThicketServer
 /// What a missed change, a delivery and an object of a first sync cost when there are ten times as many of them: processor
 /// time, like the rest of `growth`.
 func growthOfReading() async throws -> [Figure] {
-    var figures: [Figure] = []
+    var figures: [Figure] = try missedGrowth()
     figures += try await pairs("a missed change, 10,000 of them", from: 10_000) {
         try catchUp(changes: $0, rounds: 3).value("server CPU a change")
     }

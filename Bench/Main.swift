@@ -54,8 +54,11 @@ struct Bench {
         Scenario("idle", 5, "10,000 connections with one authorised channel each") {
             try await repeated(5) { try idle(from: 1_000, to: 10_000) }
         },
+        Scenario("memory", 8, "server memory with full caches, and with ten times as much that they could keep") {
+            try memory()
+        },
         Scenario("catchup", 3, "10,000 changes that a client missed") { try catchUp(changes: 10_000) },
-        Scenario("growth", 12, "costs, answers at ten times the users, objects, history, missed changes, receivers") {
+        Scenario("growth", 18, "costs, answers at ten times the users, objects, history, missed changes, receivers") {
             try await growth()
         },
         Scenario("firstsync", 5, "100,000 objects of 300 bytes to a new client") {
