@@ -92,11 +92,20 @@ struct AccountCommandTests {
         try bench.login()
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
         try bench.stopServer()
-        for words: [String] in [
-            ["get", "notes", "k"], ["put", "notes", "k", "{}"], ["ls", "notes"], ["watch", "notes"],
+        let kept: String = "With --offline the edit is kept here and goes out with the next command on notes."
+        for (words, told): ([String], [String]) in [
+            (["get", "notes", "k"], ["notes was not read", "With --offline the copy kept here is shown."]),
+            (["put", "notes", "k", "{}"], ["notes/k was not changed", kept]),
+            (["rm", "notes", "k"], ["nothing was removed", kept]),
+            (["ls", "notes"], ["notes was not read", "With --offline the copy kept here is listed."]),
+            (["watch", "notes"], ["notes was not read"]),
         ] {
             let outcome: ChildProcess.Outcome = try bench.run(words)
-            #expect(outcome.code == 5 && outcome.errors.contains("cannot be reached"), "\(words) \(outcome)")
+            for text: String in ["cannot be reached"] + told {
+                #expect(outcome.code == 5 && outcome.errors.contains(text), "\(words) \(outcome)")
+            }
+            // `watch` has no such option.
+            #expect(outcome.errors.contains("--offline") == (words[0] != "watch"), "\(words) \(outcome)")
         }
         #expect(try bench.good(["get", "notes", "k", "--offline", "--json"]) == #"{"a":1}"# + "\n")
         try bench.good(["put", "notes", "k", #"{"a":2}"#, "--offline"])

@@ -57,6 +57,9 @@ struct OpenBucket: Sendable {
         return open
     }
 
+    /// What `--offline` does with an edit.
+    var keepsEdit: String { "the edit is kept here and goes out with the next command on \(name)" }
+
     /// The bucket is one that the server cannot read.
     var isSealed: Bool { opening != nil }
 
@@ -141,14 +144,16 @@ struct OpenBucket: Sendable {
     ///
     /// Edits that are kept from earlier and that the server refuses do not matter here.
     ///
-    /// - Parameter consequence: what did not happen if that fails, for the message; without it: the bucket was not read.
-    func ready(_ consequence: String? = nil) async throws(Failure) {
+    /// - Parameters:
+    ///   - consequence: what did not happen if that fails, for the message; without it: the bucket was not read.
+    ///   - offline: what the command's `--offline` does, for that message.
+    func ready(_ consequence: String? = nil, offline: String? = nil) async throws(Failure) {
         do throws(ClientError) {
             try await synced()
         } catch {
             let isReadOnly: Bool = error.code == .unauthorized ? await isOnline : false
             guard error.code == .refused || isReadOnly else {
-                throw unreachable(error, consequence ?? "\(name) was not read")
+                throw unreachable(error, consequence ?? "\(name) was not read", offline)
             }
             if error.code == .refused { try await opening?.checkMode(session) }
         }
@@ -196,8 +201,9 @@ struct OpenBucket: Sendable {
         get async { if case .offline = await session.currentStatus { false } else { true } }
     }
 
-    private func unreachable(_ error: ClientError, _ consequence: String) -> Failure {
-        switch error.code {
+    private func unreachable(_ error: ClientError, _ consequence: String, _ offline: String? = nil) -> Failure {
+        let way: String = isKept ? offline.map { " With --offline \($0)." } ?? "" : ""
+        return switch error.code {
         case .unauthorized:
             Failure(
                 "the login has ended (\(error.detail)); \(consequence). Run 'thicket login'.", .unauthorized)
@@ -208,10 +214,11 @@ struct OpenBucket: Sendable {
         case .network:
             Failure(
                 "\(server) cannot be reached (\(error.detail)); \(consequence). Is the server running, and the address "
-                    + "right?", .offline)
+                    + "right?\(way)", .offline)
         case .deadline:
             Failure(
-                "\(server) did not answer within \(timeout.words); \(consequence). --timeout waits longer.", .offline)
+                "\(server) did not answer within \(timeout.words); \(consequence). --timeout waits longer.\(way)",
+                .offline)
         case .sealed:
             Failure(
                 "\(name) is a sealed bucket: the server cannot read it; \(consequence). --sealed opens it with the account's "

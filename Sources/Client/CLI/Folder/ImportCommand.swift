@@ -80,7 +80,7 @@ enum ExportCommand {
         let isOffline: Bool = call.flag("offline")
         let open: OpenBucket = try await OpenBucket.open(
             try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
-        if !isOffline { try await open.ready() }
+        if !isOffline { try await open.ready(offline: "the copy kept here is written") }
         let keys: [String] = try await trying("cannot list \(name)") { () throws(ClientError) in
             try await open.bucket.keys()
         }

@@ -22,7 +22,7 @@ enum GetCommand {
         let isOffline: Bool = call.flag("offline")
         let open: OpenBucket = try await OpenBucket.open(
             account, bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
-        if !isOffline { try await open.ready() }
+        if !isOffline { try await open.ready(offline: "the copy kept here is shown") }
         let object: JSONObject
         if let version {
             object = try await Keys.fetch(version, of: key, in: open)

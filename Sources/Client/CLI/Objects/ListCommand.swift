@@ -30,7 +30,7 @@ enum ListCommand {
             }
             let open: OpenBucket = try await OpenBucket.open(
                 account, bucket: name, store: .profile, isOnline: !call.flag("offline"))
-            if !call.flag("offline") { try await open.ready() }
+            if !call.flag("offline") { try await open.ready(offline: "the copies kept here are counted") }
             let (count, unsent): (Int, Int) = try await trying("cannot list \(name)") { () throws(ClientError) in
                 (try await open.bucket.keys().count, try await open.bucket.pendingCount)
             }
@@ -51,7 +51,7 @@ enum ListCommand {
         let isOffline: Bool = call.flag("offline")
         let open: OpenBucket = try await OpenBucket.open(
             account, bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
-        if !isOffline { try await open.ready() }
+        if !isOffline { try await open.ready(offline: "the copy kept here is listed") }
         let keys: [String] = try await trying("cannot list \(name)") { () throws(ClientError) in
             try await open.bucket.keys()
         }

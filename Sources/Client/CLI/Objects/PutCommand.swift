@@ -17,7 +17,7 @@ enum PutCommand {
         let isOffline: Bool = call.flag("offline")
         let open: OpenBucket = try await OpenBucket.open(
             try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
-        if !isOffline { try await open.ready() }
+        if !isOffline { try await open.ready("\(name)/\(key) was not changed", offline: open.keepsEdit) }
         let what: String = "put \(name)/\(key)"
         let isSame: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
             if try await open.bucket.get(key) == object { return true }
@@ -110,7 +110,7 @@ enum RemoveCommand {
         let isOffline: Bool = call.flag("offline")
         let open: OpenBucket = try await OpenBucket.open(
             try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
-        if !isOffline { try await open.ready() }
+        if !isOffline { try await open.ready("nothing was removed", offline: open.keepsEdit) }
         var missing: [String] = []
         var removed: [String] = []
         for key: String in keys {
