@@ -98,14 +98,19 @@ struct AccountCommandTests {
             (["put", "notes", "k", "{}"], ["notes/k was not changed", kept]),
             (["rm", "notes", "k"], ["nothing was removed", kept]),
             (["ls", "notes"], ["notes was not read", "With --offline the copy kept here is listed."]),
+            (
+                ["export", "notes", bench.path("out")],
+                ["notes was not read", "With --offline the copy kept here is written."]
+            ),
             (["watch", "notes"], ["notes was not read"]),
+            (["get", "notes", "k", "--version", "1"], ["notes was not read"]),
         ] {
             let outcome: ChildProcess.Outcome = try bench.run(words)
             for text: String in ["cannot be reached"] + told {
                 #expect(outcome.code == 5 && outcome.errors.contains(text), "\(words) \(outcome)")
             }
-            // `watch` has no such option.
-            #expect(outcome.errors.contains("--offline") == (words[0] != "watch"), "\(words) \(outcome)")
+            // `watch` has no such option, and old versions are kept by the server alone.
+            #expect(outcome.errors.contains("--offline") == (told.count > 1), "\(words) \(outcome)")
         }
         #expect(try bench.good(["get", "notes", "k", "--offline", "--json"]) == #"{"a":1}"# + "\n")
         try bench.good(["put", "notes", "k", #"{"a":2}"#, "--offline"])

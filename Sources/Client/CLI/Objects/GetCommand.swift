@@ -22,7 +22,8 @@ enum GetCommand {
         let isOffline: Bool = call.flag("offline")
         let open: OpenBucket = try await OpenBucket.open(
             account, bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
-        if !isOffline { try await open.ready(offline: "the copy kept here is shown") }
+        // Old versions are the server's: `--offline` has none.
+        if !isOffline { try await open.ready(offline: version == nil ? "the copy kept here is shown" : nil) }
         let object: JSONObject
         if let version {
             object = try await Keys.fetch(version, of: key, in: open)
