@@ -81,13 +81,7 @@ private final class GrowthLoad {
         server = try BenchServer(users: users, starts: false)
         try Self.fill(server, users: users, objects: objects, history: history)
         try server.process.start()
-        sockets = try (0..<users).map { number in
-            let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
-            socket.number = number
-            loop.add(socket)
-            return socket
-        }
-        try authorize(sockets, on: loop, server: server, bucket: "b")
+        sockets = try connect(0..<users, to: server, on: loop)
     }
 
     private static func fill(_ server: BenchServer, users: Int, objects: Int, history: Int) throws {

@@ -41,14 +41,8 @@ private final class MissedLoad {
         for number: Int in 0..<behind { try filling.add("old\(number % 100)", version: number / 100, to: bucket) }
         try filling.finish()
         try server.process.start()
-        let sockets: [LoadSocket] = try (0..<users).map { number in
-            let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
-            socket.number = number
-            loop.add(socket)
-            return socket
-        }
+        let sockets: [LoadSocket] = try connect(0..<users, to: server, on: loop)
         defer { for socket: LoadSocket in sockets { loop.remove(socket) } }
-        try authorize(sockets, on: loop, server: server, bucket: "b")
         position = try fill(sockets[reader], on: loop, keys: "k", count: 1)
         try changeAll(sockets, on: loop, each: Self.missed, inFlight: Self.inFlight) { socket, number in
             change(of: "o\(number)", ccid: "missed-\(socket.number)-\(number)", number: number, version: 0)

@@ -117,13 +117,7 @@ private final class MemoryLoad {
 
     private func turn(_ users: Range<Int>) throws {
         let loop: LoadLoop = LoadLoop()
-        let sockets: [LoadSocket] = try users.map { user in
-            let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
-            socket.number = user
-            loop.add(socket)
-            return socket
-        }
-        try authorize(sockets, on: loop, server: server, bucket: "b")
+        let sockets: [LoadSocket] = try connect(users, to: server, on: loop)
         let writers: [LoadSocket] = sockets.filter { $0.number % 2 == 0 }
         try changeAll(writers, on: loop, each: Self.objectsEach, inFlight: Self.inFlight) { _, number in
             change(of: "o\(number)", ccid: "m-\(version)-\(number)", number: version, version: version)

@@ -2,6 +2,20 @@ import Glibc
 import ThicketProtocol
 import ThicketReplay
 
+/// A socket for each of these users, on channel 0 of its bucket.
+func connect(
+    _ users: Range<Int>, to server: BenchServer, on loop: LoadLoop, bucket: String = "b"
+) throws -> [LoadSocket] {
+    let sockets: [LoadSocket] = try users.map { user in
+        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+        socket.number = user
+        loop.add(socket)
+        return socket
+    }
+    try authorize(sockets, on: loop, server: server, bucket: bucket)
+    return sockets
+}
+
 /// Sends `init` on channel 0 of each socket and waits until all are answered: `auth`, then the index.
 func authorize(
     _ sockets: [LoadSocket], on loop: LoadLoop, server: BenchServer, bucket: String, client: String = "bench"
