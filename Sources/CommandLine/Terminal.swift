@@ -19,14 +19,18 @@ public enum Terminal {
         return Int(size.ws_col)
     }
 
-    /// Writes all of it to standard output.
+    /// Writes all of it to standard output: byte by byte, but on a terminal as `Screen.safe` shows it.
     /// - Returns: false when nobody reads any more (a closed pipe) or the disk is full.
     @discardableResult
-    public static func write(_ text: String) -> Bool { write(Array(text.utf8), to: standardOutput) }
+    public static func write(_ text: String) -> Bool { write(text, to: standardOutput) }
 
-    /// Writes all of it to standard error.
+    /// Writes all of it to standard error, in the same way.
     @discardableResult
-    public static func writeError(_ text: String) -> Bool { write(Array(text.utf8), to: standardError) }
+    public static func writeError(_ text: String) -> Bool { write(text, to: standardError) }
+
+    private static func write(_ text: String, to descriptor: Int32) -> Bool {
+        write(Array((isTerminal(descriptor) ? Screen.safe(text) : text).utf8), to: descriptor)
+    }
 
     /// Writes all bytes, waiting for a slow reader.
     @discardableResult

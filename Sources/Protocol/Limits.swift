@@ -30,6 +30,10 @@ public enum Limits {
     public static let indexPageMax: Int = 1_000
     /// Bytes of object data after which an index page ends early, with a mark (wire contract, section 5).
     public static let indexPageBytesMax: Int = 4 << 20
+    /// Removals in one answer to `removed` when the client names no limit.
+    public static let removalsDefault: Int = 100
+    /// Removals in one answer to `removed` at most, and log rows that are read for it.
+    public static let removalsMax: Int = 1_000
     /// Largest channel number a client may choose.
     public static let channelNumberMax: UInt32 = 999_999
 }

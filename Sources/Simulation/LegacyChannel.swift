@@ -106,7 +106,7 @@ final class LegacyChannel {
             sendAgain()
         case .changeVersionUnknown: if phase != .walking { beginWalk() }
         case .entity(let reply): received(reply)
-        case .authExpired, .indexRequest, .notUnderstood, .options, .unknown: break
+        case .authExpired, .indexRequest, .notUnderstood, .options, .removed, .unknown: break
         }
     }
 

@@ -105,6 +105,14 @@ class MutantReader: StoreReader {
         try inner.liveKeys(in: bucket, after: key, limit: limit)
     }
 
+    final func removedHeads(
+        in bucket: BucketRow, after key: EntityKey?, limit: Int
+    ) throws(StoreError) -> [EntityRecord] {
+        try inner.removedHeads(in: bucket, after: key, limit: limit)
+    }
+
+    final func link(_ gid: GlobalID) throws(StoreError) -> ChangeLink? { try inner.link(gid) }
+
     final func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? { try inner.change(gid) }
 
     final func changes(

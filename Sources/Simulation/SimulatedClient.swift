@@ -127,7 +127,7 @@ final class SimulatedClient: Peer {
             case .event(let bucket, let event):
                 follow(bucket, event)
                 if event.comesOnce { told[bucket, default: 0] += 1 }
-            case .status, .fetched, .tokenEnded, .tokenGood: break
+            case .status, .fetched, .removals, .tokenEnded, .tokenGood: break
             }
         }
         for (bucket, count): (BucketName, Int) in told.sorted(by: { $0.key < $1.key }) {

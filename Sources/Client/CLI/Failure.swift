@@ -36,6 +36,8 @@ extension ExitCode {
 struct Failure: Error, Equatable {
     let text: String
     let code: ExitCode
+    /// One file of a folder could not be read or written, which keeps no other from its turn.
+    var isOfOneFile = false
 
     init(_ text: String, _ code: ExitCode = .failure) {
         self.text = text

@@ -67,11 +67,13 @@ public enum ThicketProgram {
         arguments: [.optional("BUCKET", "name of the bucket; without it, the buckets used on this machine")],
         options: [
             .flag("long", short: "l", "also sizes and contents"), jsonOption,
+            .flag("removed", "the removed objects in their place, with the version and the time of the removal"),
             offline("list the copy kept here, without the server"),
         ] + bucketOptions,
         examples: [
             Example("thicket ls", "buckets"), Example("thicket ls notes", "keys and versions"),
             Example("thicket ls notes --long --json | jq .object.title", "every title"),
+            Example("thicket ls notes --removed", "what can be brought back with 'thicket revert'"),
         ])
 
     static let get: Command = .init(

@@ -204,6 +204,8 @@ public enum StreamLimits {
     public static let statusesMax: Int = 64
     /// Old versions of an object asked for at once.
     public static let versionsInFlightMax: Int = 16
+    /// Objects that `Bucket.removed` lists at most.
+    public static let removedMax: Int = 100_000
     /// Old versions that `Bucket.history` reads at most.
     public static let versionsMax: Int = 1_000
 }

@@ -105,6 +105,8 @@ struct Channel {
     private(set) var stale: Set<EntityKey> = []
     /// Conflicts and alarms that nobody was told of.
     var untold: UntoldEvents = UntoldEvents()
+    /// Questions for removals that the server has not answered on this connection.
+    var removalsAsked = 0
     /// Nothing is asked before this moment (a bucket refused, an index asked for too often).
     var resumeAt: Int64?
     /// No change is sent before this moment (500, 503).
@@ -157,6 +159,7 @@ struct Channel {
         bytesInFlight = 0
         reloads.removeAll()
         reloadQueue.removeAll()
+        removalsAsked = 0
         resend.removeAll()
         ready.removeAll()
         resumeAt = nil

@@ -14,6 +14,8 @@ package enum SyncAction: Sendable, Equatable {
     case status(SyncStatus)
     /// The answer to `fetch`: an old version of an object.
     case fetched(EntityAddress, Version, FetchedVersion)
+    /// The answer to `askRemovals`; nil: the server does not know the question.
+    case removals(BucketName, RemovalList?)
     /// The server no longer takes the token of this number; only where somebody renews it. Told once for each number.
     case tokenEnded(Int)
     /// The server has taken the token of this number; told once for each.
@@ -26,6 +28,8 @@ package struct FetchedVersion: Sendable, Equatable {
     package let object: JSONObject?
     /// As the server has it; nil when it does not. In an open bucket the same.
     package let stored: JSONObject?
+    /// The app's key, which a sealed object holds; nil: not known from this version.
+    package var name: String?
 }
 
 /// Who the client is and what it connects to.
@@ -63,7 +67,12 @@ package struct LinkClosure: Sendable, Equatable {
     package var httpStatus: Int?
     /// The server could not prove who it is.
     package var isUntrusted: Bool
-    package init(code: UInt16? = nil, detail: String, httpStatus: Int? = nil, isUntrusted: Bool = false) {
+    /// Milliseconds for which the other side wants no attempt.
+    package var retryAfter: Int64?
+    package init(
+        code: UInt16? = nil, detail: String, httpStatus: Int? = nil, isUntrusted: Bool = false, retryAfter: Int64? = nil
+    ) {
+        self.retryAfter = retryAfter
         self.isUntrusted = isUntrusted
         self.code = code
         self.detail = detail

@@ -34,6 +34,8 @@ package enum SyncLimits {
     package static let backoffMinMilliseconds: Int64 = 250
     /// Longest pause before connecting again.
     package static let backoffMaxMilliseconds: Int64 = 60_000
+    /// Longest pause that a `retry-after` of an HTTP answer brings about.
+    package static let retryAfterMaxMilliseconds: Int64 = 600_000
     /// Pause before a change refused by 500 or 503 is sent again; doubles up to `backoffMaxMilliseconds`.
     package static let retryMinMilliseconds: Int64 = 1_000
     /// Milliseconds after the end of its token for which a channel is sure to have kept its place at the server, which

@@ -280,8 +280,7 @@ extension SyncMachine {
     mutating func received(entity value: JSONObject?, key: EntityKey, version: Version, on number: Int)
         throws(ClientError)
     {
-        let object: JSONObject? = try clearVersion(of: value, key, on: number)
-        let fetched: FetchedVersion = FetchedVersion(object: object, stored: value)
+        let fetched = try clearVersion(of: value, key, on: number)
         actions.append(.fetched(address(number, key), version, fetched))
         guard channels[number].reloads.removeValue(forKey: key) != nil else { return }
         guard let wanted: Version = try entity(number, key).record.edits.wanted else { return }

@@ -51,7 +51,9 @@ extension SyncMachine {
         quietTurn(now) { machine throws(ClientError) in
             guard machine.link == .open || machine.isConnecting else { return }
             if closure.code == 1009 { try machine.refuseLargestFlight() }
-            machine.drop(closure.isUntrusted ? .untrusted(closure.detail) : .unreachable(closure.detail))
+            machine.drop(
+                closure.isUntrusted ? .untrusted(closure.detail) : .unreachable(closure.detail),
+                atLeast: closure.retryAfter ?? 0)
         }
     }
 
@@ -161,9 +163,10 @@ extension SyncMachine {
         drop(.unreachable(detail))
     }
 
-    private mutating func drop(_ reason: OfflineReason) {
+    /// - Parameter pause: milliseconds before the next attempt at least.
+    private mutating func drop(_ reason: OfflineReason, atLeast pause: Int64 = 0) {
         disconnectChannels()
-        adoptLink(.waiting(until: now + backoff.next(random.next()), reason))
+        adoptLink(.waiting(until: now + max(backoff.next(random.next()), pause), reason))
     }
 
     mutating func park(_ reason: OfflineReason) {

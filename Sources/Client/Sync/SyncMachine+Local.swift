@@ -151,17 +151,16 @@ extension SyncMachine {
         channelNumbers[bucket].map { channels[$0].isReadOnly } ?? false
     }
 
-    /// Asks for an old version of an object; the answer comes as `fetched`.
+    /// Asks for an old version of an object by the server's key; the answer comes as `fetched`.
     ///
     /// - Throws: `offline` when the bucket is not connected.
-    package mutating func fetch(
+    package mutating func fetchStored(
         _ bucket: BucketName, _ key: EntityKey, _ version: Version, now: Int64
     ) throws(ClientError) -> [SyncAction] {
-        let number: Int = try number(bucket)
+        let number = try number(bucket)
         guard link == .open, channels[number].phase == .live else {
             throw ClientError(.offline, "old versions are kept by the server only")
         }
-        let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             machine.send(Messages.onChannel(number, "e:\(key.text).\(version)"))
         }

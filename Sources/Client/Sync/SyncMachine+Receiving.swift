@@ -35,7 +35,9 @@ extension SyncMachine {
         case .changeVersionUnknown: try positionUnknown(number)
         case .indexRequest: try reportState(number)
         case .options(let options): heardMode(options["mode"]?.stringValue, on: number)
-        case .notUnderstood, .unknown: break
+        case .removed(let page): try received(removals: page, on: number)
+        case .notUnderstood: removalsUnknown(number)
+        case .unknown: break
         }
     }
 

@@ -212,11 +212,14 @@ extension SyncMachine {
     /// An old version as the app knows objects; nil when it does not open.
     mutating func clearVersion(
         of value: JSONObject?, _ key: EntityKey, on number: Int
-    ) throws(ClientError) -> JSONObject? {
-        guard let sealing: Sealing = channels[number].sealing, let value else { return value }
-        guard let entity: SealedEntity = try? SealedEntity(value) else { return nil }
+    ) throws(ClientError) -> FetchedVersion {
+        guard let sealing = channels[number].sealing, let value else {
+            return FetchedVersion(object: value, stored: value)
+        }
+        guard let entity = try? SealedEntity(value) else { return FetchedVersion(object: nil, stored: value) }
         let opened = try? SealedObject.open(
             entity, author: sealing.author, place: sealing.place(key), with: try sealer(number, key))
-        return opened?.object.log.object
+        let log = opened?.object.log
+        return FetchedVersion(object: log?.object, stored: value, name: log?.appKey)
     }
 }

@@ -154,10 +154,12 @@ package final class CurlWebSocketTransport: Transport {
             events.append(.opened)
             return true
         } catch {
-            let status: Int? = head.status == 101 ? nil : head.status
-            let isElsewhere: Bool = (300..<400).contains(head.status)
-            let hint: String = isElsewhere ? "; it names another address, and redirects are not followed" : ""
-            fail("the server did not open a WebSocket: \(error)\(hint)", status: status, &events)
+            guard head.status != 101 else {
+                fail("the server's answer to the upgrade is not a WebSocket's: \(error)", &events)
+                return false
+            }
+            let refusal = UpgradeRefusal(head)
+            fail(refusal.detail, status: head.status, retryAfter: refusal.retryAfter, &events)
             return false
         }
     }
@@ -249,11 +251,13 @@ package final class CurlWebSocketTransport: Transport {
 
     private func fail(
         _ detail: String, code: UInt16? = nil, status: Int? = nil, isUntrusted: Bool = false,
-        _ events: inout [TransportEvent]
+        retryAfter: Int64? = nil, _ events: inout [TransportEvent]
     ) {
         dropHandle()
         events.append(
-            .closed(LinkClosure(code: code, detail: detail, httpStatus: status, isUntrusted: isUntrusted)))
+            .closed(
+                LinkClosure(
+                    code: code, detail: detail, httpStatus: status, isUntrusted: isUntrusted, retryAfter: retryAfter)))
     }
 
     private func dropHandle() {

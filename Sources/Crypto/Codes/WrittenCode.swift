@@ -38,7 +38,7 @@ public enum WrittenCode {
     /// - Throws: `unreadable`, or the first line that does not fit its check.
     public static func bytes(of text: SecureBytes) throws(Failure) -> SecureBytes {
         guard text.count <= textBytesMax else { throw .unreadable }
-        let letters: SecureBytes = try bare(text)
+        let letters: SecureBytes = try bare(PastedText.plain(text))
         guard letters.count > checkLetters else { throw .unreadable }
         let whole: Int = letterCount(lineBytes) + checkLetters
         var parts: [SecureBytes] = []
@@ -99,7 +99,8 @@ public enum WrittenCode {
             try text.withUnsafeBytes { text throws(Failure) in
                 for byte: UInt8 in text {
                     switch byte {
-                    case 0x20, 0x09, 0x0A, 0x0D, 0x2D: continue
+                    // Blanks, line ends and the punctuation that people put between groups.
+                    case 0x20, 0x09, 0x0A, 0x0D, 0x2C...0x2F, 0x3A, 0x3B, 0x5F: continue
                     default: break
                     }
                     let value: UInt8 = value(byte)

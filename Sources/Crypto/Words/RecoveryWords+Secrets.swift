@@ -12,8 +12,9 @@ extension RecoveryWords {
         return room.part(0..<written)
     }
 
-    /// The secret of words as people type them; see `read`.
+    /// The secret of words as people type and paste them, numbered or with commas; see `PastedText` and `read`.
     public static func entropy(_ text: SecureBytes) throws(Failure) -> SecureBytes {
+        let text = PastedText.plain(text)
         var count: Int = 0
         let room: SecureBytes = try SecureBytes(count: 32) { room throws(Failure) in
             count = try text.withUnsafeBytes { text throws(Failure) in try read(text, to: room) }

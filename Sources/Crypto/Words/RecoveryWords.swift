@@ -54,8 +54,8 @@ public enum RecoveryWords {
         return written
     }
 
-    /// Reads words as people type them: upper and lower case, any white space, and the first four letters of a word or
-    /// more of them in its place.
+    /// Reads words as people type them: upper and lower case, white space, digits and punctuation between words, and the
+    /// first four letters of a word or more of them in its place.
     /// - Parameters:
     ///   - text: UTF-8.
     ///   - entropy: of at least 32 bytes; an error leaves it as it was.
@@ -149,7 +149,7 @@ public enum RecoveryWords {
     }
 }
 
-/// Cuts text into words at white space of any script.
+/// Cuts text into words at white space, digits and punctuation: what stands between the words of a numbered list.
 private struct WordReader: ~Copyable {
     struct Word {
         /// As `EnglishWords.packed`; 0 when it has other characters than letters a to z.
@@ -173,11 +173,21 @@ private struct WordReader: ~Copyable {
 
     init(_ text: UnsafeRawBufferPointer) { bytes = text.makeIterator() }
 
+    private static func isBetweenWords(_ scalar: Unicode.Scalar) -> Bool {
+        if scalar.isASCII { return !(0x61...0x7A).contains(scalar.value | 0x20) || scalar.value < 0x41 }
+        switch scalar.properties.generalCategory {
+        case .decimalNumber, .otherNumber, .letterNumber, .connectorPunctuation, .dashPunctuation, .openPunctuation,
+            .closePunctuation, .initialPunctuation, .finalPunctuation, .otherPunctuation, .mathSymbol, .otherSymbol:
+            return true
+        default: return scalar.properties.isWhitespace
+        }
+    }
+
     mutating func next() -> Word? {
         var word: Word = .init()
         while true {
             switch decoder.decode(&bytes) {
-            case .scalarValue(let scalar) where scalar.properties.isWhitespace:
+            case .scalarValue(let scalar) where Self.isBetweenWords(scalar):
                 if word.count > 0 { return word }
             case .scalarValue(let scalar): word.append(scalar)
             case .error: word = Word(letters: 0, count: 9)

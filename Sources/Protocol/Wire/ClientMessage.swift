@@ -26,6 +26,8 @@ public enum ChannelRequest: Sendable, Equatable {
     case changes([ChangeRequest])
     /// `index:JSON`, the answer to the server's `index`
     case indexState(IndexState)
+    /// `removed:JSON`
+    case removed(RemovedRequest)
     /// Anything else, without its argument; answered by `?`.
     case unknown(command: String)
 
@@ -104,6 +106,9 @@ extension ChannelRequest {
         case .indexState(let state):
             writer.head(channel, "index:")
             state.write(to: &writer)
+        case .removed(let request):
+            writer.head(channel, "removed:")
+            request.write(to: &writer)
         case .unknown(let command):
             writer.head(channel, "")
             writer.plain(command)

@@ -39,6 +39,8 @@ extension ServerReply {
             self = .notUnderstood
         } else if WireText.equals(command, "o") {
             self = .options(try Self.json(rest, "o").value)
+        } else if WireText.equals(command, "removed") {
+            self = .removed(try RemovedPage(try Self.json(rest, "removed")))
         } else {
             self = .unknown(command: WireText.text(command.prefix(ChannelRequest.unknownCommandBytesMax)))
         }

@@ -30,6 +30,8 @@ public enum ServerReply: Sendable, Equatable {
     case notUnderstood
     /// `o:JSON`, the bucket's options
     case options(JSONValue)
+    /// `removed:JSON`
+    case removed(RemovedPage)
     /// Anything that a newer server may say.
     case unknown(command: String)
 }
@@ -123,6 +125,9 @@ extension ServerReply {
         case .options(let value):
             writer.head(channel, "o:")
             writer.write(value)
+        case .removed(let page):
+            writer.head(channel, "removed:")
+            page.write(to: &writer)
         case .unknown(let command):
             writer.head(channel, "")
             writer.plain(command)

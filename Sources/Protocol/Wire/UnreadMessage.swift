@@ -29,7 +29,7 @@ public enum UnreadMessage: Sendable {
 public struct UnreadRequest: Sendable {
     /// What is asked for.
     public enum Command: Sendable, Hashable {
-        case initialize, index, entity, changesSince, change, indexState, unknown
+        case initialize, index, entity, changesSince, change, indexState, removed, unknown
     }
 
     public let command: Command
@@ -53,6 +53,8 @@ public struct UnreadRequest: Sendable {
                 .initialize
             } else if WireText.equals(name, "index") {
                 .indexState
+            } else if WireText.equals(name, "removed") {
+                .removed
             } else {
                 .unknown
             }
@@ -83,6 +85,7 @@ public struct UnreadRequest: Sendable {
         case .index: return .index(IndexRequest(parsing: argument))
         case .initialize: return .initialize(InitRequest(parsing: argument))
         case .indexState: return .indexState(IndexState(parsing: argument))
+        case .removed: return .removed(RemovedRequest(parsing: argument))
         case .unknown: return .unknown(command: WireText.text(name.prefix(ChannelRequest.unknownCommandBytesMax)))
         }
     }

@@ -173,6 +173,7 @@ extension Metrics {
         case change = "c"
         case remoteIndex = "index"
         case remoteLog = "log"
+        case removed
         case unknown
     }
 

@@ -229,6 +229,7 @@ public final class Hub {
         case .index(let index): self.index(index, on: channel, now: now)
         case .unreadableEntity(let argument):
             send(Reply.noEntity(channel.number, argument), to: channel.session)
+        case .removed(let request): removed(request, on: channel)
         case .indexState(let state): report(state, from: channel)
         case .initialize, .unknown: send(Reply.notUnderstood(channel.number), to: channel.session)
         }
@@ -309,6 +310,7 @@ extension UnreadRequest.Command {
         case .changesSince: .changesSince
         case .change: .change
         case .indexState: .remoteIndex
+        case .removed: .removed
         case .unknown: .unknown
         }
     }

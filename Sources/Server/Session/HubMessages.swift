@@ -67,6 +67,8 @@ public enum ReadQuestion: Sendable {
     case index(IndexQuery, tag: UInt32)
     /// One version of one object, as a whole message.
     case entity(key: String, version: Version, bucket: BucketRow, upTo: GlobalID)
+    /// Removals, as a whole message.
+    case removed(RemovedRequest, bucket: BucketRow, upTo: GlobalID)
     /// An object as it was at a version, or at the newest that is published.
     case object(EntityKey, Version?, bucket: BucketRow, upTo: GlobalID)
     /// The names of a user's buckets.
@@ -86,7 +88,7 @@ extension ReadQuestion {
     var hasLargeAnswer: Bool {
         switch self {
         case .grant, .adminGrant, .open, .buckets, .message, .body: false
-        case .index, .entity, .object, .changes, .all: true
+        case .index, .entity, .removed, .object, .changes, .all: true
         }
     }
 }
@@ -116,7 +118,7 @@ public enum ReadAnswer: Sendable {
     case index(SharedFrame, isLast: Bool)
     /// The walk's `current` is no longer kept: it must begin anew.
     case indexForgotten
-    /// `KEY.VERSION`, and the object or `?`.
+    /// `KEY.VERSION`, and the object or `?`; or a list of removals.
     case entity(SharedFrame)
     /// nil: there is no such object, or not at that version.
     case object(Version, [UInt8]?)

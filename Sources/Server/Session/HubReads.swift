@@ -52,6 +52,15 @@ extension Hub {
         read(.entity(key: key, version: version, bucket: row, upTo: feed.published), for: channel)
     }
 
+    /// Answers which objects were removed, or when one was.
+    func removed(_ request: RemovedRequest, on channel: Channel) {
+        guard let feed = channel.feed else { return }
+        guard let row = feed.row else {
+            return send(Reply.removed(channel.number, RemovedPage(request.scope, entries: [])), to: channel.session)
+        }
+        read(.removed(request, bucket: row, upTo: feed.published), for: channel)
+    }
+
     /// Answers all changes since a position, and subscribes from there.
     func changesSince(_ text: String, on channel: Channel, now: HubInstant) {
         guard let feed: BucketFeed = channel.feed else { return }

@@ -54,6 +54,9 @@ public final class ReadExecutor {
             }
             let body: [UInt8]? = try reader.body(of: name, version: version, in: bucket, upTo: upTo)
             return .entity(Reply.entity(channel, key: key, version: version, body: body))
+        case .removed(let request, let bucket, let upTo):
+            let page = try reader.removedPage(request, in: bucket, upTo: upTo)
+            return .entity(Reply.removed(channel, page))
         case .changes(let bucket, let tag, let after, let upTo):
             return try changes(bucket, tag: tag, after: after, upTo: upTo, channel: channel)
         case .object(let key, let version, let bucket, let upTo):

@@ -30,6 +30,11 @@ enum Reply {
         frame(channel, .options(["mode": .string(mode.word)]))
     }
 
+    /// `N:removed:{"removed":[…]}`.
+    static func removed(_ channel: ChannelNumber, _ page: RemovedPage) -> SharedFrame {
+        frame(channel, .removed(page))
+    }
+
     /// `N:e:ARGUMENT` and a line with `?`, for an argument that names no version.
     static func noEntity(_ channel: ChannelNumber, _ argument: String) -> SharedFrame {
         SharedFrame(text: head(channel, "e:") + Array(argument.utf8) + [0x0A, 0x3F])

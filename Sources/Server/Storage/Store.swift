@@ -68,6 +68,13 @@ public protocol StoreReader: AnyObject {
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityKey]
 
+    /// Heads of removed objects in byte order of their keys, above `key`, at most `limit`.
+    func removedHeads(
+        in bucket: BucketRow, after key: EntityKey?, limit: Int
+    ) throws(StoreError) -> [EntityRecord]
+    /// One row of the log without its diff; nil when there is none.
+    func link(_ gid: GlobalID) throws(StoreError) -> ChangeLink?
+
     /// One row of the log; nil when there is none.
     func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord?
     /// Changes of the bucket above `after` and up to `upTo`, oldest first; nil when `after` is below the floor or above

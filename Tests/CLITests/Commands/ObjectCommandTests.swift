@@ -32,6 +32,37 @@ struct ObjectCommandTests {
         #expect(try bench.good(["ls"]) == "notes\n")
     }
 
+    @Test("ls --removed lists what was removed with version and time; history after a revert shows the removal")
+    func removals() throws {
+        let bench = try CommandBench()
+        try bench.login()
+        for key in ["plan", "draft", "kept"] { try bench.good(["put", "notes", key, #"{"title":"Oak"}"#]) }
+        #expect(try bench.good(["ls", "notes", "--removed"]).isEmpty)
+        try bench.good(["rm", "notes", "plan", "draft"])
+        let lines = try bench.good(["ls", "notes", "--removed"]).split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.first?.firstMatch(of: /^draft  v2  20\d\d-\d\d-\d\d \d\d:\d\d$/) != nil, "\(lines)")
+        #expect(lines.last?.hasPrefix("plan   v2  20") == true, "\(lines)")
+        let rows = try bench.good(["ls", "notes", "--removed", "--json"])
+        #expect(rows.firstMatch(of: /^{"key":"draft","version":2,"removedAt":\d{13}}\n{"key":"plan"/) != nil, "\(rows)")
+        #expect(try bench.good(["history", "notes", "plan"]).hasPrefix("v2  removed  20"))
+
+        try bench.good(["revert", "notes", "plan", "1"])
+        #expect(try bench.good(["ls", "notes", "--removed"]).hasPrefix("draft "))
+        let history = try bench.good(["history", "notes", "plan"]).split(separator: "\n")
+        #expect(history.map { $0.prefix(12) } == [#"v3  {"title""#, "v2  removed ", #"v1  {"title""#])
+        let diff = try bench.good(["history", "notes", "plan", "--diff"])
+        #expect(diff.contains("v3\n    + title") && diff.contains("v2  removed"), "\(diff)")
+        let json = try bench.good(["history", "notes", "plan", "--json"])
+        #expect(json.contains(#"{"version":2,"removed":true,"removedAt":1"#), "\(json)")
+        #expect(try bench.good(["history", "notes", "plan", "--limit", "1"]).split(separator: "\n").count == 1)
+        for option in ["--offline", "--long"] {
+            let outcome = try bench.run(["ls", "notes", "--removed", option])
+            #expect(outcome.code == 2 && outcome.errors.contains(option), "\(outcome)")
+        }
+        #expect(try bench.run(["ls", "--removed"]).code == 2)
+    }
+
     @Test("an object comes from the command line, from a file and from standard input")
     func sources() throws {
         let bench: CommandBench = try .init()

@@ -60,6 +60,32 @@ struct ReadRowTests {
         }
     }
 
+    @Test(
+        "removed objects are listed by key with version and time, page by page, and the removals of one by age",
+        .rows("removed", "removed-one", "removed-forms"), arguments: StoreKind.allCases)
+    func removals(kind: StoreKind) throws {
+        let bench = try RowBench(kind)
+        defer { bench.finish() }
+        let client = bench.client
+        #expect(try client.ask("0:removed:{}") == #"0:removed:{"after":"","removed":[]}"#)
+        try client.apply(edit("c", "1", to: "1"), edit("a", "2", to: "2"), edit("b", "3", to: "3"))
+        try client.apply(removal("c", "4"), removal("a", "5"), edit("c", "6", to: "again"), removal("c", "7"))
+        let first = try client.ask(#"0:removed:{"limit":1}"#)
+        #expect(first.fields("id") == ["a"] && first.field("mark") == "a" && first.contains("\"v\":2,\"t\":1"))
+        let second = try client.ask(#"0:removed:{"after":"a","limit":1}"#)
+        #expect(second.fields("id") == ["c"] && second.field("mark") == nil && second.contains("\"v\":4,"))
+        // What is there again is in no list; its removals are in its own.
+        try client.apply(edit("a", "8", to: "back"))
+        #expect(try client.ask("0:removed:nonsense").fields("id") == ["c"])
+        let one = try client.ask(#"0:removed:{"id":"c","limit":10}"#)
+        #expect(one.hasPrefix(#"0:removed:{"id":"c","removed":[{"id":"c","v":4,"t":1"#))
+        #expect(one.contains(#"},{"id":"c","v":2,"t":1"#) && one.fields("id") == ["c", "c", "c"])
+        #expect(try client.ask(#"0:removed:{"id":"c","limit":1}"#).fields("id") == ["c", "c"])
+        for key in ["b", "never", "no/key", ""] {
+            #expect(try client.ask(#"0:removed:{"id":"\#(key)"}"#) == #"0:removed:{"id":"\#(key)","removed":[]}"#)
+        }
+    }
+
     @Test("a page has 100 objects unless a number is named, and 1,000 at most", .rows("index-size"))
     func sizes() throws {
         let bench: RowBench = try .init(.memory)

@@ -46,5 +46,14 @@ struct RetentionRowTests {
         // The whole object is compared with the newest when its source is gone; the refused ccid is still good.
         let taken: String = try client.ask(change(#"{"id":"k","o":"M","ccid":"late","sv":1,"d":{"t":"z"}}"#))
         #expect(taken.contains("\"ev\":\(Self.versions + 1),\"ccids\":[\"late\"]"), "\(taken)")
+
+        // The key and version of a removal stay; its time went with the log.
+        try client.apply(removal("k", "gone"))
+        try client.apply([edit("z", "z0", to: "0")])
+        try client.apply((1..<10).map { number in edit("z", "z\(number)", sv: number, to: "\(number)") })
+        #expect(waitUntil { bench.server.metrics.versionsCut.value >= 2 + Self.versions + 12 - 5 })
+        let removal = #"{"id":"k","v":\#(Self.versions + 2)}"#
+        #expect(try client.ask("0:removed:") == #"0:removed:{"after":"","removed":[\#(removal)]}"#)
+        #expect(try client.ask(#"0:removed:{"id":"k"}"#) == #"0:removed:{"id":"k","removed":[\#(removal)]}"#)
     }
 }

@@ -58,6 +58,19 @@ import ThicketProtocol
             (.channel(0, .changeVersionUnknown), "0:cv:?"), (.channel(4, .indexRequest), "4:index"),
             (.channel(0, .notUnderstood), "0:?"),
             (.channel(0, .options(["namespace": "n"])), #"0:o:{"namespace":"n"}"#),
+            (
+                .channel(
+                    0,
+                    .removed(
+                        RemovedPage(
+                            .bucket(after: "a"), entries: [.init(key: "b", version: 3, timestamp: 1_700_000_000_000)],
+                            mark: "b"))),
+                #"0:removed:{"after":"a","removed":[{"id":"b","v":3,"t":1700000000000}],"mark":"b"}"#
+            ),
+            (
+                .channel(0, .removed(RemovedPage(.object("b"), entries: [.init(key: "b", version: 3, timestamp: nil)]))),
+                #"0:removed:{"id":"b","removed":[{"id":"b","v":3}]}"#
+            ),
             (.channel(0, .unknown(command: "new")), "0:new"),
         ]
         for (message, text) in table {

@@ -15,7 +15,9 @@ enum LoginCommand {
 
     static func run(_ call: Call) async throws(Failure) {
         let place: LoginPlace = try LoginPlace(call)
-        if call.flag("partner"), call.value("token-file") != nil { return try await PartnerTokenLogin.run(call, place) }
+        // A profile of a partner's user says what kind of token the next one is.
+        let isPartners = call.flag("partner") || (place.old?.kind == .partner && call.value("user") == nil)
+        if isPartners, call.value("token-file") != nil { return try await PartnerTokenLogin.run(call, place) }
         let namesAccount: Bool = call.value("user") != nil || call.value("api-key") != nil || call.flag("partner")
         if namesAccount, call.value("token-file") != nil {
             throw Failure("a token is a login already: leave out either --token-file or the account", .usage)

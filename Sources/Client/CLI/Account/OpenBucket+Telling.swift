@@ -28,10 +28,7 @@ extension OpenBucket {
 
     /// On standard error. What others have written must not drive the terminal; a file gets it as it is.
     static func tell(_ event: BucketEvent, in bucket: String? = nil) {
-        let isScreen: Bool = Terminal.isTerminal(Terminal.standardError)
-        for line: String in lines(event, in: bucket) {
-            Terminal.writeError((isScreen ? Screen.safe(line) : line) + "\n")
-        }
+        for line: String in lines(event, in: bucket) { Terminal.writeError(line + "\n") }
     }
 
     /// For a person; what gave way stands in it whole, since it is nowhere else.

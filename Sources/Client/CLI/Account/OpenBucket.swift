@@ -52,10 +52,13 @@ struct OpenBucket: Sendable {
         }
         let open: OpenBucket = OpenBucket(
             session: opened.session, client: opened.client, bucket: bucket, name: name, server: account.profile.server,
-            timeout: account.timeout, isKept: isKept, opening: sealing)
+            timeout: account.timeout, isKept: isKept, opening: sealing, renewal: account.profile.renewal)
         account.opened.add(open)
         return open
     }
+
+    /// How a login that has ended is renewed.
+    let renewal: String
 
     /// What `--offline` does with an edit.
     var keepsEdit: String { "the edit is kept here and goes out with the next command on \(name)" }
@@ -206,7 +209,7 @@ struct OpenBucket: Sendable {
         return switch error.code {
         case .unauthorized:
             Failure(
-                "the login has ended (\(error.detail)); \(consequence). Run 'thicket login'.", .unauthorized)
+                "the login has ended (\(error.detail)); \(consequence). \(renewal)", .unauthorized)
         case .storeMismatch:
             Failure(
                 "the token belongs to another user than the copy kept on this machine; \(consequence). 'thicket login' "
@@ -242,7 +245,8 @@ struct OpenBucket: Sendable {
     }
 
     private func patience(_ follower: StatusFollower) async -> Result<Void, ClientError> {
-        var seen: Int64 = -1
+        // Waiting once more is for what moves: nothing has when the first wait begins.
+        var seen = follower.progress
         while true {
             do throws(ClientError) {
                 try await bucket.waitUntilSynced(timeout: timeout)

@@ -47,6 +47,22 @@ struct Profile: Sendable, Equatable {
     /// Pins of the server's key.
     var pins: String?
 
+    /// A partner's server signed the token: it renews itself by no password that the user has here.
+    var hasPartnerToken: Bool {
+        kind == .partner && PartnerTokenLogin.Claims(token) != nil
+    }
+
+    /// What to do when the login has ended, as a sentence.
+    var renewal: String {
+        switch kind {
+        case .partner where hasPartnerToken:
+            "Get a new token from the partner's server and run 'thicket login --token-file FILE'."
+        case .token:
+            "'thicketd token create' makes another token; 'thicket login --token-file FILE' takes it."
+        default: "Run 'thicket login'."
+        }
+    }
+
     init(
         server: String, app: String, token: String, user: String? = nil, certificates: String? = nil,
         proxy: String? = nil, pins: String? = nil

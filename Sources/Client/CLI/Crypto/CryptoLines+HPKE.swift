@@ -11,10 +11,11 @@ extension CryptoLines {
     static func hpkeOpen(_ request: Request) throws -> JSONObject {
         let given: JSONValue = try request.value("mode")
         let named: Int? = given.stringValue.flatMap { name in modes.firstIndex { $0.utf8.elementsEqual(name.utf8) } }
-        guard let mode: Int = named ?? given.intValue.flatMap({ Int(exactly: $0) }), modes.indices.contains(mode),
-            let number: UInt16 = try request.value("aead_id").intValue.flatMap({ UInt16(exactly: $0) }),
-            let cipher: HPKE.Cipher = HPKE.Cipher(rawValue: number)
-        else { throw CryptoError.openingFailed }
+        guard let mode = named ?? given.intValue.flatMap({ Int(exactly: $0) }), modes.indices.contains(mode) else {
+            throw RequestError("'mode' is none of 0 to 3, \(modes.joined(separator: ", "))")
+        }
+        let number = try request.number("aead_id", UInt16.self)
+        guard let cipher = HPKE.Cipher(rawValue: number) else { throw RequestError("'aead_id' is no known number") }
         let (isAuthenticated, hasSecret): (Bool, Bool) = (mode & 2 != 0, mode & 1 != 0)
         var context: HPKE.Receiver = try HPKE.Receiver(
             cipher, encapsulated: request.bytes("enc"),
@@ -24,12 +25,10 @@ extension CryptoLines {
                 ? HPKE.PresharedSecret(SecureBytes(copying: request.bytes("psk")), id: request.bytes("psk_id")) : nil)
         var plaintexts: [JSONValue] = []
         for value: JSONValue in try request.list("messages") {
+            guard value.objectValue != nil else { throw RequestError("a message is one JSON object") }
             let message: Request = .init(value)
             if message.has("seq") {
-                guard let number: UInt64 = try message.value("seq").intValue.flatMap({ UInt64(exactly: $0) }) else {
-                    throw CryptoError.openingFailed
-                }
-                context.skip(to: number)
+                context.skip(to: try message.number("seq", UInt64.self))
             }
             let clear: [UInt8] = try context.open(message.bytes("ct"), data: message.bytes("aad"))
             plaintexts.append(.string(Hex.encode(clear)))

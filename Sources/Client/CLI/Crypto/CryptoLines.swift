@@ -69,9 +69,9 @@ enum CryptoLines {
         let (password, message): (SecureBytes, [UInt8]) = (
             try request.secretText("password"), try request.bytes("message_hex")
         )
-        let rounds: Int? = try request.value("iterations").intValue.flatMap { Int(exactly: $0) }
-        guard let rounds, let function: HashFunction = HashFunction(rawValue: try request.text("prf")) else {
-            throw CryptoError.openingFailed
+        let rounds = try request.number("iterations", Int.self)
+        guard let function = HashFunction(rawValue: try request.text("prf")) else {
+            throw RequestError("'prf' is none of sha1, sha256, sha512")
         }
         let clear: SecureBytes = try RNCryptor.open(
             message, password: password, RNCryptor.Stretching(function, rounds: rounds))
@@ -84,9 +84,7 @@ enum CryptoLines {
     }
 
     private static func contentKey(_ request: Request) throws -> ContentKey {
-        guard let number: UInt8 = try request.value("suite").intValue.flatMap({ UInt8(exactly: $0) }) else {
-            throw CryptoError.outOfBounds(.suite)
-        }
+        let number = try request.number("suite", UInt8.self)
         return try ContentKey(
             AEADSuite(number: number), key: SecureBytes(copying: request.bytes("content_key")),
             dataID: request.bytes("data_id"))
@@ -99,9 +97,7 @@ enum CryptoLines {
 
     private static func contentOpen(_ request: Request) throws -> JSONObject {
         let (key, sealed): (ContentKey, [UInt8]) = (try contentKey(request), try request.bytes("sealed_hex"))
-        guard let length: UInt64 = try request.value("length").intValue.flatMap({ UInt64(exactly: $0) }) else {
-            throw CryptoError.openingFailed
-        }
+        let length = try request.number("length", UInt64.self)
         return ["plaintext_hex": .string(Hex.encode(try ContentOpener.open(sealed, key, length: length)))]
     }
 
@@ -148,6 +144,13 @@ struct Request {
     func text(_ name: String) throws -> String {
         guard let text: String = try value(name).stringValue else { throw RequestError("'\(name)' is no text") }
         return text
+    }
+
+    func number<Number: FixedWidthInteger>(_ name: String, _: Number.Type) throws -> Number {
+        guard let number = try value(name).intValue.flatMap({ Number(exactly: $0) }) else {
+            throw RequestError("'\(name)' is no number from \(Number.min) to \(Number.max)")
+        }
+        return number
     }
 
     func secretText(_ name: String) throws -> SecureBytes {

@@ -27,7 +27,7 @@ enum FileContent {
             }
             return object
         case .text:
-            guard !bytes.contains(0), let text: String = String(validating: bytes, as: UTF8.self) else {
+            guard !bytes.contains(0), let text = String(validating: ByteOrderMark.removed(from: bytes), as: UTF8.self) else {
                 throw Problem(text: "it is not text in UTF-8")
             }
             var object: JSONObject = existing ?? JSONObject()

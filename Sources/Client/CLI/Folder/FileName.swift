@@ -1,3 +1,4 @@
+import ThicketCrypto
 import ThicketProtocol
 
 /// How a file's content stands in an object.
@@ -14,8 +15,8 @@ enum FolderLimits {
     static let fileBytesMax: Int = 64 << 20
     /// Bytes of a file name: what the usual file systems take.
     static let nameBytesMax: Int = 255
-    /// Bytes of a key that becomes a file name, so that `.json` and a mark in front still fit.
-    static let keyBytesMax: Int = 248
+    /// Bytes of a key that becomes a file name; the name has its own bound.
+    static let keyBytesMax: Int = Limits.entityKeyBytesMax
 }
 
 /// Names of files and keys of objects, one for one.
@@ -26,6 +27,7 @@ enum FolderLimits {
 /// | `plan.md` | `plan.md` | an object with a `text` |
 /// | `my notes.txt` | `my%20notes.txt` | what keys do not admit is written as in URLs, UTF-8 byte by byte |
 /// | `100%.txt` | `100%25.txt` | |
+/// | 30 letters of 3 bytes | `%@4pyT4pyT…` | base64url where escapes, 9 bytes a letter, are longer than a key |
 /// | `=a%2Fb.json` | `a%2Fb` | keys that no file name could give stand as they are behind a `=` |
 ///
 /// Hidden files, and names that editors give to their temporary files, belong to no key.
@@ -45,6 +47,14 @@ struct FileName: Sendable, Equatable {
         /// Hidden or temporary: passed over without a word.
         case passedOver
         case keyTooLong
+
+        /// For a person, the same in every command.
+        var text: String {
+            switch self {
+            case .passedOver: "hidden and temporary files are passed over"
+            case .keyTooLong: "the key is too long for a file name"
+            }
+        }
     }
 
     /// The object that a file belongs to.
@@ -91,7 +101,7 @@ struct FileName: Sendable, Equatable {
     }
 
     private static func stem(of key: String) -> String {
-        guard let decoded: String = decoded(key), isAdmitted(decoded), same(encoded(decoded), key) else {
+        guard let decoded = lengthened(key) ?? decoded(key), isAdmitted(decoded), same(encoded(decoded), key) else {
             return "=" + key
         }
         return decoded
@@ -103,7 +113,29 @@ struct FileName: Sendable, Equatable {
             && !isPassedOver(stem + ending) && !stem.hasPrefix("=")
     }
 
+    /// Stands in front of the short form, which no percent escape begins with.
+    private static let shortMark: String = "%@"
+
+    /// The short form of a name whose percent escapes do not fit into a key: base64url without padding of its UTF-8.
+    private static func shortened(_ stem: String) -> String {
+        shortMark + Base64.encodeURL(Array(stem.utf8))
+    }
+
+    /// The name behind a short form; nil for every other key.
+    private static func lengthened(_ key: String) -> String? {
+        guard key.hasPrefix(shortMark), let bytes = Base64.decodeURL(Array(key.utf8.dropFirst(shortMark.utf8.count))[...]),
+            let stem = String(validating: bytes, as: UTF8.self), !stem.isEmpty
+        else { return nil }
+        return stem
+    }
+
+    /// The key of a name: its percent escapes, or where those are too long the short form.
     private static func encoded(_ stem: String) -> String {
+        let long = escaped(stem)
+        return long.utf8.count <= FolderLimits.keyBytesMax ? long : shortened(stem)
+    }
+
+    private static func escaped(_ stem: String) -> String {
         let digits: [UInt8] = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
         for byte: UInt8 in stem.utf8 {

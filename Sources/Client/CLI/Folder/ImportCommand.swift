@@ -96,7 +96,7 @@ enum ExportCommand {
             guard let file: FileName = try? FileName(key: key, kind: FileContent.kind(of: object)),
                 let bytes: [UInt8] = FileContent.bytes(object, kind: file.kind)
             else {
-                problems.append((key, "the key is too long for a file name"))
+                problems.append((key, FileName.Problem.keyTooLong.text))
                 continue
             }
             switch try write(bytes, folder + "/" + file.name, isForced: call.flag("force")) {

@@ -150,9 +150,14 @@ struct EditSheet: Sendable {
 
     var isChanged: Bool { contents.map { EditSheet.kept($0, start, isText: field != nil) != start } ?? false }
 
-    /// Editors end a file with a line feed; a text that had none gets none.
+    /// Editors end a file with a line end, and some begin it with a byte order mark; a text that had none gets none.
     static func kept(_ bytes: [UInt8], _ start: [UInt8], isText: Bool) -> [UInt8] {
-        isText && start.last != 0x0A && bytes.last == 0x0A ? Array(bytes.dropLast()) : bytes
+        guard isText else { return bytes }
+        var kept = ByteOrderMark.isFirst(in: start) ? bytes[...] : ByteOrderMark.removed(from: bytes)
+        guard start.last != 0x0A, kept.last == 0x0A else { return Array(kept) }
+        kept.removeLast()
+        if kept.last == 0x0D, start.last != 0x0D { kept.removeLast() }
+        return Array(kept)
     }
 
     /// The object as the user wants it.

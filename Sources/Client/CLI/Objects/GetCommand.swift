@@ -57,9 +57,8 @@ enum GetCommand {
         }
         let text: String
         if case .string(let string) = value, path != nil, !call.flag("json") {
-            let shown: String = Terminal.isTerminal(Terminal.standardOutput) ? Screen.safe(string) : string
-            // A text that ends a line already is written byte by byte.
-            text = shown.utf8.last == 0x0A ? shown : shown + "\n"
+            // A text that ends a line already gets no second line end.
+            text = string.utf8.last == 0x0A ? string : string + "\n"
         } else {
             text = call.flag("json") ? value.serializedText + "\n" : Pretty.text(value)
         }

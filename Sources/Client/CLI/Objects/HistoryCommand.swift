@@ -15,20 +15,26 @@ enum HistoryCommand {
         let versions: [ObjectVersion] = try await trying("cannot read the history of \(name)/\(key)") {
             () throws(ClientError) in try await open.bucket.history(of: key, limit: limit)
         }
-        // What the oldest version is compared with.
+        let removals: [RemovedObject]
+        do throws(ClientError) { removals = try await open.bucket.removals(of: key) } catch {
+            // Another server than thicketd lists no removals; its versions are shown all the same.
+            guard error.code == .unavailable else { throw Failure("cannot read the history of \(name)/\(key)", error) }
+            removals = []
+        }
         let isRemoved: Bool = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
             try await open.bucket.get(key) == nil
         }
         await open.close()
-        guard !versions.isEmpty else {
+        let steps = HistoryStep.merged(versions, removals, limit: limit)
+        guard !steps.isEmpty else {
             throw Failure(
                 "the server knows no version of \(name)/\(key)"
                     + (isRemoved ? ": there is no such object" : ""), .notFound)
         }
-        if isRemoved, !call.flag("json") { Terminal.write("removed\n") }
-        for (place, version): (Int, ObjectVersion) in versions.enumerated() {
-            let before: ObjectVersion? = place + 1 < versions.count ? versions[place + 1] : nil
-            let text: String = call.flag("json") ? json(version) : human(version, before, isDiff: call.flag("diff"))
+        if isRemoved, removals.isEmpty, !call.flag("json") { Terminal.write("removed\n") }
+        for (place, step) in steps.enumerated() {
+            let before = place + 1 < steps.count ? steps[place + 1] : nil
+            let text = call.flag("json") ? step.json : step.text(after: before, isDiff: call.flag("diff"))
             guard Terminal.write(text) else { return }
         }
     }
@@ -51,25 +57,6 @@ enum HistoryCommand {
             throw Failure("the server knows no version of \(open.name)/\(key)", .notFound)
         }
         Terminal.write(history.json.serializedText + "\n")
-    }
-
-    private static func json(_ version: ObjectVersion) -> String {
-        let row: JSONObject = ["version": .number(JSONNumber(version.version)), "object": .object(version.object)]
-        return JSONValue.object(row).serializedText + "\n"
-    }
-
-    private static func human(_ version: ObjectVersion, _ before: ObjectVersion?, isDiff: Bool) -> String {
-        let columns: Int = max(40, Terminal.columns(Terminal.standardOutput))
-        guard isDiff, let before else {
-            let start: String = "v\(version.version)  "
-            return start + Screen.line(.object(version.object), columns: columns - start.utf8.count - 1) + "\n"
-        }
-        let diff: ObjectDiff = JSONDiff.diff(from: before.object, to: version.object)
-        var text: String = "v\(version.version)\n"
-        let lines: [String] = DiffText.lines(diff, from: before.object, columns: columns - 6)
-        for line: String in lines { text += "    \(line)\n" }
-        if lines.isEmpty { text += "    as v\(before.version)\n" }
-        return text
     }
 }
 

@@ -14,6 +14,9 @@ enum ListCommand {
     }
 
     private static func listBuckets(_ call: Call, _ account: Account) async throws(Failure) {
+        guard !call.flag("removed") else {
+            throw Failure("--removed lists the removed objects of one bucket: name it, as in 'thicket ls notes --removed'", .usage)
+        }
         guard account.folder != nil else {
             throw Failure("which bucket? The buckets used on a machine are known for a profile only", .usage)
         }
@@ -48,6 +51,7 @@ enum ListCommand {
     }
 
     private static func listObjects(_ call: Call, _ account: Account, _ name: String) async throws(Failure) {
+        if call.flag("removed") { return try await RemovedObjects.list(call, account, name) }
         let isOffline: Bool = call.flag("offline")
         let open: OpenBucket = try await OpenBucket.open(
             account, bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)

@@ -81,6 +81,9 @@ enum Inputs {
 
     /// What is wrong, by line and column.
     static func place(_ error: JSONError, in bytes: [UInt8]) -> String {
+        if ByteOrderMark.isFirst(in: bytes) {
+            return "a byte order mark stands in front of it (line 1, column 1): save it as UTF-8 without one"
+        }
         let before: ArraySlice<UInt8> = bytes.prefix(error.offset)
         let line: Int = before.reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
         let column: Int = before.count - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1

@@ -39,13 +39,18 @@ enum NoteInput {
     }
 
     static func parts(_ bytes: [UInt8]) -> NoteText {
-        let end: Int = bytes.firstIndex(of: 0x0A) ?? bytes.count
-        var title: ArraySlice<UInt8> = bytes[..<end]
+        let bytes = ByteOrderMark.removed(from: bytes)
+        let end: Int = bytes.firstIndex(of: 0x0A) ?? bytes.endIndex
+        var title = bytes[..<end]
         if title.last == 0x0D { title.removeLast() }
-        var info: ArraySlice<UInt8> = bytes[min(end + 1, bytes.count)...]
+        var info = bytes[min(end + 1, bytes.endIndex)...]
+        if info.starts(with: [0x0D, 0x0A]) { info.removeFirst() }
         if info.first == 0x0A { info.removeFirst() }
         // What the terminal or an editor puts at the end is no part of it.
-        if info.last == 0x0A { info.removeLast() }
+        if info.last == 0x0A {
+            info.removeLast()
+            if info.last == 0x0D { info.removeLast() }
+        }
         return NoteText(title: secret(title), info: secret(info))
     }
 

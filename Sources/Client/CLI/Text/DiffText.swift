@@ -1,3 +1,4 @@
+import ThicketCommandLine
 import ThicketProtocol
 
 /// A difference between two objects as lines for a person.

@@ -1,3 +1,4 @@
+import ThicketCommandLine
 import ThicketProtocol
 
 /// JSON as a person reads and edits it: two spaces per level, one member a line, a line feed at the end. Numbers stay as
@@ -44,23 +45,7 @@ enum Pretty {
     }
 }
 
-/// Text from others, for a terminal.
-enum Screen {
-    /// Control characters but tab and line feed become visible: a stored text must not drive the terminal.
-    static func safe(_ text: String) -> String {
-        var result: String = ""
-        for scalar: Unicode.Scalar in text.unicodeScalars {
-            switch scalar.value {
-            case 0x09, 0x0A: result.unicodeScalars.append(scalar)
-            case 0x00..<0x20, 0x7F..<0xA0: result += "\\u{" + String(scalar.value, radix: 16) + "}"
-            // Marks that change the direction of everything behind them.
-            case 0x202A...0x202E, 0x2066...0x2069: result += "\\u{" + String(scalar.value, radix: 16) + "}"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
-
+extension Screen {
     /// One line of at most so many characters, with an ellipsis where something is left out.
     static func line(_ text: String, columns: Int) -> String {
         var result: String = ""
@@ -70,7 +55,7 @@ enum Screen {
             result.append(character == "\n" || character == "\t" || character == "\r\n" ? " " : character)
             count += 1
         }
-        return safe(result)
+        return Terminal.isTerminal(Terminal.standardOutput) ? safe(result) : result
     }
 
     /// One line of JSON for a person.

@@ -92,10 +92,10 @@ enum Files {
         }
     }
 
-    /// nil when there is no regular file.
+    /// Of the file behind a link, too; nil when there is no regular file.
     static func stamp(_ path: String) -> Stamp? {
         var status: stat = .init()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
         #if canImport(Darwin)
             let (written, changed): (timespec, timespec) = (status.st_mtimespec, status.st_ctimespec)
         #else
@@ -105,6 +105,36 @@ enum Files {
             written: Int64(written.tv_sec) * 1_000_000_000 + Int64(written.tv_nsec),
             changed: Int64(changed.tv_sec) * 1_000_000_000 + Int64(changed.tv_nsec),
             size: Int64(status.st_size), identity: UInt64(status.st_ino))
+    }
+
+    /// What lies at a path where a file belongs and is no file, for a person; nil: nothing, or a regular file.
+    static func obstacle(_ path: String) -> String? {
+        var status: stat = .init()
+        guard lstat(path, &status) == 0 else { return nil }
+        let isLink = status.st_mode & S_IFMT == S_IFLNK
+        if isLink, stat(path, &status) != 0 {
+            let problem = errno
+            return problem == ENOENT || problem == ENOTDIR
+                ? "it is a link that leads to nothing" : "it is a link that cannot be followed: \(reason(problem))"
+        }
+        let link = isLink ? "a link to " : ""
+        return switch status.st_mode & S_IFMT {
+        case S_IFREG: nil
+        case S_IFDIR: "it is \(link)a folder; only files are taken"
+        case S_IFIFO: "it is \(link)a named pipe; only files are taken"
+        case S_IFSOCK: "it is \(link)a socket; only files are taken"
+        default: "it is \(link)a device; only files are taken"
+        }
+    }
+
+    /// Where a file is that is to be replaced: a link stays, and the file behind it is.
+    private static func target(_ path: String) -> String {
+        var status: stat = .init()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK, let real = realpath(path, nil) else {
+            return path
+        }
+        defer { free(real) }
+        return String(cString: real)
     }
 
     static func isFolder(_ path: String) -> Bool {
@@ -135,11 +165,12 @@ enum Files {
         throw Failure("cannot make the folder \(path): \(reason(problem))")
     }
 
-    /// Puts a file in the place of another in one step.
+    /// Puts a file in the place of another in one step. A link stays: the file behind it is replaced.
     ///
     /// - Parameter isDurable: its content is on the disk when this returns. Without it, a loss of power may leave an
     ///   empty file.
     static func replace(_ path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true) throws(Failure) {
+        let path = target(path)
         let temporary: String = try writeTemporary(beside: path, bytes, mode: mode, isDurable: isDurable)
         guard rename(temporary, path) == 0 else {
             let problem: Int32 = errno
@@ -238,6 +269,7 @@ enum Files {
         _ path: String, expecting expected: [UInt8]?, _ bytes: [UInt8], bytesMax: Int, patience: Int = writerPatience,
         newMode: mode_t = 0o644
     ) throws(Failure) -> Guarded {
+        let path = target(path)
         guard read(path, bytesMax: bytesMax) == (expected.map(Contents.bytes) ?? .absent) else {
             return .changedMeanwhile
         }

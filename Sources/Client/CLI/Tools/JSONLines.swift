@@ -8,7 +8,7 @@ import ThicketCommandLine
 
 /// Standard input line by line, a line of JSON in, a line out: how other programs use a part of this one.
 enum JSONLines {
-    /// Answers every line, in order; a line of nothing but white space asks for nothing.
+    /// Answers every line, in order, an empty one too; what follows the last line feed is a line unless it is nothing.
     /// - Parameters:
     ///   - lineBytesMax: a longer line ends the run.
     ///   - answer: gets a line without its line feed, gives one without.
@@ -31,13 +31,12 @@ enum JSONLines {
             line += rest
             guard line.count <= lineBytesMax else { throw tooLong(lineBytesMax) }
         }
-        try reply(to: line, answer)
+        if !line.isEmpty { try reply(to: line, answer) }
     }
 
     private static func tooLong(_ bytes: Int) -> Failure { Failure("a line is longer than \(bytes) bytes") }
 
     private static func reply(to line: [UInt8], _ answer: ([UInt8]) -> [UInt8]) throws(Failure) {
-        guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { return }
         guard Terminal.write(answer(line) + [0x0A], to: Terminal.standardOutput) else {
             throw Failure("the output could not be written")
         }

@@ -87,17 +87,7 @@ enum Secrets {
     private static func named(_ path: String) -> String { same(path, "-") ? "standard input" : path }
 
     private static func read(_ path: String, _ what: String) throws(Failure) -> String {
-        let contents: Files.Contents =
-            same(path, "-") ? Files.read(STDIN_FILENO, bytesMax: bytesMax) : Files.read(path, bytesMax: bytesMax)
-        switch contents {
-        case .absent: throw Failure("there is no file \(path) with a \(what)", .usage)
-        case .failed(let reason): throw Failure("\(named(path)) with the \(what) cannot be read: \(reason)", .usage)
-        case .bytes(let bytes):
-            guard let text: String = String(validating: bytes, as: UTF8.self) else {
-                throw Failure("\(named(path)) with the \(what) is not UTF-8", .usage)
-            }
-            return text
-        }
+        try text(try readSecret(path, what), "\(named(path)) with the \(what)")
     }
 
     /// Words, codes and pieces: from a file, or typed in one line that is not shown.
@@ -107,7 +97,7 @@ enum Secrets {
             label, "there is no terminal to ask at: --\(name) FILE ('-' for standard input) gives it")
     }
 
-    /// A file's content, read into memory that wipes itself.
+    /// The content of a file, a pipe or a named pipe (`<(…)` of a shell is one), read to its end into memory that wipes itself.
     private static func readSecret(_ path: String, _ what: String) throws(Failure) -> SecureBytes {
         let isInput: Bool = same(path, "-")
         let file: Int32 = isInput ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)

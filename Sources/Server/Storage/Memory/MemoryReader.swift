@@ -74,6 +74,17 @@ class MemoryReader: StoreReader {
         return Array(later.sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }.prefix(limit))
     }
 
+    final func removedHeads(
+        in bucket: BucketRow, after key: EntityKey?, limit: Int
+    ) throws(StoreError) -> [EntityRecord] {
+        let removed = (try state().entities[bucket] ?? [:]).values.filter { head in
+            head.isDeleted && (key?.precedes(head.key) ?? true)
+        }
+        return Array(removed.sorted { $0.key.precedes($1.key) }.prefix(limit))
+    }
+
+    final func link(_ gid: GlobalID) throws(StoreError) -> ChangeLink? { try state().changeLink(gid) }
+
     final func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? { try state().changeRecord(gid) }
 
     final func changes(

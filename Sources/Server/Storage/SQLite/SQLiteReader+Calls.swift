@@ -127,7 +127,43 @@ extension SQLiteReader: StoreReader {
         }
     }
 
+    final func removedHeads(
+        in bucket: BucketRow, after key: EntityKey?, limit: Int
+    ) throws(StoreError) -> [EntityRecord] {
+        try reading { () throws(StoreError) in
+            let late = try lateHeads().heads(of: bucket, after: key)
+            let count = limit + late.count
+            typealias Row = (key: String, version: Version, gid: GlobalID, keyframe: GlobalID)
+            var rows: [Row] = []
+            try storing("listing removed objects") { () throws(SQLiteError) in
+                try database.statement(
+                    "SELECT k, ver, gid, kf FROM ent WHERE b = ?1 AND k > ?2 AND dead <> 0 ORDER BY k LIMIT ?3"
+                ).bind(1, bucket).bind(2, key?.text ?? "").bind(3, Int64(count)).forEach { (row) throws(SQLiteError) in
+                    rows.append((row.text(0), row.integer(1), row.integer(2), row.integer(3)))
+                }
+            }
+            var heads: [EntityRecord] = []
+            for row in rows {
+                heads.append(
+                    EntityRecord(
+                        key: try .stored(row.key), version: row.version, gid: row.gid, keyframe: row.keyframe,
+                        isDeleted: true))
+            }
+            if late.isEmpty { return heads }
+            // A full page says nothing of the keys behind its last one.
+            let last = heads.count == count ? heads.last?.key : nil
+            heads.removeAll { late[$0.key] != nil }
+            for record in late.values where record.isDeleted {
+                if let last, last.precedes(record.key) { continue }
+                heads.append(record)
+            }
+            return Array(heads.sorted { $0.key.precedes($1.key) }.prefix(limit))
+        }
+    }
+
     // MARK: The log
+
+    final func link(_ gid: GlobalID) throws(StoreError) -> ChangeLink? { try changeLink(gid) }
 
     final func change(_ gid: GlobalID) throws(StoreError) -> ChangeRecord? { try changeRecord(gid) }
 

@@ -10,7 +10,7 @@ extension AccessKey {
         return words
     }
 
-    /// Reads words as they were typed: capitals, any white space, the first four letters.
+    /// Reads words as they were typed: capitals, numbers and punctuation between them, the first four letters.
     /// - Throws: `unreadableWords`.
     public init(words text: SecureBytes) throws(AccountError) {
         let entropy: SecureBytes
@@ -21,7 +21,9 @@ extension AccessKey {
             case .count: throw .unreadableWords(.count)
             case .unknownWord(let place): throw .unreadableWords(.unknownWord(place))
             // Twelve words may be a phrase, too; ours have 24.
-            case .checksum: throw .unreadableWords(Self.wordCount(text) == RecoveryWords.wordCount ? .checksum : .count)
+            case .checksum:
+                let count = Self.wordCount(PastedText.plain(text))
+                throw .unreadableWords(count == RecoveryWords.wordCount ? .checksum : .count)
             }
         }
         guard let key: AccessKey = try? AccessKey(entropy) else { throw .unreadableWords(.count) }
@@ -32,7 +34,7 @@ extension AccessKey {
         text.withUnsafeBytes { bytes in
             var (count, isInside): (Int, Bool) = (0, false)
             for byte: UInt8 in bytes {
-                let isSpace: Bool = byte <= 0x20
+                let isSpace = byte < 0x80 && !(0x61...0x7A).contains(byte | 0x20)
                 if !isSpace, !isInside { count += 1 }
                 isInside = !isSpace
             }
@@ -165,7 +167,7 @@ public enum KeyPieces {
     /// - Throws: `pieces`, `unreadableCode` with the line of the piece that has the slip.
     public static func join(_ text: SecureBytes) throws(AccountError) -> AccessKey {
         var shares: [SecretShare] = []
-        for piece: SecureBytes in parts(of: text) {
+        for piece: SecureBytes in parts(of: PastedText.plain(text)) {
             let bytes: SecureBytes = try RecoveryCode.read(piece)
             do throws(ShareFailure) { shares.append(try SecretShare(bytes)) } catch {
                 throw error == .unreadable ? .unreadableCode(line: nil) : .pieces(.foreign(shares.count + 1))

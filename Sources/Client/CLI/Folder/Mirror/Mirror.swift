@@ -24,6 +24,8 @@ actor Mirror {
     private var stamps: [String: Files.Stamp] = [:]
     /// When a file was first seen to be missing, in milliseconds.
     private var missing: [String: Int64] = [:]
+    /// Keys that something in the folder keeps from being settled: looked at again in every round.
+    private var blocked: Set<String> = []
     /// Problems that were told, so that each is told once.
     private var told: [String: String] = [:]
     private(set) var problems: Int = 0
@@ -80,6 +82,7 @@ actor Mirror {
         var wanted: Set<String>
         if let keys { wanted = keys } else { wanted = Set(try await bucketKeys()) }
         wanted.formUnion(state.keys.filter { scan.files[$0] == nil })
+        wanted.formUnion(blocked)
         for (key, file): (String, FileName) in scan.files where isTouched(key, file) { wanted.insert(key) }
         var steps: Int = 0
         var again: Int64?
@@ -110,27 +113,80 @@ actor Mirror {
 
     /// Steps about one key until there is nothing to do.
     private func settle(_ key: String, _ found: FileName?) async throws(Failure) -> (Int, Int64?) {
+        blocked.remove(key)
         var name: FileName? = found
-        for count: Int in 0..<Mirror.stepsMax {
-            if name == nil, let pause: Int64 = grace(key) { return (count, pause) }
+        for count in 0..<Mirror.stepsMax {
+            if name == nil, let known = state[key]?.file.name, let reason = Files.obstacle(path(known)) {
+                hold(key, known, reason)
+                return (count, nil)
+            }
+            if name == nil, let pause = grace(key) { return (count, pause) }
             if let name, isBeingWritten(name) { return (count, Mirror.restNanoseconds / 1_000_000) }
-            let stamp: Files.Stamp? = name.flatMap { Files.stamp(path($0.name)) }
-            let file: MirrorFile = read(name)
-            let step: MirrorStep = MirrorStep(key: key, base: state[key], file: file, object: try await object(key))
-            switch step {
-            case .nothing:
+            let stamp = name.flatMap { Files.stamp(path($0.name)) }
+            let file = read(name)
+            let step = MirrorStep(key: key, base: state[key], file: file, object: try await object(key))
+            if case .nothing = step {
                 rest(key, name, stamp)
                 return (count, nil)
-            case .hold(let file, let reason):
-                tell(file.name, reason)
-                return (count, nil)
-            default:
-                name = try await perform(step, key, name)
-                // What is there now is looked at in the next turn of this loop.
-                missing[key] = nil
             }
+            if case .hold(let place, let reason) = step {
+                hold(key, place, reason)
+                return (count, nil)
+            }
+            if let (place, reason) = obstacle(to: step) {
+                hold(key, place, reason)
+                return (count, nil)
+            }
+            do throws(PlaceProblem) { name = try await performInPlace(step, key, name) } catch {
+                switch error {
+                case .place(let place, let reason):
+                    hold(key, place, reason)
+                    return (count, nil)
+                case .ends(let failure): throw failure
+                }
+            }
+            // What is there now is looked at in the next turn of this loop.
+            missing[key] = nil
         }
         return (Mirror.stepsMax, Mirror.graceMilliseconds)
+    }
+
+    private func hold(_ key: String, _ place: String, _ reason: String) {
+        blocked.insert(key)
+        missing[key] = nil
+        tell(place, reason)
+    }
+
+    /// What keeps a new file from its place, and the place's name; nil: nothing does.
+    private func obstacle(to step: MirrorStep) -> (name: String, reason: String)? {
+        guard case .write(nil, let base, _) = step else { return nil }
+        let name = base.file.name
+        if let reason = Files.obstacle(path(name)) { return (name, reason) }
+        guard Files.stamp(path(name)) != nil else { return nil }
+        guard let other = FolderScan.alias(of: name, among: Files.names(in: directory)) else { return nil }
+        return (name, "this folder does not tell its name from \(other)'s")
+    }
+
+    /// Why a step was not done: a place in the folder, which others do not have to wait for, or the mirror itself.
+    private enum PlaceProblem: Error {
+        case place(name: String, reason: String)
+        case ends(Failure)
+    }
+
+    /// `perform`, where what the file system refuses is a problem of that one file.
+    private func performInPlace(
+        _ step: MirrorStep, _ key: String, _ name: FileName?
+    ) async throws(PlaceProblem) -> FileName? {
+        do throws(Failure) { return try await perform(step, key, name) } catch {
+            guard error.isOfOneFile else { throw .ends(error) }
+            let place: String
+            switch step {
+            case .write(_, let base, _): place = base.file.name
+            case .delete(let file, _), .setAside(let file): place = file.name
+            default: throw .ends(error)
+            }
+            throw .place(name: place, reason: error.text)
+        }
     }
 
     /// The file is as its base says: it need not be read again while its stamp stays. A stamp that is very young proves
@@ -165,6 +221,7 @@ actor Mirror {
 
     private func read(_ name: FileName?) -> MirrorFile {
         guard let name else { return .absent }
+        if let reason = Files.obstacle(path(name.name)) { return .unreadable(name, reason: reason) }
         switch Files.read(path(name.name), bytesMax: FolderLimits.fileBytesMax) {
         case .bytes(let bytes): return .present(name, bytes)
         case .absent: return .absent
@@ -188,8 +245,10 @@ actor Mirror {
             try await remove(object, key)
             return nil
         case .write(let expected, let base, let note):
-            let done: Files.Guarded = try Files.replace(
-                path(base.file.name), expecting: expected, base.bytes, bytesMax: FolderLimits.fileBytesMax)
+            let done = try inFolder { () throws(Failure) in
+                try Files.replace(
+                    path(base.file.name), expecting: expected, base.bytes, bytesMax: FolderLimits.fileBytesMax)
+            }
             guard done == .done else { return exists(base.file) ? base.file : name }
             try state.remember(base, for: key)
             say(
@@ -198,16 +257,26 @@ actor Mirror {
                     : "received \(base.file.name)")
             return base.file
         case .delete(let file, let expected):
-            let done: Files.Guarded = try Files.remove(
-                path(file.name), expecting: expected, bytesMax: FolderLimits.fileBytesMax)
+            let done = try inFolder { () throws(Failure) in
+                try Files.remove(path(file.name), expecting: expected, bytesMax: FolderLimits.fileBytesMax)
+            }
             guard done == .done else { return exists(file) ? file : nil }
             try state.remember(nil, for: key)
             say("removed \(file.name) from the folder")
             return nil
         case .setAside(let file):
-            try setAside(file)
+            try inFolder { () throws(Failure) in try setAside(file) }
             try state.remember(nil, for: key)
             return nil
+        }
+    }
+
+    /// Marks what fails as a problem of one file, which keeps no other from being settled.
+    private func inFolder<Value>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+        do throws(Failure) { return try body() } catch {
+            var failure = error
+            failure.isOfOneFile = true
+            throw failure
         }
     }
 

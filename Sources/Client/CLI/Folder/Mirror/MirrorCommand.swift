@@ -60,14 +60,22 @@ enum MirrorCommand {
     private static func once(
         _ mirror: Mirror, _ open: OpenBucket, _ inbox: MirrorInbox, _ directory: String
     ) async throws(Failure) {
-        var steps: Int = 1
-        while steps > 0 {
+        var steps = 1
+        for _ in 0..<Self.roundsMax where steps > 0 {
             steps = try await mirror.round(nil).steps
             try await open.ready()
+        }
+        if steps > 0 {
+            throw Failure(
+                "\(directory) and \(open.name) are not the same yet: files or objects changed all the time. Run it again, or "
+                    + "without --once")
         }
         for refusal: RefusedEdit in inbox.empty().refusals { await mirror.refused(refusal) }
         Terminal.writeError("\(directory) and \(open.name) are the same: \(Self.files(await mirror.fileCount))\n")
     }
+
+    /// Looks at everything that `--once` takes before it gives up on a folder that changes all the time.
+    private static let roundsMax = 50
 
     private static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
 

@@ -26,8 +26,8 @@ enum MirrorStep: Sendable, Equatable {
     case delete(FileName, expecting: [UInt8])
     /// Give the file another name: it and the object have nothing in common.
     case setAside(FileName)
-    /// Leave both alone.
-    case hold(FileName, reason: String)
+    /// Leave both alone: the file of this name, or the object of this key where it has no file name.
+    case hold(String, reason: String)
 }
 
 /// What the user should hear about.
@@ -56,7 +56,7 @@ extension MirrorStep {
     ///   - key: of the object; a new file gets its name from it.
     init(key: String, base: MirrorBase?, file: MirrorFile, object: JSONObject?) {
         switch (file, base) {
-        case (.unreadable(let name, let reason), _): self = .hold(name, reason: reason)
+        case (.unreadable(let name, let reason), _): self = .hold(name.name, reason: reason)
         case (.absent, nil): self = MirrorStep.appeared(key, object)
         case (.absent, let base?): self = MirrorStep.fileGone(key, base, object)
         case (.present(let name, let bytes), nil): self = MirrorStep.fileAppeared(name, bytes, object)
@@ -71,7 +71,9 @@ extension MirrorStep {
 
     private static func appeared(_ key: String, _ object: JSONObject?) -> MirrorStep {
         guard let object else { return .nothing }
-        guard let base: MirrorBase = MirrorBase(key: key, object: object) else { return .nothing }
+        guard let base = MirrorBase(key: key, object: object) else {
+            return .hold(key, reason: FileName.Problem.keyTooLong.text)
+        }
         return .write(expecting: nil, base, nil)
     }
 
@@ -89,7 +91,7 @@ extension MirrorStep {
             guard let object else { return push(from: nil, to: mine, base, nil) }
             return mine == object ? .remember(base) : .setAside(name)
         } catch {
-            return .hold(name, reason: error.text)
+            return .hold(name.name, reason: error.text)
         }
     }
 
@@ -121,7 +123,7 @@ extension MirrorStep {
             if merge.diff.isEmpty { return .remember(next) }
             return .push(diff: merge.diff, to: object, next, .merged(overridden: merge.overridden))
         } catch {
-            return .hold(name, reason: error.text)
+            return .hold(name.name, reason: error.text)
         }
     }
 

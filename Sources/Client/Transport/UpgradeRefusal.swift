@@ -1,0 +1,39 @@
+import ThicketProtocol
+
+/// Why an answer to the upgrade is not the WebSocket that was asked for. A thicket server lets every upgrade in and looks
+/// at logins afterwards, so most statuses come from something in front of it.
+struct UpgradeRefusal: Equatable {
+    /// What answered what, and what to do, for a person.
+    let detail: String
+    /// Milliseconds after which the answer says to come again; nil: it does not say, or beyond `SyncLimits.retryAfterMax`.
+    let retryAfter: Int64?
+
+    init(_ head: HTTPResponseHead) {
+        let seconds = head.fields.first("retry-after").flatMap(Self.seconds)
+        retryAfter = seconds.map { min($0 * 1_000, SyncLimits.retryAfterMaxMilliseconds) }
+        let pause = seconds.map { "; it says to try again in \($0) s" } ?? ""
+        let what = "HTTP \(head.status) in place of a WebSocket: "
+        switch head.status {
+        case 300..<400:
+            let place = head.fields.first("location").map { ": " + String($0.prefix(Self.locationMax)) } ?? ""
+            detail = what + "it names another address\(place), and redirects are not followed. Is the server's address right?"
+        case 401, 403:
+            detail = what + "a proxy or firewall in front of the server refuses the connection; the login was not looked at"
+        case 407: detail = what + "a proxy wants a user name and password, or others"
+        case 429: detail = what + "too many requests\(pause)"
+        case 502, 504: detail = what + "a proxy in front of the server does not reach it\(pause)"
+        case 503: detail = what + "the server, or a proxy in front of it, takes no connection now\(pause)"
+        case 500..<600: detail = what + "the server, or a proxy in front of it, failed\(pause)"
+        default:
+            detail =
+                what + "a proxy on the way takes the header 'Upgrade' out (it has to pass WebSockets on), or there is no thicket "
+                + "server at this address"
+        }
+    }
+
+    /// Characters of a redirect's address that are told.
+    private static let locationMax = 200
+
+    /// `retry-after` in seconds (RFC 9110, 10.2.3); dates are not read.
+    private static func seconds(_ text: String) -> Int64? { Int64(text).flatMap { $0 >= 0 ? min($0, 86_400) : nil } }
+}
