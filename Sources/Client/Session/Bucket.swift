@@ -75,6 +75,9 @@ public struct Bucket: Sendable {
     // MARK: - Editing
 
     /// Makes the object equal to `object`; the difference to what was there is sent.
+    ///
+    /// What others have set to the same value meanwhile is left as it is: two devices that set one text to the same end
+    /// with that text. Edits by `edit` and `editText` are never merged away so (docs/decisions/0086).
     public func set(_ key: String, to object: JSONObject) async throws(ClientError) {
         let key: EntityKey = try Self.key(key)
         let bucket: BucketName = bucket
@@ -130,12 +133,26 @@ public struct Bucket: Sendable {
     public func edit(
         _ key: String, _ body: @Sendable (_ object: JSONObject?, _ revision: Int64) -> ObjectDiff?
     ) async throws(ClientError) -> Bool {
+        try await edit(key, isWhole: false, body)
+    }
+
+    /// As `edit`, but the object that the difference makes is wanted as a whole, as by `set`.
+    @discardableResult
+    package func replace(
+        _ key: String, _ body: @Sendable (_ object: JSONObject?, _ revision: Int64) -> ObjectDiff?
+    ) async throws(ClientError) -> Bool {
+        try await edit(key, isWhole: true, body)
+    }
+
+    private func edit(
+        _ key: String, isWhole: Bool, _ body: @Sendable (_ object: JSONObject?, _ revision: Int64) -> ObjectDiff?
+    ) async throws(ClientError) -> Bool {
         let key: EntityKey = try Self.key(key)
         let bucket: BucketName = bucket
         return try await engine.act { (machine, now) throws(ClientError) in
             let object: JSONObject? = try machine.object(bucket, key)
             guard let diff: ObjectDiff = body(object, machine.revision) else { return (false, []) }
-            return (true, try machine.edit(bucket, key, by: diff, now: now))
+            return (true, try machine.edit(bucket, key, by: diff, isWhole: isWhole, now: now))
         }
     }
 

@@ -28,6 +28,9 @@ package struct PendingChange: Sendable, Equatable {
     /// The server has it (409), though we have not seen at which version.
     package var isConfirmed: Bool
 
+    /// It comes from setting the object as a whole (`EditState.isWhole`).
+    package var isWhole: Bool { Messages.isWhole(bytes) }
+
     package init(
         changeID: ChangeID, edit: Edit?, source: Version?, bytes: [UInt8], appliedAt: Version? = nil,
         isConfirmed: Bool = false
@@ -45,7 +48,10 @@ package struct PendingChange: Sendable, Equatable {
 package struct EditState: Sendable, Equatable {
     package var pending: PendingChange?
     /// Everything done after `pending`, as one exact edit.
-    package var later: Edit?
+    package var later: Edit? { didSet { if later == nil { isWhole = false } } }
+    /// All of `later` comes from setting the object as a whole, none from editing a place in it: what others have set to
+    /// the same value is left as it is (docs/decisions/0086).
+    package internal(set) var isWhole: Bool = false
     /// A newer ghost that cannot be taken over before we know whether `pending` is already inside it.
     package var held: Ghost?
     /// The version of the object we need and asked for, because a change did not fit our ghost.
@@ -56,6 +62,8 @@ package struct EditState: Sendable, Equatable {
     package var attempts: Int = 0
     /// The next change carries the whole object in `d` besides the diff.
     package var sendsWhole: Bool = false
+    /// `pending` and `later` come from setting the object as a whole.
+    var isAllWhole: Bool { hasEdits && pending?.isWhole != false && (later == nil || isWhole) }
     /// Of an object of a sealed bucket, where `later` and the edit of `pending` are not used.
     package var sealed: SealedKept = SealedKept()
 

@@ -11,9 +11,13 @@ struct EntityRow {
     var state: EditState = EditState()
     let change: (id: String, edit: [UInt8]?, source: Int64?, sent: [UInt8], appliedAt: Int64?, isConfirmed: Bool)?
     let later: [UInt8]?
+    private let isLaterWhole: Bool
     let held: (version: Int64, object: [UInt8]?)?
     let name: String?
     let sealed: [UInt8]?
+
+    /// Bits of the column `sends_whole`.
+    static let (sendsWhole, laterIsWhole): (Int64, Int64) = (1, 2)
 
     init(_ row: Statement) {
         ghost = (row.integer(0), row.optionalBytes(3))
@@ -31,7 +35,9 @@ struct EntityRow {
         state.wanted = row.optionalInteger(13)
         state.refusal = row.optionalInteger(14).map(Int.init)
         state.attempts = Int(row.integer(15))
-        state.sendsWhole = row.integer(16) != 0
+        let forms: Int64 = row.integer(16)
+        state.sendsWhole = forms & Self.sendsWhole != 0
+        isLaterWhole = forms & Self.laterIsWhole != 0
         id = row.integer(17)
         name = row.isNull(18) ? nil : row.text(18)
         sealed = row.optionalBytes(19)
@@ -40,6 +46,7 @@ struct EntityRow {
     func record() throws(ClientError) -> EntityRecord {
         var edits: EditState = state
         edits.later = try EditCodec.decode(later)
+        edits.isWhole = isLaterWhole
         if let sealed { edits.sealed = try EditCodec.kept(sealed) }
         if let held { edits.held = Ghost(version: held.version, object: try EditCodec.object(held.object)) }
         if let change {
@@ -225,7 +232,9 @@ extension SQLiteLocalStore {
         statement.bind(7, pending?.isConfirmed == true ? 1 : 0).bind(8, blobs[2])
         statement.bind(9, edits.held?.version).bind(10, blobs[3])
         statement.bind(11, edits.wanted).bind(12, edits.refusal.map(Int64.init)).bind(13, Int64(edits.attempts))
-        statement.bind(14, edits.sendsWhole ? 1 : 0).bind(15, blobs[4])
+        let forms: Int64 =
+            (edits.sendsWhole ? EntityRow.sendsWhole : 0) | (edits.isWhole ? EntityRow.laterIsWhole : 0)
+        statement.bind(14, forms).bind(15, blobs[4])
         let flags: Int64 = (edits.sealed.later == nil ? 0 : 1) | (edits.isReadOnly ? 2 : 0)
         statement.bind(16, flags)
         try statement.run()

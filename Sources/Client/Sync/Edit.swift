@@ -114,6 +114,17 @@ package enum Edits {
         }
     }
 
+    /// What is left of an edit of `object` whose author wants `wanted` as a whole: nothing is done to values that are
+    /// that already.
+    ///
+    /// - Returns: nil when everything is left; else the edit, itself nil when nothing is.
+    package static func sparing(_ edit: Edit?, of object: JSONObject?, wanted: JSONObject?) -> Edit?? {
+        guard case .modify(let diff)? = edit, let object, let wanted,
+            let rest = JSONDiff.sparing(diff, of: object, wanted: wanted)
+        else { return nil }
+        return .some(rest.isEmpty ? nil : .modify(rest))
+    }
+
     /// The pending change as it was reckoned here and as the server applied it: both edits of `ghost`.
     package struct Move {
         let made: Edit?

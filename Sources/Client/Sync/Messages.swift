@@ -33,8 +33,10 @@ enum Messages {
     }
 
     /// One change. Its bytes are kept and repeated as they are.
+    ///
+    /// - Parameter isWhole: the diff comes from setting objects as a whole. Told only of a diff with a source version.
     static func change(
-        key: EntityKey, changeID: ChangeID, edit: Edit, source: Version?, whole: JSONObject?
+        key: EntityKey, changeID: ChangeID, edit: Edit, source: Version?, whole: JSONObject?, isWhole: Bool = false
     ) -> [UInt8] {
         var writer: JSONWriter = JSONWriter(reservingBytes: 256)
         writer.raw("{\"id\":")
@@ -54,10 +56,17 @@ enum Messages {
                 writer.raw(",\"d\":")
                 writer.write(whole)
             }
+            if isWhole, source != nil { writer.raw(wholeMark) }
         }
         writer.raw(byte: 0x7D)
         return writer.bytes
     }
+
+    private static let wholeMark: StaticString = ",\"whole\":true"
+    private static let wholeEnd: [UInt8] = Array(",\"whole\":true}".utf8)
+
+    /// Whether a change made above says `whole`. It stands last there, behind an object's bracket, so the end tells.
+    static func isWhole(_ change: [UInt8]) -> Bool { change.suffix(wholeEnd.count).elementsEqual(wholeEnd) }
 
     /// Whether a change made above carries the object as a whole (`d`), or cannot be read, so that it may.
     static func hasWhole(_ change: [UInt8]) -> Bool {

@@ -17,6 +17,9 @@ package enum SyncLimits {
     package static let suspectBytesMin: Int = 64 << 10
     /// Times one edit is sent in another form before the app is told that the server does not take it.
     package static let attemptsMax: Int = 4
+    /// How often a sealed edit that sets an object as a whole is refused because others came first, before it is put in
+    /// order as any other.
+    package static let wholeAttemptsMax: Int = 2
     /// Objects named in the answer to the server's `index` request.
     package static let stateReportObjectsMax: Int = 10_000
     /// Lines sent to the server per connection while it asks for the client's log.

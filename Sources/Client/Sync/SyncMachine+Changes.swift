@@ -145,11 +145,15 @@ extension SyncMachine {
         if edits.hasEdits {
             do {
                 let ghost: JSONObject? = entity.record.ghost.object
-                let beyondPending: Edit? = try Edits.yield(change, to: edits.pending?.edit, base: ghost)
+                let known: JSONObject? = entity.base
+                var beyondPending: Edit? = try Edits.yield(change, to: edits.pending?.edit, base: ghost)
                 entity.record.edits.pending?.edit = try Edits.carry(edits.pending?.edit, over: change, base: ghost)
-                entity.record.edits.later = try Edits.carry(edits.later, over: beyondPending, base: entity.base)
-                seen = try Edits.yield(beyondPending, to: edits.later, base: entity.base)
+                let isLess: Bool = sparePending(&entity, at: next)
                 entity.base = try Edits.apply(entity.record.edits.pending?.edit, to: next.object)
+                if isLess { beyondPending = Edits.gap(known, entity.base) }
+                entity.record.edits.later = try Edits.carry(edits.later, over: beyondPending, base: known)
+                spareLater(&entity)
+                seen = try Edits.yield(beyondPending, to: edits.later, base: known)
                 entity.local = try Edits.apply(entity.record.edits.later, to: entity.base)
             } catch {
                 keepWhole(&entity, edits, next)
@@ -163,6 +167,30 @@ extension SyncMachine {
         let isExact: Bool = step != nil && !edits.hasEdits
         let outcome: Outcome = Outcome(before: before, seen: seen, isExact: isExact, step: step)
         finish(number, key, &entity, outcome, parts: edits.hasEdits ? [.ghost, .edits] : .ghost)
+    }
+
+    /// Takes out of a pending edit that sets the object as a whole what others have set to the same.
+    ///
+    /// - Parameter entity: with the pending edit carried to `next`, and all else as it was before.
+    /// - Returns: whether anything was.
+    private func sparePending(_ entity: inout Entity, at next: Ghost) -> Bool {
+        guard let pending: PendingChange = entity.record.edits.pending, pending.isWhole else { return false }
+        entity.wanted.pending = entity.wanted.pending ?? entity.base
+        guard let rest = Edits.sparing(pending.edit, of: next.object, wanted: entity.wanted.pending) else {
+            return false
+        }
+        entity.record.edits.pending?.edit = rest
+        return true
+    }
+
+    /// The same of the later edits, which were carried to `entity.base`, while `entity.local` is as it was before.
+    private func spareLater(_ entity: inout Entity) {
+        guard entity.record.edits.isWhole else { return }
+        entity.wanted.later = entity.wanted.later ?? entity.local
+        guard
+            let rest = Edits.sparing(entity.record.edits.later, of: entity.base, wanted: entity.wanted.later)
+        else { return }
+        entity.record.edits.later = rest
     }
 
     /// The pending change is inside `target`: what came after it is carried over everything that is not of us.
@@ -182,16 +210,19 @@ extension SyncMachine {
                 let move: Edits.Move? = step.map { (step: GhostStep) in
                     Edits.Move(made: edits.pending?.edit, applied: step.diff, ghost: entity.record.ghost.object)
                 }
-                let later: Edit? = try Edits.settle(edits.later, over: difference, as: move, base: entity.base)
-                entity.record.edits.later = later
-                entity.local = try Edits.apply(later, to: target.object)
-                seen = try Edits.yield(difference, to: edits.later, base: entity.base)
+                let known: JSONObject? = entity.base
+                entity.record.edits.later = try Edits.settle(edits.later, over: difference, as: move, base: known)
+                entity.base = target.object
+                spareLater(&entity)
+                entity.local = try Edits.apply(entity.record.edits.later, to: target.object)
+                seen = try Edits.yield(difference, to: edits.later, base: known)
             } catch {
                 keepWhole(&entity, edits, target)
                 seen = Edits.between(before, entity.local)
             }
         }
         entity.record.edits.pending = nil
+        entity.wanted.pending = nil
         entity.record.edits.held = nil
         entity.record.edits.forgetRefusals()
         if let wanted: Version = entity.record.edits.wanted, wanted <= target.version {

@@ -51,7 +51,7 @@ extension SyncMachine {
         let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             guard let edit: Edit = Edits.between(try machine.entity(number, key).local, object) else { return }
-            try machine.add(edit, to: number, key, name)
+            try machine.add(edit, to: number, key, name, isWhole: true)
         }
     }
 
@@ -63,24 +63,26 @@ extension SyncMachine {
         let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             guard try machine.entity(number, key).local != nil else { return }
-            try machine.add(.remove, to: number, key, name)
+            try machine.add(.remove, to: number, key, name, isWhole: true)
         }
     }
 
     /// Applies `diff` to the object as the app sees it (from the empty object when it is not there).
     ///
+    /// - Parameter isWhole: the app wants the object that this makes as a whole, and not only what the diff does.
     /// - Throws: `misfit` when it does not fit; nothing is changed then.
     package mutating func edit(
-        _ bucket: BucketName, _ key: EntityKey, by diff: ObjectDiff, now: Int64
+        _ bucket: BucketName, _ key: EntityKey, by diff: ObjectDiff, isWhole: Bool = false, now: Int64
     ) throws(ClientError) -> [SyncAction] {
         let number: Int = try number(bucket)
         let name: String = key.text
         let key: EntityKey = try wireKey(number, key)
         return try turn(now) { machine throws(ClientError) in
             let known: JSONObject? = try machine.entity(number, key).local
-            let diff: ObjectDiff = Edits.fitted(diff, to: known ?? JSONObject())
-            guard !diff.isEmpty || known == nil else { return }
-            try machine.add(.modify(diff), to: number, key, name)
+            let fitted: ObjectDiff = Edits.fitted(diff, to: known ?? JSONObject())
+            guard !fitted.isEmpty || known == nil else { return }
+            let diff: ObjectDiff = JSONDiff.keepingPairsWhole(fitted, in: known ?? JSONObject())
+            try machine.add(.modify(diff), to: number, key, name, isWhole: isWhole)
         }
     }
 
@@ -189,14 +191,14 @@ extension SyncMachine {
 
     /// Puts an edit behind everything the app did before.
     private mutating func add(
-        _ edit: Edit, to number: Int, _ key: EntityKey, _ name: String
+        _ edit: Edit, to number: Int, _ key: EntityKey, _ name: String, isWhole: Bool
     ) throws(ClientError) {
         if channels[number].sealing != nil {
             guard !SealedHeads.isReserved(name) else {
                 throw ClientError(
                     .invalidName, "'\(name)' is an object that the devices of a sealed bucket keep for themselves")
             }
-            return try addSealed(edit, to: number, key, name: name)
+            return try addSealed(edit, to: number, key, name: name, isWhole: isWhole)
         }
         try checkOpen(number, key)
         var entity: Entity = try entity(number, key)
@@ -204,7 +206,10 @@ extension SyncMachine {
         var edits: EditState = entity.record.edits
         do {
             entity.local = try Edits.apply(edit, to: before)
+            let isAllWhole: Bool = isWhole && (edits.later == nil || edits.isWhole)
             edits.later = try Edits.compose(edits.later, edit, base: entity.base)
+            edits.isWhole = isAllWhole && edits.later != nil
+            entity.wanted.later = nil
         } catch {
             throw ClientError(.misfit, "the edit does not fit the object: \(error)")
         }
@@ -222,7 +227,7 @@ extension SyncMachine {
     /// The edit, if composing it with what was there before is all that happened.
     private static func step(_ edit: Edit, from before: EditState, to after: EditState) -> ObjectDiff? {
         guard case .modify(let diff) = edit, case .modify? = after.later, before.hasEdits, before.later != .remove,
-            before.refusal == nil
+            before.refusal == nil, before.isWhole == after.isWhole
         else { return nil }
         return diff
     }

@@ -24,11 +24,13 @@ extension SyncMachine {
         let namesVersion: Bool = ghost.object != nil && !(edit == .remove && edits.attempts > 0)
         let source: Version? = namesVersion ? ghost.version : nil
         let bytes: [UInt8] = Messages.change(
-            key: key, changeID: changeID, edit: edit, source: source, whole: edits.sendsWhole ? entity.local : nil)
+            key: key, changeID: changeID, edit: edit, source: source, whole: edits.sendsWhole ? entity.local : nil,
+            isWhole: edits.isWhole)
         edits.pending = PendingChange(changeID: changeID, edit: edit, source: source, bytes: bytes)
         edits.later = nil
         entity.record.edits = edits
         entity.base = entity.local
+        entity.wanted = Wanted()
         put(number, key, entity, .edits)
         sendsNewChange = true
         launch(number, key, bytes)
@@ -150,7 +152,12 @@ extension SyncMachine {
     mutating func takeBack(_ number: Int, _ key: EntityKey) throws(ClientError) -> EditState {
         var entity: Entity = try entity(number, key)
         var edits: EditState = entity.record.edits
+        let isWhole: Bool = edits.isAllWhole
+        // What was wanted before others moved it: of both edits, where the first has no other behind it.
+        entity.wanted.later = edits.later == nil ? entity.wanted.pending : entity.wanted.later
+        entity.wanted.pending = nil
         edits.later = folded(edits, entity)
+        edits.isWhole = isWhole && edits.later != nil
         edits.pending = nil
         edits.held = nil
         edits.attempts += 1

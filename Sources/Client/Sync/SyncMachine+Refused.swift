@@ -163,7 +163,7 @@ extension SyncMachine {
         let ghost: Ghost = entity.record.ghost
         let source: Version? = ghost.object == nil ? nil : ghost.version
         let bytes: [UInt8] = Messages.change(
-            key: key, changeID: pending.changeID, edit: edit, source: source, whole: whole)
+            key: key, changeID: pending.changeID, edit: edit, source: source, whole: whole, isWhole: pending.isWhole)
         entity.record.edits.pending = PendingChange(
             changeID: pending.changeID, edit: edit, source: source, bytes: bytes, appliedAt: pending.appliedAt,
             isConfirmed: pending.isConfirmed)

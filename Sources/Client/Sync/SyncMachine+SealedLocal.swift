@@ -3,14 +3,17 @@ import ThicketSealed
 
 /// What the app does in a sealed bucket.
 extension SyncMachine {
-    /// - Parameter name: the app's own key.
+    /// - Parameters:
+    ///   - name: the app's own key.
+    ///   - isWhole: it comes from setting the object as a whole.
     mutating func addSealed(
-        _ edit: Edit, to number: Int, _ key: EntityKey, name: String
+        _ edit: Edit, to number: Int, _ key: EntityKey, name: String, isWhole: Bool = false
     ) throws(ClientError) {
         var entity: Entity = try entity(number, key)
         guard var sealed: SealedObject = entity.sealed else { return }
         sealed.name(name)
         let before: JSONObject? = sealed.object
+        let isAllWhole: Bool = isWhole && (sealed.later == nil || sealed.isLaterWhole)
         var step: ObjectDiff?
         do {
             switch edit {
@@ -25,6 +28,8 @@ extension SyncMachine {
         } catch {
             throw Self.told(error, sealed)
         }
+        if sealed.isLaterWhole != isAllWhole { step = nil }
+        sealed.isLaterWhole = isAllWhole
         // With edits in front of it that wait, and behind it, the edit alone is what happened to them.
         let known: EditState = entity.record.edits
         if known.sealed.later == nil || sealed.later == nil || known.refusal != nil || known.attempts != 0 {

@@ -67,7 +67,11 @@ extension SyncMachine {
         // refusal.
         let namesVersion: Bool = !(sealed.isReplacing && entity.record.edits.attempts > 0)
         let source: Version? = entity.record.ghost.object != nil && namesVersion ? entity.record.ghost.version : nil
-        let bytes: [UInt8] = Messages.change(key: key, changeID: name, edit: edit, source: source, whole: nil)
+        // Refused because others came first, it goes out once more on what they did; after that as any other.
+        let isWhole: Bool =
+            sealed.pending?.isWhole == true && entity.record.edits.attempts < SyncLimits.wholeAttemptsMax
+        let bytes: [UInt8] = Messages.change(
+            key: key, changeID: name, edit: edit, source: source, whole: nil, isWhole: isWhole)
         entity.sealed = sealed
         entity.record.edits.pending = PendingChange(
             changeID: name, edit: diff == nil ? .remove : nil, source: source, bytes: bytes)
@@ -82,8 +86,9 @@ extension SyncMachine {
         guard let sealed: SealedObject = entity.sealed, sealed.problem == nil, !sealed.isStopped else { return }
         // It may be in the state that was asked for, or behind what is not understood.
         guard entity.record.edits.wanted == nil || pending.edit == .remove else { return }
+        // One that sets the object as a whole names the version that it was made on: if it is not in, it is taken back.
         guard let operation: [UInt8] = sealed.pending?.sealed, entity.record.ghost.version != pending.source,
-            entity.record.ghost.object != nil
+            entity.record.ghost.object != nil, !pending.isWhole
         else { return launch(number, key, pending.bytes) }
         let source: Version = entity.record.ghost.version
         let diff: ObjectDiff = SealedEntity.insertion(Base64.encodeURL(operation))
@@ -117,6 +122,9 @@ extension SyncMachine {
             channels[number].needsWalk = true
         case .notFound where isRemoval: try isGone(number, key)
         case .badVersion where isCreation: try madeByOthers(number, key)
+        case .badVersion
+        where pending.isWhole && sealed.pending != nil && entity.record.ghost.version > pending.source ?? .max:
+            try othersCameFirst(number, key)
         case .notFound, .badVersion, .invalidDiff:
             entity.record.edits.attempts += 1
             guard entity.record.edits.attempts <= SyncLimits.attemptsMax else {
@@ -137,6 +145,21 @@ extension SyncMachine {
                 channels[number].sendAt ?? 0, now + channels[number].retry.next(random.next()))
         default: try giveUpSealed(number, key, code: code)
         }
+    }
+
+    /// 405 for an operation that sets the object as a whole, and a newer version is known: it is not in, and others came
+    /// before it. Its edit waits again, on top of theirs; where they have set the same, nothing is left of it.
+    private mutating func othersCameFirst(_ number: Int, _ key: EntityKey) throws(ClientError) {
+        var entity: Entity = try entity(number, key)
+        guard var sealed: SealedObject = entity.sealed else { return }
+        let before: JSONObject? = entity.local
+        let events: [SealedEvent] = sealed.refuse()
+        entity.sealed = sealed
+        entity.record.edits.pending = nil
+        entity.record.edits.attempts += 1
+        putSealed(number, key, entity)
+        queueSealed(number, key)
+        try tellSealed(number, key, before: before, events)
     }
 
     private func isTailFull(_ entity: Entity) -> Bool {

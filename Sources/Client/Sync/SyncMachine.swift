@@ -30,6 +30,15 @@ package struct SyncMachine {
         var local: JSONObject?
         /// In a sealed bucket: all that follows from the record.
         var sealed: SealedObject?
+        /// What the app wanted by pending and by later edits that are whole, before anything of others moved them; nil:
+        /// nothing did. Not kept: after a restart the edits stand as they were carried.
+        var wanted = Wanted()
+    }
+
+    /// Objects that edits of whole objects lead to.
+    struct Wanted {
+        var pending: JSONObject?
+        var later: JSONObject?
     }
 
     package var options: SyncOptions

@@ -7,30 +7,43 @@ extension JSONDiff {
         try apply(diff, to: object, depth: 0)
     }
 
-    static func apply(_ diff: ObjectDiff, to object: JSONObject, depth: Int) throws(DiffError) -> JSONObject {
+    /// As `apply`, for an edit whose text deltas hold whole characters (`keepingPairsWhole`).
+    /// - Throws: besides, `DiffError.Kind.delta(.splitSurrogate)` for a step that cuts a surrogate pair, also where the
+    ///   halves would meet again.
+    public static func applyWhole(_ diff: ObjectDiff, to object: JSONObject) throws(DiffError) -> JSONObject {
+        try apply(diff, to: object, depth: 0, keepsPairs: true)
+    }
+
+    static func apply(
+        _ diff: ObjectDiff, to object: JSONObject, depth: Int, keepsPairs: Bool = false
+    ) throws(DiffError) -> JSONObject {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
         var result: JSONObject = object
         for (key, operation) in diff.operations {
             do throws(DiffError) {
-                result[key] = try apply(operation, to: object[key], depth: depth)
+                result[key] = try apply(operation, to: object[key], depth: depth, keepsPairs: keepsPairs)
             } catch { throw error.inside(key) }
         }
         return result
     }
 
     /// The value after the edit; nil when there is none any more.
-    static func apply(_ operation: Operation, to value: JSONValue?, depth: Int) throws(DiffError) -> JSONValue? {
+    static func apply(
+        _ operation: Operation, to value: JSONValue?, depth: Int, keepsPairs: Bool = false
+    ) throws(DiffError) -> JSONValue? {
         switch operation {
         case .insert(let new), .replace(let new): return new
         case .remove: return nil
         default:
             guard let value: JSONValue else { throw DiffError(.missingKey) }
-            return try edit(value, by: operation, depth: depth)
+            return try edit(value, by: operation, depth: depth, keepsPairs: keepsPairs)
         }
     }
 
     /// The value after an operation that leaves one.
-    static func edit(_ value: JSONValue, by operation: Operation, depth: Int) throws(DiffError) -> JSONValue {
+    static func edit(
+        _ value: JSONValue, by operation: Operation, depth: Int, keepsPairs: Bool = false
+    ) throws(DiffError) -> JSONValue {
         switch (operation, value) {
         case (.insert(let new), _), (.replace(let new), _):
             return new
@@ -38,13 +51,17 @@ extension JSONDiff {
             guard let sum: JSONNumber = number.adding(amount) else { throw DiffError(.numberTooLong) }
             return .number(sum)
         case (.object(let diff), .object(let object)):
-            return .object(try apply(diff, to: object, depth: depth + 1))
+            return .object(try apply(diff, to: object, depth: depth + 1, keepsPairs: keepsPairs))
         case (.list(let diff), .array(let list)):
-            return .array(try ListDelta(diff).apply(to: list, depth: depth + 1))
+            return .array(try ListDelta(diff).apply(to: list, depth: depth + 1, keepsPairs: keepsPairs))
+        case (.listText(let delta), .array(let list)) where keepsPairs && cutsPairs(delta, in: list):
+            throw DiffError(.delta(.splitSurrogate))
         case (.listText(let delta), .array(let list)):
             return .array(try ListText.apply(delta, to: list, depth: depth + 1))
         case (.text(let delta), .string(let text)):
-            do throws(DeltaError) { return .string(try delta.apply(to: text)) } catch { throw DiffError(.delta(error)) }
+            do throws(DeltaError) {
+                return .string(keepsPairs ? try delta.applyWhole(to: text) : try delta.apply(to: text))
+            } catch { throw DiffError(.delta(error)) }
         default:
             throw DiffError(.wrongType)
         }

@@ -67,7 +67,7 @@ struct ListDelta: Equatable {
 
     /// The list after the edit.
     /// - Throws: `DiffError.Kind.badIndex` when a step lies behind the end, and what the operations throw.
-    func apply(to list: [JSONValue], depth: Int) throws(DiffError) -> [JSONValue] {
+    func apply(to list: [JSONValue], depth: Int, keepsPairs: Bool = false) throws(DiffError) -> [JSONValue] {
         guard depth <= Limits.jsonDepthMax else { throw DiffError(.tooDeep) }
         var result: [JSONValue] = []
         result.reserveCapacity(list.count + steps.count)
@@ -83,7 +83,7 @@ struct ListDelta: Equatable {
             case .retain: result.append(contentsOf: list[read..<(read + count)])
             case .edit(let operation):
                 do throws(DiffError) {
-                    result.append(try JSONDiff.edit(list[read], by: operation, depth: depth))
+                    result.append(try JSONDiff.edit(list[read], by: operation, depth: depth, keepsPairs: keepsPairs))
                 } catch { throw error.inside(String(read)) }
             case .insert, .delete: break
             }

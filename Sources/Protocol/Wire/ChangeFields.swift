@@ -6,6 +6,7 @@ struct ChangeFields {
     private(set) var source: JSONNode?
     private(set) var diff: JSONNode?
     private(set) var object: JSONNode?
+    private(set) var whole: JSONNode?
     /// `o` is `M`, as in most changes.
     private(set) var isModification: Bool = false
 
@@ -17,7 +18,7 @@ struct ChangeFields {
         guard !isPlain else { return }
         // A key with escapes may be any of them.
         (id, ccid, operation) = (node["id"], node["ccid"], node["o"])
-        (source, diff, object) = (node["sv"], node["v"], node["d"])
+        (source, diff, object, whole) = (node["sv"], node["v"], node["d"], node["whole"])
         isModification = false
     }
 
@@ -43,6 +44,12 @@ struct ChangeFields {
                     name[3] == UInt8(ascii: "d")
                 {
                     ccid = JSONNode(storage: storage, index: key + 1)
+                }
+            case 5:
+                if name[0] == UInt8(ascii: "w"), name[1] == UInt8(ascii: "h"), name[2] == UInt8(ascii: "o"),
+                    name[3] == UInt8(ascii: "l"), name[4] == UInt8(ascii: "e")
+                {
+                    whole = JSONNode(storage: storage, index: key + 1)
                 }
             default: break
             }

@@ -31,6 +31,9 @@ public struct ChangeRequest: Sendable, Equatable {
     public var diff: Diff?
     /// `d` as sent: made a tree by whoever decides the change, once it is known to be small enough.
     public var object: JSONFragment?
+    /// `whole`: `v` comes from setting the object as a whole, so values that others have set to the same meanwhile are
+    /// left as they are (docs/decisions/0086). Anything but `true` counts as absent.
+    public var isWhole: Bool = false
     /// What was wrong with single fields, without what the user wrote; the change is then answered 400.
     public var problems: [String]
 
@@ -70,6 +73,7 @@ extension ChangeRequest {
         readVersion(fields.source)
         if let sent: JSONNode = fields.diff, !sent.isNull { diff = .node(sent) }
         if let sent: JSONNode = fields.object, !sent.isNull { object = .node(sent) }
+        if let sent: JSONNode = fields.whole { isWhole = sent.bool == true }
     }
 
     /// Bytes of `o` that are looked at.
@@ -145,6 +149,7 @@ extension ChangeRequest {
             writer.raw(",\"d\":")
             object.write(to: &writer)
         }
+        if isWhole { writer.raw(",\"whole\":true") }
         writer.raw("}")
     }
 }

@@ -14,6 +14,7 @@ import ThicketProtocol
 /// | `n` | true: the server shows it in a newer shape; a number: behind this position stand operations of newer rules |
 /// | `b` | what the draft grew from, missing where it is a new one |
 /// | `m` | version of the list of readers that a mark was asked for, missing where none was |
+/// | `w` | edits that come from setting the object as a whole: 1 `l`, 2 the pending operation, 3 both; missing: none |
 /// | `g` | author and base of the newest operation that was given up before it was known whether it counts; missing: none was |
 public struct SealedKept: Sendable, Equatable {
     public var pendingEdit: Edit?
@@ -28,6 +29,8 @@ public struct SealedKept: Sendable, Equatable {
     /// 0: none was asked for.
     public var owedMark: Int = 0
     public var letGo: SealedLetGo?
+    public var isLaterWhole: Bool = false
+    public var isPendingWhole: Bool = false
 
     public init() {}
 
@@ -59,6 +62,8 @@ public struct SealedKept: Sendable, Equatable {
         object["b"] = draftBase.map { .object($0) }
         if owedMark > 0 { object["m"] = .number(JSONNumber(Int64(owedMark))) }
         object["g"] = letGo?.json
+        let whole: Int64 = (isLaterWhole ? 1 : 0) + (isPendingWhole ? 2 : 0)
+        if whole > 0 { object["w"] = .number(JSONNumber(whole)) }
         return object
     }
 
@@ -89,6 +94,10 @@ public struct SealedKept: Sendable, Equatable {
             guard let letGo: SealedLetGo = .init(given) else { return nil }
             self.letGo = letGo
         }
+        if let whole: JSONValue = json["w"] {
+            guard let bits: Int64 = whole.intValue, (1...3).contains(bits) else { return nil }
+            (isLaterWhole, isPendingWhole) = (bits & 1 != 0, bits & 2 != 0)
+        }
         guard let word: String = json["x"]?.stringValue else { return }
         guard let problem: SealedIntegrity = .init(word: word) else { return nil }
         self.problem = problem
@@ -103,6 +112,7 @@ extension SealedObject {
         (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
         (kept.draftBase, kept.isNewer, kept.owedMark) = (draftBase, stop == .shape, log.list < owedMark ? owedMark : 0)
         kept.letGo = letGo
+        (kept.isLaterWhole, kept.isPendingWhole) = (isLaterWhole, pending?.isWhole == true)
         kept.stoppedAfter = stop == .rules ? log.position : nil
         return kept
     }
@@ -137,9 +147,9 @@ extension SealedObject {
             else { return nil }
             object.pending = Pending(
                 changeID: opened.id, sealed: sealed, base: operation.base, edit: kept.pendingEdit,
-                sealedAs: operation.author == author ? nil : operation.author)
+                sealedAs: operation.author == author ? nil : operation.author, isWhole: kept.isPendingWhole)
         }
-        object.later = kept.later
+        (object.later, object.isLaterWhole) = (kept.later, kept.isLaterWhole)
         do throws(DiffError) {
             if let edit: Edit = kept.pendingEdit { object.projected = try edit.apply(to: object.projected).value }
             object.shown = object.projected

@@ -30,7 +30,7 @@ extension SealedObject {
     mutating func settle() {
         guard pending == nil, later == nil else { return }
         projected = log.object.map { .object($0) }
-        shown = projected
+        (shown, wanted) = (projected, nil)
     }
 
     /// What everybody is told of an operation, whoever it is from.
@@ -77,12 +77,30 @@ extension SealedObject {
         let ordered: JSONValue? = log.object.map { .object($0) }
         // As an edit that was never sent, it will be sealed on top of what it prevails over.
         let gaveWay: [SealedEvent] = Self.conflicts(of: lost.edit, on: ordered)
+        let isAllWhole: Bool = lost.isWhole && (later == nil || isLaterWhole)
         do throws(DiffError) {
             later = try Self.composed(lost.edit?.uncontested, later)
+            isLaterWhole = isAllWhole
             pending = nil
             projected = ordered
         } catch { return recover() + gaveWay }
-        return [.rebased(lost.changeID)] + gaveWay
+        return [.rebased(lost.changeID)] + spareLater() + gaveWay
+    }
+
+    /// Takes out of later edits that set the object as a whole what stands in `projected` already, and shows what they then
+    /// make of it.
+    private mutating func spareLater() -> [SealedEvent] {
+        guard isLaterWhole, let edit: Edit = later else { return [] }
+        wanted = wanted ?? shown
+        let rest: Edit.Rest = edit.sparing(of: projected, wanted: wanted)
+        guard rest.isLess else { return [] }
+        let before: JSONValue? = shown
+        do throws(DiffError) {
+            shown = try rest.edit.map { (rest) throws(DiffError) in try rest.apply(to: projected).value } ?? projected
+        } catch { return [] }
+        later = rest.edit
+        guard let change: Edit = Self.difference(from: before, to: shown) else { return [] }
+        return [.changed(try? change.apply(to: before).edit)]
     }
 
     /// Carries pending and later edits over an operation that was ordered before them, and what the app sees over to
@@ -95,6 +113,7 @@ extension SealedObject {
         var coming: Edit? = edit
         var gaveWay: [SealedEvent] = []
         var next: SealedObject = self
+        if next.pending?.isWhole == true || next.isLaterWhole { next.wanted = next.wanted ?? shown }
         if let mine: Edit = pending?.edit {
             // As everybody's log will carry it: under the id that it names.
             let meeting: Meeting = .init(isLater: true, own: pendingAuthor, other: other)
@@ -108,10 +127,21 @@ extension SealedObject {
             coming = outcome.edit
         }
         if let mine: Edit = later, let edit: Edit = coming {
-            let moved: Edit? = try mine.transformed(over: edit, meeting)
+            let carried: Edit? = try mine.transformed(over: edit, meeting)
+            let rest: Edit.Rest? = isLaterWhole ? carried?.sparing(of: next.projected, wanted: next.wanted) : nil
+            let moved: Edit? = rest.map { $0.edit } ?? carried
             // It will be sealed on top of what it prevails over: nobody's log tells that then.
             gaveWay = Self.conflicts(of: moved, on: next.projected)
             next.later = moved?.uncontested
+            if rest?.isLess == true {
+                // Less is put on top of what came than was shown.
+                next.shown =
+                    try moved.map { (moved) throws(DiffError) in try moved.apply(to: next.projected).value }
+                    ?? next.projected
+                let seen: Edit? = Self.difference(from: shown, to: next.shown)
+                self = next
+                return [.changed(seen)] + gaveWay
+            }
             coming = try edit.transformed(over: mine, meeting.opposite)
         }
         if let edit: Edit = coming {

@@ -16,6 +16,8 @@ public struct SealedObject: Sendable, Equatable {
         public internal(set) var edit: Edit?
         /// The author that it names, where the object has another one since (`write(as:)`); nil: the object's.
         var sealedAs: AuthorID?
+        /// All of it comes from setting the object as a whole.
+        public internal(set) var isWhole: Bool = false
     }
 
     /// What this program is too old for.
@@ -30,7 +32,12 @@ public struct SealedObject: Sendable, Equatable {
     public internal(set) var log: SealedLog
     public internal(set) var pending: Pending?
     /// Edits behind the pending one, composed.
-    public internal(set) var later: Edit?
+    public internal(set) var later: Edit? { didSet { if later == nil { isLaterWhole = false } } }
+    /// All of `later` comes from setting the object as a whole, none from editing a place in it: what others have set to
+    /// the same value is left as it is (docs/decisions/0086).
+    public var isLaterWhole: Bool = false { didSet { if later == nil { isLaterWhole = false } } }
+    /// What the app wanted by edits that are whole, before anything of others moved them; nil: nothing did. Not kept.
+    var wanted: JSONValue?
     /// The log's object with the pending edit.
     var projected: JSONValue?
     /// The same with the later edits.
@@ -112,7 +119,7 @@ extension SealedObject {
             let after: JSONValue? = try edit.apply(to: shown).value
             // Nothing is left of what nobody else has seen.
             later = after == nil && projected == nil ? nil : try Self.composed(later, edit)
-            shown = after
+            (shown, wanted) = (after, nil)
             if after == nil { draftBase = nil }
         } catch { throw .doesNotFit(error) }
     }
@@ -154,7 +161,8 @@ extension SealedObject {
 
     private mutating func sealEdit(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
         guard pending == nil, problem == nil, !isStopped, !needsRecreation, let edit: Edit = later else { return nil }
-        later = nil
+        let isWhole: Bool = isLaterWhole
+        (later, wanted) = (nil, nil)
         // A whole object that stands again where others have edited it since is told as an edit of theirs.
         let told: Edit? =
             if case .set(let whole, _) = edit { Self.difference(from: projected, to: whole) } else { edit }
@@ -171,7 +179,8 @@ extension SealedObject {
             list: max(sealer.listVersion, log.list), content: outcome.value == nil ? .tombstone : .edit(edit))
         let sealed: [UInt8] = sealer.seal(
             operation.clearBytes(), kind: .operation, id: changeID, position: 0, nonce: nonce)
-        let made: Pending = .init(changeID: changeID, sealed: sealed, base: log.position, edit: edit)
+        let made: Pending = .init(
+            changeID: changeID, sealed: sealed, base: log.position, edit: edit, isWhole: isWhole)
         pending = made
         projected = outcome.value
         return made

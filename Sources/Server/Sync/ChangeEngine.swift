@@ -86,7 +86,8 @@ struct ChangeEngine: Sendable {
         guard source < state.version, let later: LaterChanges = try history(source) else {
             return .failure(ChangeRejection(.badVersion, "sv \(source) is not kept, the newest is \(state.version)"))
         }
-        return rebase(edit, over: later, change.rule, onto: state)
+        let wanted = change.isWhole ? try? JSONDiff.apply(edit, to: later.base) : nil
+        return rebase(edit, over: later, change.rule, onto: state, wanted: wanted)
     }
 
     private func parse(_ sent: ChangeRequest.Diff?) throws(ChangeRejection) -> ObjectDiff {
@@ -134,8 +135,9 @@ struct ChangeEngine: Sendable {
         }
         if let source: Version = change.source, source != state.version {
             if source < state.version, let later: LaterChanges = try history(source) {
-                let edit: ObjectDiff = JSONDiff.diff(from: later.base, to: target(whole, later.base))
-                return rebase(edit, over: later, change.rule, onto: state)
+                let wanted = target(whole, later.base)
+                let edit: ObjectDiff = JSONDiff.diff(from: later.base, to: wanted)
+                return rebase(edit, over: later, change.rule, onto: state, wanted: wanted)
             }
             guard !change.needsSource else {
                 return .failure(
@@ -176,10 +178,13 @@ struct ChangeEngine: Sendable {
         return rebase(edit, over: LaterChanges(base: JSONObject(), changes: [creation]), rule, onto: state)
     }
 
+    /// - Parameter wanted: the object that the author wants to have set as a whole; nil for an edit that is only what it
+    ///   does. Values that are already as wanted are left as they are (docs/decisions/0086).
     private func rebase(
-        _ edit: ObjectDiff, over later: LaterChanges, _ rule: TransformRule, onto state: ObjectState
+        _ edit: ObjectDiff, over later: LaterChanges, _ rule: TransformRule, onto state: ObjectState,
+        wanted: JSONObject? = nil
     ) -> Outcome {
-        var late = LateEdit(edit, on: later.base)
+        var late = LateEdit(JSONDiff.keepingPairsWhole(edit, in: later.base), on: later.base)
         do {
             try late.rebase(over: later.changes, rule: rule)
         } catch .tooLate {
@@ -187,13 +192,15 @@ struct ChangeEngine: Sendable {
         } catch {
             return .failure(ChangeRejection(.invalidDiff, "the diff does not fit its source version"))
         }
-        return apply(late.edit, to: state)
+        let spared = wanted.flatMap { JSONDiff.sparing(late.edit, of: state.value, wanted: $0) }
+        return apply(spared ?? late.edit, to: state)
     }
 
     /// - Parameter sent: `edit` as it came; nil for one that has been carried over others.
     private func apply(_ edit: ObjectDiff, to state: ObjectState, sent: ChangeRequest.Diff? = nil) -> Outcome {
         Outcome { () throws(ChangeRejection) in
-            let after: ObjectState = try applied(edit, to: state)
+            var edit: ObjectDiff = edit
+            let after: ObjectState = try applied(&edit, to: state)
             let changes: Bool = edit.operations.contains { key, _ in state.value[key] != after.value[key] }
             guard changes else { throw ChangeRejection(.emptyChange, "nothing changes") }
             var decision = Decision(isRemoval: false, source: state.version, edit: .value(edit), state: after)
@@ -206,15 +213,17 @@ struct ChangeEngine: Sendable {
     private func create(_ edit: ObjectDiff, after state: ObjectState?) -> Outcome {
         Outcome { () throws(ChangeRejection) in
             let nothing: ObjectState = .nothing(version: state?.version ?? versionBase)
-            return Decision(
-                isRemoval: false, source: nil, edit: .value(edit), state: try applied(edit, to: nothing))
+            var edit: ObjectDiff = edit
+            let after: ObjectState = try applied(&edit, to: nothing)
+            return Decision(isRemoval: false, source: nil, edit: .value(edit), state: after)
         }
     }
 
-    private func applied(_ edit: ObjectDiff, to state: ObjectState) throws(ChangeRejection) -> ObjectState {
+    /// - Parameter edit: what it becomes stands in the log and goes to everybody: no delta in it cuts a surrogate pair.
+    private func applied(_ edit: inout ObjectDiff, to state: ObjectState) throws(ChangeRejection) -> ObjectState {
         let value: JSONObject
         do {
-            value = try JSONDiff.apply(edit, to: state.value)
+            value = try Self.apply(&edit, to: state.value)
         } catch {
             throw ChangeRejection(.invalidDiff, "the diff does not fit version \(state.version)")
         }
@@ -228,5 +237,13 @@ struct ChangeEngine: Sendable {
             throw ChangeRejection(.tooLarge, "nested deeper than \(documentDepthMax)")
         }
         return ObjectState(version: state.version + 1, isDeleted: false, value: value, size: size, nodes: nodes)
+    }
+
+    private static func apply(_ edit: inout ObjectDiff, to object: JSONObject) throws(DiffError) -> JSONObject {
+        do throws(DiffError) { return try JSONDiff.applyWhole(edit, to: object) } catch {
+            guard error.kind == .delta(.splitSurrogate) else { throw error }
+            edit = JSONDiff.keepingPairsWhole(edit, in: object)
+            return try JSONDiff.apply(edit, to: object)
+        }
     }
 }

@@ -32,6 +32,8 @@ struct CheckedChange: Sendable {
     let echoesRemoval: Bool
     /// A source version that is not kept is an error, even if the whole object was sent.
     let needsSource: Bool
+    /// The author wants the object that the diff makes of version `source`, and not only what the diff does.
+    let isWhole: Bool
 
     /// The rule by which the author's own library would rebase.
     var rule: TransformRule { library == .thicket ? .exact(tie: .after) : .reference }
@@ -59,6 +61,7 @@ extension CheckedChange {
         library = submitted.library
         echoesRemoval = submitted.echoesRemoval
         needsSource = submitted.terms?.needsSource ?? false
+        isWhole = request.isWhole
         intent = try Self.intent(of: request, submitted: submitted)
         guard submitted.canWrite else { throw ChangeRejection(.unauthorized, "the token is read-only") }
     }

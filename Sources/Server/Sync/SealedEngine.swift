@@ -31,9 +31,11 @@ struct SealedEngine {
     /// - Parameters:
     ///   - state: newest state; nil when the key never existed.
     ///   - born: version that the newest creation made.
+    ///   - isWhole: the operation sets an object as a whole: it is put in order only on the newest version, so that its
+    ///     author first sees what others did (docs/decisions/0086).
     ///   - base: the object at a version of this incarnation; nil when it is not kept. Asked for late compactions only.
     func decide<Failure: Error>(
-        _ shape: SealedShape.Change, source: Version?, state: ObjectState?, born: Version?,
+        _ shape: SealedShape.Change, source: Version?, isWhole: Bool = false, state: ObjectState?, born: Version?,
         base: (Version) throws(Failure) -> JSONObject?
     ) throws(Failure) -> ChangeEngine.Outcome {
         if case .creation(let snapshot) = shape {
@@ -47,6 +49,9 @@ struct SealedEngine {
                 ChangeRejection(.badVersion, "sv \(source) is not this object's, which goes from \(born ?? 0)"))
         }
         switch shape {
+        case .insertion where isWhole && source != state.version:
+            return .failure(
+                ChangeRejection(.badVersion, "sv \(source) of a whole object, the newest is \(state.version)"))
         case .insertion(let operation):
             return Result { () throws(ChangeRejection) in try insertion(operation, into: state) }
         case .compaction(let compaction):

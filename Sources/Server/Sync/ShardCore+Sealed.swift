@@ -35,8 +35,9 @@ extension ShardCore {
     ) throws(ChangeRejection) -> ChangeEngine.Outcome {
         let engine: SealedEngine = .init(
             snapshotBytesMax: settings.documentBytesMax, versionBase: identity.versionBase)
-        return try engine.decide(shape, source: change.source, state: entity?.state, born: entity?.born) {
-            (version) throws(ChangeRejection) in
+        return try engine.decide(
+            shape, source: change.source, isWhole: change.isWhole, state: entity?.state, born: entity?.born
+        ) { (version) throws(ChangeRejection) in
             guard let entity: ActiveEntity else { return nil }
             return try laterChanges(of: entity, after: version)?.base
         }

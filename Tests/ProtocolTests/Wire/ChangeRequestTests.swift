@@ -27,6 +27,23 @@ import ThicketProtocol
         #expect(try client(message).text == message)
     }
 
+    @Test("whole is true or absent, also behind escapes, and is written as it came")
+    func wholeMark() throws {
+        let message: String = #"0:c:{"id":"k","o":"M","ccid":"c","sv":3,"v":{"n":{"o":"r","v":1}},"whole":true}"#
+        guard case .channel(0, .change(let sent)) = try client(message) else {
+            Issue.record("not a change")
+            return
+        }
+        #expect(sent.isWhole)
+        #expect(try client(message).text == message)
+        #expect(try change(#"{"id":"k","o":"M","ccid":"c","v":{},"\u0077hole":true}"#).isWhole)
+        for value in ["false", "1", #""true""#, "null", "{}"] {
+            let sent = try change(#"{"id":"k","o":"M","ccid":"c","v":{},"whole":\#(value)}"#)
+            #expect(!sent.isWhole && sent.problems.isEmpty)
+        }
+        #expect(try !change(#"{"id":"k","o":"M","ccid":"c","v":{"whole":true}}"#).isWhole)
+    }
+
     @Test("a version is a number or a string, and absent in every way that clients leave it out")
     func versions() throws {
         let table: [(String, Version?, Bool)] = [

@@ -96,16 +96,18 @@ final class TestShard {
     func submission(
         _ key: String, _ operation: ChangeRequest.Operation = .modify, sv: Version? = nil, v: JSONValue? = nil,
         d: JSONValue? = nil, ccid: String? = nil, library: AuthorLibrary = .other, canWrite: Bool = true,
-        echo: Bool = false, client: String = "client", bucket: BucketID? = nil
+        echo: Bool = false, client: String = "client", bucket: BucketID? = nil, isWhole: Bool = false,
+        terms: ChangeTerms? = nil
     ) throws -> SubmittedChange {
         ccidCount += 1
+        var request = ChangeRequest(
+            key: key, ccid: ccid ?? "ccid-\(ccidCount)", operation: operation, sv: sv, diff: try v.map(Self.sent),
+            object: try d.map(Self.sent))
+        request.isWhole = isWhole
         return SubmittedChange(
             origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket ?? self.bucket,
             clientID: try ClientID(client), library: library, canWrite: canWrite, echoesRemoval: echo,
-            request: ChangeRequest(
-                key: key, ccid: ccid ?? "ccid-\(ccidCount)", operation: operation, sv: sv, diff: try v.map(Self.sent),
-                object: try d.map(Self.sent)),
-            now: 1_000 + Int64(ccidCount))
+            request: request, now: 1_000 + Int64(ccidCount), terms: terms)
     }
 
     /// A value as it comes in a message.
@@ -136,11 +138,11 @@ final class TestShard {
     func send(
         _ key: String, _ operation: ChangeRequest.Operation = .modify, sv: Version? = nil, v: JSONValue? = nil,
         d: JSONValue? = nil, ccid: String? = nil, library: AuthorLibrary = .other, canWrite: Bool = true,
-        echo: Bool = false, client: String = "client"
+        echo: Bool = false, client: String = "client", isWhole: Bool = false, terms: ChangeTerms? = nil
     ) throws -> Answer {
         let change: SubmittedChange = try submission(
             key, operation, sv: sv, v: v, d: d, ccid: ccid, library: library, canWrite: canWrite, echo: echo,
-            client: client)
+            client: client, isWhole: isWhole, terms: terms)
         let answers: [Answer] = try group([change])
         #expect(answers.count == 1)
         return answers.first ?? Answer()

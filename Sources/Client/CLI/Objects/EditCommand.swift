@@ -85,7 +85,7 @@ enum EditCommand {
             }
             notes = EditCommand.notes(merge, wasThere: base != nil, isThere: current != nil)
             let isTaken: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
-                try await open.bucket.edit(key) { object, _ in object == current ? merge.diff : nil }
+                try await open.bucket.replace(key) { object, _ in object == current ? merge.diff : nil }
             }
             if isTaken { break }
         }

@@ -21,7 +21,9 @@ struct ThreeWayMerge: Equatable {
         let base: JSONObject = base ?? JSONObject()
         let own: ObjectDiff = JSONDiff.diff(from: base, to: mine)
         let other: ObjectDiff = JSONDiff.diff(from: base, to: theirs)
-        diff = try JSONDiff.transform(own, over: other, base: base, rule: .exact(tie: .after))
+        let carried: ObjectDiff = try JSONDiff.transform(own, over: other, base: base, rule: .exact(tie: .after))
+        // What both have set to the same value stands once.
+        diff = JSONDiff.sparing(carried, of: theirs, wanted: mine) ?? carried
         object = try JSONDiff.apply(diff, to: theirs)
         isMerged = !other.isEmpty
         overridden = ThreeWayMerge.clashes(own, other, path: "")

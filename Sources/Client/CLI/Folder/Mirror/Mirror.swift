@@ -289,7 +289,7 @@ actor Mirror {
             try state.begin(MirrorState.Begun(next: base, after: after), for: key)
         }
         let isTaken: Bool = try await trying("cannot store \(open.name)/\(key)") { () throws(ClientError) in
-            try await open.bucket.edit(key) { current, _ in current == object ? diff : nil }
+            try await open.bucket.replace(key) { current, _ in current == object ? diff : nil }
         }
         guard isTaken else { return }
         try state.remember(base, for: key, isDurable: true)
