@@ -137,7 +137,8 @@ struct ChangeEngine: Sendable {
             if source < state.version, let later: LaterChanges = try history(source) {
                 let wanted = target(whole, later.base)
                 let edit: ObjectDiff = JSONDiff.diff(from: later.base, to: wanted)
-                return rebase(edit, over: later, change.rule, onto: state, wanted: wanted)
+                return rebase(
+                    edit, over: later, change.rule, onto: state, wanted: change.wantsWholeObject ? wanted : nil)
             }
             guard !change.needsSource else {
                 return .failure(

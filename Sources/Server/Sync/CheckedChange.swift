@@ -35,6 +35,13 @@ struct CheckedChange: Sendable {
     /// The author wants the object that the diff makes of version `source`, and not only what the diff does.
     let isWhole: Bool
 
+    /// `d` is the object that the author wants. Our library sends `d` beside a `v` that was refused, which may be what
+    /// somebody typed, and says so when it is not.
+    var wantsWholeObject: Bool {
+        if case .modify(_?, _) = intent, library == .thicket { return isWhole }
+        return true
+    }
+
     /// The rule by which the author's own library would rebase.
     var rule: TransformRule { library == .thicket ? .exact(tie: .after) : .reference }
 }

@@ -89,6 +89,35 @@ struct RealServerTests {
         server.stop()
     }
 
+    @Test("two set one text to the same at once, again and again: it stands once", arguments: BucketKind.allCases)
+    func sameAtOnce(kind: BucketKind) async throws {
+        let sessions: [Session] = [try await session(), try await session()]
+        let notes: [Bucket] = [
+            try await sessions[0].bucket("notes", kind), try await sessions[1].bucket("notes", kind),
+        ]
+        try await notes[0].set("doc", to: ["t": "shopping:"])
+        for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: .seconds(300)) }
+        try await waitFor(notes[1], "doc")
+        var text: String = "shopping:"
+        for round: Int in 1...20 {
+            text += " item \(round)"
+            let wanted: String = text
+            await withTaskGroup { group in
+                group.addTask { try? await notes[0].set("doc", to: ["t": .string(wanted)]) }
+                group.addTask { try? await notes[1].update("doc") { $0?["t"] = .string(wanted) } }
+            }
+            for bucket: Bucket in notes { try await bucket.waitUntilSynced(timeout: .seconds(300)) }
+            try await agree(notes, "doc")
+            #expect(try await notes[0].get("doc") == ["t": .string(wanted)], "round \(round)")
+        }
+        let fresh: Session = try await session()
+        let bucket: Bucket = try await fresh.bucket("notes", kind)
+        try await bucket.waitUntilSynced(timeout: .seconds(300))
+        #expect(try await bucket.get("doc") == ["t": .string(text)], "merged by a device that comes later")
+        for session: Session in sessions + [fresh] { await session.close() }
+        server.stop()
+    }
+
     @Test(
         "a server that dies and starts again is found, and everything that waited arrives",
         arguments: BucketKind.allCases)

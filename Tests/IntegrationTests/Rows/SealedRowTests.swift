@@ -22,6 +22,23 @@ struct SealedRowTests {
                 + SealedText.insertion(SealedText.operation(id)).serializedText + "}")
     }
 
+    @Test(
+        "an operation that sets a whole object is taken on the newest version only", .rows("sealed-whole"),
+        arguments: StoreKind.allCases)
+    func wholeObject(kind: StoreKind) throws {
+        let bench: RowBench = try .init(kind)
+        defer { bench.finish() }
+        let (client, _): (TestClient, [String]) = try Self.client(bench, mode: "sealed")
+        try client.apply(Self.creation(0))
+        try client.apply(Self.insertion(1, sv: 1))
+        func whole(_ ccid: Int, sv: Int) -> String {
+            String(Self.insertion(ccid, sv: sv).dropLast()) + #","whole":true}"#
+        }
+        try client.expect(whole(2, sv: 1), refused: .badVersion)
+        try client.apply(whole(2, sv: 2))
+        try client.apply(Self.insertion(3, sv: 1))
+    }
+
     private static func compaction(
         _ ccid: Int, sv: Int, _ position: Int, over known: [Int], removing: Range<Int>
     ) -> String {
