@@ -47,13 +47,11 @@ extension Vault {
     }
 
     /// Removes a note, one that does not open too.
-    /// - Throws: `notFound`, `ended`, `client`.
+    /// - Throws: `notFound`, `refused`, `ended`, `client`.
     public func remove(_ id: String) async throws(OnionError) {
         _ = try await note(id)
-        try await asking { () throws(ClientError) in
-            try await notes.remove(id)
-            try await arrive()
-        }
+        try await asking { () throws(ClientError) in try await notes.remove(id) }
+        try await confirm(id)
         forget(id)
     }
 

@@ -24,7 +24,7 @@ extension ExitCode {
         (.failure, "it did not work, or there is a difference"),
         (.usage, "the words or settings given cannot be used; nothing was done"),
         (.notFound, "no such object, version, field or profile"),
-        (.refused, "the server refused the change"),
+        (.refused, "the server refused the change, or one that is kept here"),
         (.offline, "the server cannot be reached, did not answer in time, or does not open the bucket now"),
         (.unauthorized, "not logged in, or the token is not accepted or does not permit this"),
         (.storeInUse, "another command uses the local store"),
@@ -72,15 +72,10 @@ struct Failure: Error, Equatable {
     /// What a number that the server refused a change with means for a person.
     static func meaning(of number: Int) -> String {
         switch ErrorCode(rawValue: number) {
-        case .invalidRequest: "it holds the key or the change for not valid (400)"
-        case .unauthorized: "the token does not permit changes (401)"
-        case .notFound: "it no longer has the object (404)"
-        case .badVersion: "it no longer has the version that was changed (405)"
         case .tooLarge:
             "it is too large (413): larger than the server keeps objects (its setting is called document-bytes-max), or an encrypted note "
                 + "whose title or text is longer than a note's may be, or which is one more than the account may have"
-        case .invalidDiff: "the change does not fit the object (440)"
-        default: "its code is \(number)"
+        default: RefusedEdit.reason(of: number)
         }
     }
 }

@@ -26,11 +26,12 @@ public enum ThicketCommand {
             let call: Call = Call(invocation, environment)
             do throws(Failure) {
                 try await perform(call)
-                return ExitCode.success.number
+                return (call.opened.refusalCode ?? .success).number
             } catch {
                 await call.opened.close()
                 if !error.text.isEmpty { Terminal.writeError("thicket: \(error.text)\n") }
-                return error.code.number
+                // A refused edit says more than "it did not work"; any other code is about the command itself.
+                return (error.code == .failure ? call.opened.refusalCode ?? .failure : error.code).number
             }
         }
     }
@@ -67,6 +68,7 @@ public enum ThicketCommand {
         case "history": try await HistoryCommand.run(call)
         case "verify-history": try await VerifyHistoryCommand.run(call)
         case "revert": try await RevertCommand.run(call)
+        case "drop": try await DropCommand.run(call)
         case "repair": try await RepairCommand.run(call)
         case "import": try await ImportCommand.run(call)
         case "export": try await ExportCommand.run(call)

@@ -11,7 +11,7 @@ public enum ThicketProgram {
             tokenList,
             tokenRevoke, tokenPrint, passwd, password,
             accountDelete, status, list, get, put, remove,
-            edit, watch, history, verifyHistory, revert, repair, importing, exporting, mirror,
+            edit, watch, history, verifyHistory, revert, drop, repair, importing, exporting, mirror,
         ] + onions + [
             replay, jsondiff, crypto, verifyRelease, version,
         ],
@@ -94,7 +94,8 @@ public enum ThicketProgram {
         "put", summary: "make an object what is given",
         details: """
             Replaces the whole object and waits until the server has confirmed it. Only the difference to what was there
-            is sent. An object that is refused stays as it was.
+            is sent. An object that is refused stays as it was; where it had edits before that the server does not have, all of
+            them stay here, and each command on the bucket says so until 'thicket drop' or another edit.
             """,
         arguments: [
             bucketArgument, keyArgument, .one("JSON", "a JSON object, '-' for standard input, or @FILE", .file),
@@ -179,9 +180,27 @@ public enum ThicketProgram {
 
     static let revert: Command = .init(
         "revert", summary: "make an object what it was in an old version",
-        details: "The old state becomes a new version; nothing of the history is lost.",
-        arguments: [bucketArgument, keyArgument, .one("VERSION", "as listed by 'thicket history'")],
-        options: bucketOptions, examples: [Example("thicket revert notes plan 3", "back to version 3")])
+        details: """
+            The old state becomes a new version; nothing of the history is lost. Without VERSION the object becomes what the
+            server has: edits kept here that the server refused or never got are given up, as with 'thicket drop'.
+            """,
+        arguments: [bucketArgument, keyArgument, .optional("VERSION", "as listed by 'thicket history'")],
+        options: bucketOptions,
+        examples: [
+            Example("thicket revert notes plan 3", "back to version 3"),
+            Example("thicket revert notes plan", "back to what the server has"),
+        ])
+
+    static let drop: Command = .init(
+        "drop", summary: "give up edits kept here that the server refused or never got",
+        details: """
+            The object is as the server has it again. What the edits had made of it is printed first, as one line of JSON on
+            standard output for each object, since nothing else has it. Edits that may have reached the server are not
+            given up. 'thicket status' lists what is refused. Another way out is 'thicket put' with something smaller.
+            """,
+        arguments: [bucketArgument, .atLeastOne("KEY", "keys of the objects")],
+        options: bucketOptions,
+        examples: [Example("thicket drop notes plan > plan.json", "keep what is given up in a file")])
 
     static let repair: Command = .init(
         "repair", summary: "choose between this machine's object and the server's, where a sealed bucket does not fit",
@@ -237,7 +256,8 @@ public enum ThicketProgram {
             character; a file is never overwritten with something it was not merged with. Deletions go both ways, but
             what was changed on the other side stays. A file that has nothing in common with the object of its name is
             renamed. Changes made while no mirror runs, or no server answers, are found and taken later; DIR/.thicket is
-            the mirror's memory.
+            the mirror's memory. "sent" and "removed" are said when the server has confirmed. A file that the server refuses
+            is named in each run, and --once ends with 4 then (6: the token permits reading only).
             """,
         arguments: [.one("DIR", "the folder; made when it is missing", .folder), bucketArgument],
         options: [.flag("once", "bring both to the same state and end")] + bucketOptions,

@@ -204,6 +204,53 @@ public struct Bucket: Sendable {
         }
     }
 
+    /// The edits that the server refused and that are kept here, until they are given up (`discardRefused`), sent once more
+    /// (`retryRefused`), or the object is edited again. Edits that only wait because the token permits no changes are among
+    /// them (`unauthorized`) once the server has said so on this connection.
+    public func refused() async throws(ClientError) -> [RefusedEdit] {
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in (try machine.refusals(bucket), []) }
+    }
+
+    /// Sends an edit that the server refused for good once more, as it is: its limits may be others by now.
+    ///
+    /// - Returns: false when no edit of the object was refused.
+    @discardableResult
+    public func retryRefused(_ key: String) async throws(ClientError) -> Bool {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, now) throws(ClientError) in
+            try machine.retryRefused(bucket, key, now: now)
+        }
+    }
+
+    /// Gives up the edits of an object that the server certainly does not have: refused ones, as `discardRefused`, and edits
+    /// that were never sent. Read the object before: what is given up is nowhere else.
+    ///
+    /// - Returns: false when there is nothing of the kind. Edits whose fate is open are never given up.
+    @discardableResult
+    public func discardUnsent(_ key: String) async throws(ClientError) -> Bool {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, now) throws(ClientError) in
+            guard try machine.isUnsent(bucket, key) else { return (false, []) }
+            return (true, try machine.discard(bucket, key, now: now))
+        }
+    }
+
+    /// Whether the server certainly does not have the object's edits: what `discardUnsent` gives up.
+    package func isUnsent(_ key: String) async throws(ClientError) -> Bool {
+        let key: EntityKey = try Self.key(key)
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in (try machine.isUnsent(bucket, key), []) }
+    }
+
+    /// The keys of objects with edits that the server has not confirmed, in no order.
+    package func unconfirmedKeys() async throws(ClientError) -> [String] {
+        let bucket: BucketName = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in (try machine.unconfirmedKeys(bucket), []) }
+    }
+
     // MARK: - Repair of sealed objects
 
     /// What makes an object of a sealed bucket read-only, for a person; nil: nothing does.
@@ -265,6 +312,7 @@ public struct Bucket: Sendable {
     /// What happens to the objects from now on. Each reader has its own stream of at most `StreamLimits.eventsMax`
     /// waiting events. A new reader's begins with the conflicts and alarms that came before and that no reader has got, at most
     /// `StreamLimits.unheardMax`: also those of an earlier life of the program, which the store keeps until somebody has them.
+    /// In front of them each edit that is refused at this moment is told (`BucketEvent.refused`).
     ///
     /// Who waits for `caughtUp` takes `changesTellingCaughtUp`: it may have been told before this reader was there.
     public var changes: AsyncStream<BucketEvent> { get async { await follow(tellsCaughtUp: false) } }

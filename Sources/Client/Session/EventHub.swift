@@ -59,6 +59,13 @@ struct EventHub<Element: Sendable> {
         return isTaken
     }
 
+    /// Tells the newest reader alone, as it begins. What it has no room for counts as missed.
+    mutating func greet(_ element: Element) {
+        guard let index: Int = readers.indices.last else { return }
+        if readers[index].missed > 0 { return readers[index].missed += 1 }
+        if case .dropped = readers[index].continuation.yield(element), overrun != nil { readers[index].missed += 1 }
+    }
+
     /// Tells readers that have room again what they missed.
     mutating func settle() {
         for index: Int in readers.indices.reversed() where readers[index].missed > 0 {

@@ -263,6 +263,10 @@ package actor SyncEngine {
         core?.machine.heardBuckets?.insert(bucket)
         // Before what waits for the reader, which may leave no room for it.
         if tellsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
+        // A refusal lasts until it is resolved: each reader is told. What the store cannot read now, `refused()` says later.
+        for edit: RefusedEdit in (try? core?.machine.refusals(bucket)) ?? [] {
+            bucketHubs[bucket]?.greet(.refused(edit))
+        }
         owed[bucket] = Owed()
         giveOwed(bucket)
     }
@@ -362,8 +366,11 @@ package actor SyncEngine {
         let result: Result<Void, ClientError>
         if machine.isSynced(waiter.bucket) {
             let refused: Int = machine.unconfirmed(waiter.bucket).refused
+            let number: Int? = (try? machine.refusals(waiter.bucket))?.first?.error.number
             result =
-                refused == 0 ? .success(()) : .failure(ClientError(.refused, "the server refused \(refused) objects"))
+                refused == 0
+                ? .success(())
+                : .failure(ClientError(.refused, "the server refused \(refused) objects", number: number))
         } else if let reason: ClientError = machine.unavailability(waiter.bucket) {
             result = .failure(reason)
         } else if machine.isReadOnly(waiter.bucket) {

@@ -93,10 +93,10 @@ extension SyncMachine {
         let edits: EditState = try entity(number, key).record.edits
         guard edits.hasEdits, edits.wanted == nil, channels[number].inFlight[key] == nil else { return false }
         if edits.refusal != nil { return true }
-        return channels[number].isReadOnly && edits.pending?.appliedAt == nil && edits.pending?.isConfirmed != true
+        return channels[number].isReadOnly && Self.isMissingAtServer(edits)
     }
 
-    /// Forgets an object's edits: it is as the server has it again. Only what `isRefused` may be forgotten.
+    /// Forgets an object's edits: it is as the server has it again. Only what `isRefused` or `isUnsent` may be forgotten.
     package mutating func discard(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError)
         -> [SyncAction]
     {

@@ -126,9 +126,7 @@ extension SyncMachine {
         channels[number].resend.append(key)
         guard !channels[number].isReadOnly else { return }
         channels[number].isReadOnly = true
-        let error: ClientError = ClientError(
-            .unauthorized, "the token does not permit changes; they are kept here", number: 401)
-        let edit: RefusedEdit = RefusedEdit(key: shownKey(number, key), error: error)
+        let edit: RefusedEdit = RefusedEdit(unauthorized: shownKey(number, key))
         actions.append(.event(channels[number].record.name, .refused(edit)))
     }
 
@@ -183,9 +181,7 @@ extension SyncMachine {
         entity.record.edits.forgetRefusals()
         entity.record.edits.refusal = entity.record.edits.hasEdits ? code : nil
         put(number, key, entity, .edits)
-        let error: ClientError = ClientError(
-            .refused, "the server does not take the edit; it is kept here", number: code)
-        let edit: RefusedEdit = RefusedEdit(key: shownKey(number, key), error: error)
+        let edit: RefusedEdit = RefusedEdit(key: shownKey(number, key), code: code)
         actions.append(.event(channels[number].record.name, .refused(edit)))
     }
 

@@ -94,8 +94,11 @@ struct SealedCommandTests {
         try bench.good(["put", "--sealed", "--offline", "diary", "large", "@" + bench.path("large.json")])
         try bench.good(["put", "--sealed", "--offline", "diary", "k", #"{"text":"canary"}"#])
         // Both go out; one is taken, so that the server holds the bucket sealed.
-        #expect(try bench.good(["ls", "diary"]).contains("k"))
-        #expect(try bench.good(["get", "diary", "k", "--path", "text"]) == "canary\n")
+        for words: [String] in [["ls", "diary"], ["get", "diary", "k", "--path", "text"]] {
+            let outcome: ChildProcess.Outcome = try bench.run(words)
+            #expect(outcome.code == 4 && outcome.errors.contains("diary/large: the server refused"), "\(outcome)")
+            #expect(outcome.output.contains(words[0] == "ls" ? "k" : "canary\n"))
+        }
         #expect(try bench.good(["status"]).contains("1 not sent"), "the refused one is kept")
         try bench.good(["login"] + ann, home: "since", variables: Self.password)
         #expect(try bench.good(["get", "diary", "k", "--path", "text"], home: "since") == "canary\n", "by the bundle")
@@ -115,7 +118,8 @@ struct SealedCommandTests {
         try bench.good(["put", "--sealed", "--offline", "diary", "mine", #"{"a":1}"#], home: "reader")
         #expect(try home.readKeys("default")?.open().bundle.buckets["diary"] == nil)
         let listed: ChildProcess.Outcome = try bench.run(["ls", "diary"], home: "reader")
-        #expect(listed.code == 0 && listed.output.contains("k") && !listed.errors.contains("are not told"), "\(listed)")
+        #expect(listed.code == 6 && listed.output.contains("k") && !listed.errors.contains("are not told"), "\(listed)")
+        #expect(listed.errors.contains("diary/mine: the edit kept here was not taken"), "\(listed)")
         #expect(try home.readKeys("default")?.open().bundle.buckets["diary"]?.isSealed == true)
         #expect(try bench.good(["status"], home: "reader").contains("1 not sent"), "the edit waits")
     }

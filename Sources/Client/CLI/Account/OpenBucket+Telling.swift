@@ -13,6 +13,12 @@ final class OpenedBuckets: Sendable {
         let all: [OpenBucket] = buckets.withLock { $0 }
         for bucket: OpenBucket in all { await bucket.close() }
     }
+
+    /// The code for edits that are refused and kept, of all buckets that were closed; nil: there are none.
+    var refusalCode: ExitCode? {
+        let codes: [ExitCode] = buckets.withLock { $0 }.compactMap(\.refusals.code)
+        return codes.contains(.refused) ? .refused : codes.first
+    }
 }
 
 extension OpenBucket {

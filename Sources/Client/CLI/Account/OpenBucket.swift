@@ -16,6 +16,8 @@ struct OpenBucket: Sendable {
     let isKept: Bool
     /// Of a sealed bucket.
     var opening: SealedOpening?
+    /// Refused edits that were told.
+    let refusals: RefusalBook = RefusalBook()
 
     /// Opens the local copy and, unless `isOnline` is false, begins to connect.
     static func open(
@@ -66,20 +68,29 @@ struct OpenBucket: Sendable {
     /// The bucket is one that the server cannot read.
     var isSealed: Bool { opening != nil }
 
-    /// Objects, and edits that are not sent, of the copy kept for the profile, sealed or not: counting needs no keys.
-    static func count(
-        _ account: Account, bucket name: String
-    ) async throws(Failure) -> (objects: Int, unsent: Int) {
+    /// What is in the copy kept for the profile, sealed or not: counting needs no keys.
+    struct Count: Sendable {
+        let objects: Int
+        /// Objects with edits that the server has not confirmed, the refused ones among them.
+        let unsent: Int
+        /// Refused for good.
+        let refused: [RefusedEdit]
+    }
+
+    static func count(_ account: Account, bucket name: String) async throws(Failure) -> Count {
         let (location, _): (StoreLocation, Bool) = try place(account, name, .profileOnly)
         let opened: (session: Session, client: ClientSession?)
         do throws(ClientError) {
             opened = try await connect(account, location, account.sessionOptions(isOnline: false))
         } catch { throw failure(error, account, name, .profileOnly) }
-        let result: Result<(objects: Int, unsent: Int), ClientError>
+        let result: Result<Count, ClientError>
         do throws(ClientError) {
             let kept: Bucket = try opened.session.kept(name)
             let isKnown: Bool = try await opened.session.isSealed(name) != nil
-            result = .success((isKnown ? try await kept.keys().count : 0, try await kept.pendingCount))
+            result = .success(
+                Count(
+                    objects: isKnown ? try await kept.keys().count : 0, unsent: try await kept.pendingCount,
+                    refused: try await kept.refused()))
         } catch { result = .failure(error) }
         if let client: ClientSession = opened.client { await client.close() } else { await opened.session.close() }
         return try blocking("cannot read the copy of \(name)") { () throws(ClientError) in try result.get() }
@@ -163,10 +174,13 @@ struct OpenBucket: Sendable {
         try await opening?.tellOthers(session)
     }
 
-    /// Waits until the server has confirmed the edit of an object; an edit that it refuses is undone.
+    /// Waits until the server has confirmed the edit of an object. An edit that it refuses is undone, unless the object had
+    /// edits before that the server had not confirmed: then all of them stay here, refused.
     ///
-    /// - Parameter what: "put notes/plan", for the message.
-    func confirm(_ key: String, _ what: String) async throws(Failure) {
+    /// - Parameters:
+    ///   - what: "put notes/plan", for the message.
+    ///   - hadEdits: there were such edits.
+    func confirm(_ key: String, _ what: String, hadEdits: Bool = false) async throws(Failure) {
         let waited: ClientError?
         do throws(ClientError) {
             try await synced()
@@ -176,7 +190,11 @@ struct OpenBucket: Sendable {
             try await opening?.tellOthers(session)
             return
         }
-        let refusal: Int? = try await trying(what) { () throws(ClientError) in try await bucket.info(key).refusal }
+        let info: ObjectInfo = try await trying(what) { () throws(ClientError) in try await bucket.info(key) }
+        let refusal: Int? = info.refusal
+        if hadEdits, refusal != nil { throw keptRefusal(key, what, refusal) }
+        let isReadOnly: Bool = waited.code == .unauthorized ? await isOnline : false
+        if hadEdits, info.hasUnconfirmedEdits, isReadOnly { throw keptRefusal(key, what, nil) }
         let isUndone: Bool = try await trying(what) { () throws(ClientError) in try await bucket.discardRefused(key) }
         if isUndone, let refusal {
             throw Failure(
@@ -189,6 +207,11 @@ struct OpenBucket: Sendable {
         }
         // Others may be refused: this one is not among them.
         if waited.code == .refused {
+            guard !info.hasUnconfirmedEdits else {
+                throw Failure(
+                    "'\(what)' is not confirmed: the object is read-only here ('thicket repair' shows why). The edit is kept "
+                        + "here.")
+            }
             try await opening?.tellOthers(session)
             return
         }
@@ -200,7 +223,7 @@ struct OpenBucket: Sendable {
     }
 
     /// Connected, though not everything is confirmed.
-    private var isOnline: Bool {
+    var isOnline: Bool {
         get async { if case .offline = await session.currentStatus { false } else { true } }
     }
 
@@ -262,8 +285,11 @@ struct OpenBucket: Sendable {
 
     /// Ends the session: what is not sent stays in the copy that is kept. What had to be told meanwhile is, on standard error.
     /// Doing it again does nothing.
-    func close() async {
+    ///
+    /// - Parameter tellsRefused: false: the command tells itself of refused edits.
+    func close(tellsRefused: Bool = true) async {
         await tellUnheard()
+        if tellsRefused { await tellRefused() }
         if let client { await client.close() } else { await session.close() }
     }
 }

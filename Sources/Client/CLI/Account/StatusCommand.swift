@@ -9,6 +9,7 @@ enum StatusCommand {
         /// nil: another command uses the copy.
         let objects: Int?
         let unsent: Int
+        let refused: [RefusedEdit]
     }
 
     static func run(_ call: Call) async throws(Failure) {
@@ -59,11 +60,12 @@ enum StatusCommand {
         for file: String in Files.names(in: folder + "/objects").sorted() where file.hasSuffix(".db") {
             let name: String = String(file.dropLast(3))
             do throws(Failure) {
-                let (count, unsent): (Int, Int) = try await OpenBucket.count(account, bucket: name)
-                copies.append(Copy(name: name, objects: count, unsent: unsent))
+                let count: OpenBucket.Count = try await OpenBucket.count(account, bucket: name)
+                copies.append(
+                    Copy(name: name, objects: count.objects, unsent: count.unsent, refused: count.refused))
             } catch {
                 guard error.code == .storeInUse else { throw error }
-                copies.append(Copy(name: name, objects: nil, unsent: 0))
+                copies.append(Copy(name: name, objects: nil, unsent: 0, refused: []))
             }
         }
         return copies
@@ -97,12 +99,16 @@ enum StatusCommand {
         text += "server   \(account.profile.server): \(word(problem))\n"
         text += "app      \(account.profile.app)\n"
         if let user { text += "user     \(Screen.safe(user))\n" }
-        let unsent: Int = copies.reduce(0) { $0 + $1.unsent }
+        let unsent: Int = copies.reduce(0) { $0 + $1.unsent - $1.refused.count }
         if copies.isEmpty { text += "buckets  none used on this machine yet\n" }
         for copy: Copy in copies {
             let objects: String = copy.objects.map { "\($0) object\($0 == 1 ? "" : "s")" } ?? "used by another command"
             text += "bucket   \(copy.name): \(objects)"
-            text += copy.unsent == 0 ? "\n" : ", \(copy.unsent) not sent\n"
+            text += copy.unsent == 0 ? "" : ", \(copy.unsent) not sent"
+            text += copy.refused.isEmpty ? "\n" : ", \(copy.refused.count) of them refused\n"
+        }
+        for copy: Copy in copies {
+            for edit: RefusedEdit in copy.refused { text += "refused  \(OpenBucket.line(edit, in: copy.name))\n" }
         }
         if unsent > 0, problem == nil {
             text +=
@@ -119,6 +125,11 @@ enum StatusCommand {
             var object: JSONObject = ["bucket": .string(copy.name)]
             object["objects"] = copy.objects.map { .number(JSONNumber(Int64($0))) } ?? .null
             object["unsent"] = .number(JSONNumber(Int64(copy.unsent)))
+            object["refused"] = .array(
+                copy.refused.map { edit in
+                    let code: JSONValue = edit.error.number.map { .number(JSONNumber(Int64($0))) } ?? .null
+                    return ["key": .string(edit.key), "code": code, "reason": .string(edit.reason)]
+                })
             return .object(object)
         }
         return [

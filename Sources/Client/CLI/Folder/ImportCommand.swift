@@ -11,29 +11,29 @@ enum ImportCommand {
         let open: OpenBucket = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
         try await open.ready()
         var problems: [(name: String, reason: String)] = scan.problems
-        var changed: [FileName] = []
+        var changed: [(file: FileName, hadEdits: Bool)] = []
         var count: Int = 0
         for file: FileName in scan.sorted {
             switch try await take(file, folder, open) {
             case .failure(let problem): problems.append((file.name, problem.text))
-            case .success(let isChanged):
+            case .success(let making):
                 count += 1
-                if isChanged { changed.append(file) }
+                if !making.isSame { changed.append((file, making.hadEdits)) }
             }
         }
-        let refused: Int = try await confirm(changed, open, &problems)
+        let (refused, code): (Int, ExitCode) = try await confirm(changed, open, &problems)
         await open.close()
         let files: String = count == 1 ? "1 file" : "\(count) files"
         Terminal.write(
             "\(name): \(files) read from \(folder), \(changed.count - refused) new or different, "
                 + "\(count - changed.count) as they were\n")
-        try Folders.report(problems, refused > 0 ? .refused : .failure)
+        try Folders.report(problems, code)
     }
 
-    /// Whether the object is another now.
+    /// Makes the object what the file holds.
     private static func take(
         _ file: FileName, _ folder: String, _ open: OpenBucket
-    ) async throws(Failure) -> Result<Bool, FileContent.Problem> {
+    ) async throws(Failure) -> Result<Making, FileContent.Problem> {
         let bytes: [UInt8]
         switch Files.read(folder + "/" + file.name, bytesMax: FolderLimits.fileBytesMax) {
         case .bytes(let found): bytes = found
@@ -47,28 +47,34 @@ enum ImportCommand {
         do throws(FileContent.Problem) {
             object = try FileContent.object(bytes, kind: file.kind, existing: existing)
         } catch { return .failure(error) }
-        guard object != existing else { return .success(false) }
-        try await trying("cannot import \(file.name)") { () throws(ClientError) in
-            try await open.bucket.set(file.key, to: object)
-        }
-        return .success(true)
+        return .success(
+            try await trying("cannot import \(file.name)") { () throws(ClientError) in
+                try await open.make(file.key, object)
+            })
     }
 
     /// Waits for the server; files that it refuses become problems.
+    ///
+    /// - Returns: how many those are, and how the command ends where files are left out: a refusal counts more than a token
+    ///   that permits reading only, and that more than a file that cannot be read.
     private static func confirm(
-        _ files: [FileName], _ open: OpenBucket, _ problems: inout [(name: String, reason: String)]
-    ) async throws(Failure) -> Int {
-        var refused: Int = 0
-        for file: FileName in files {
+        _ files: [(file: FileName, hadEdits: Bool)], _ open: OpenBucket,
+        _ problems: inout [(name: String, reason: String)]
+    ) async throws(Failure) -> (count: Int, code: ExitCode) {
+        var (count, code): (Int, ExitCode) = (0, .failure)
+        for (file, hadEdits): (FileName, Bool) in files {
             do throws(Failure) {
-                try await open.confirm(file.key, "import \(file.name)")
+                try await open.confirm(file.key, "import \(file.name)", hadEdits: hadEdits)
             } catch {
-                guard error.code == .refused else { throw error }
+                // A login that has ended is no answer about one file.
+                let isReadOnly: Bool = error.code == .unauthorized ? await open.isOnline : false
+                guard error.code == .refused || isReadOnly else { throw error }
                 problems.append((file.name, error.text))
-                refused += 1
+                count += 1
+                if code != .refused { code = error.code }
             }
         }
-        return refused
+        return (count, code)
     }
 }
 

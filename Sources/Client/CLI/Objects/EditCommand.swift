@@ -72,6 +72,9 @@ enum EditCommand {
     ) async throws(Failure) {
         let what: String = "save \(open.name)/\(key)"
         var notes: [String] = []
+        let hadEdits: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
+            try await open.bucket.info(key).hasUnconfirmedEdits
+        }
         while true {
             let current: JSONObject? = try await trying("cannot \(what)") { () throws(ClientError) in
                 try await open.bucket.get(key)
@@ -89,7 +92,7 @@ enum EditCommand {
             }
             if isTaken { break }
         }
-        try await open.confirm(key, what)
+        try await open.confirm(key, what, hadEdits: hadEdits)
         let version: Int64 = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
         }
         for note: String in notes { Terminal.writeError("\(note)\n") }

@@ -60,22 +60,24 @@ enum HistoryCommand {
     }
 }
 
-/// `thicket revert`: makes an object what it was in an old version; that becomes a new version.
+/// `thicket revert`: makes an object what it was in an old version; that becomes a new version. Without a version it gives up
+/// the edits that the server does not have.
 enum RevertCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, key): (String, String) = (call.argument("BUCKET"), call.argument("KEY"))
         try Keys.check(key)
-        guard let version: Int64 = try Keys.version(call.argument("VERSION")) else { return }
+        guard let version: Int64 = try Keys.version(call.invocation.argument("VERSION")) else {
+            return try await DropCommand.drop(call, name, [key])
+        }
         let open: OpenBucket = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
         try await open.ready()
         let old: JSONObject = try await Keys.fetch(version, of: key, in: open)
         let what: String = "revert \(name)/\(key) to version \(version)"
-        let isSame: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
-            if try await open.bucket.get(key) == old { return true }
-            try await open.bucket.set(key, to: old)
-            return false
+        let making: Making = try await trying("cannot \(what)") { () throws(ClientError) in
+            try await open.make(key, old)
         }
-        if !isSame { try await open.confirm(key, what) }
+        let isSame: Bool = making.isSame
+        if !isSame { try await open.confirm(key, what, hadEdits: making.hadEdits) }
         let now: Int64 = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version }
         await open.close()
         Terminal.write(

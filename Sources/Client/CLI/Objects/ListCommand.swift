@@ -37,15 +37,20 @@ enum ListCommand {
             let (count, unsent): (Int, Int) = try await trying("cannot list \(name)") { () throws(ClientError) in
                 (try await open.bucket.keys().count, try await open.bucket.pendingCount)
             }
+            let refused: Int = try await trying("cannot list \(name)") { () throws(ClientError) in
+                try await open.bucket.refused().count
+            }
             await open.close()
             if call.flag("json") {
                 Terminal.write(
                     line([
                         "bucket": .string(name), "objects": .number(JSONNumber(Int64(count))),
-                        "unsent": .number(JSONNumber(Int64(unsent))),
+                        "unsent": .number(JSONNumber(Int64(unsent))), "refused": .number(JSONNumber(Int64(refused))),
                     ]))
             } else {
-                Terminal.write("\(name)  \(count) objects\(unsent == 0 ? "" : ", \(unsent) not sent")\n")
+                let waits: String = unsent == 0 ? "" : ", \(unsent) not sent"
+                Terminal.write(
+                    "\(name)  \(count) objects\(waits)\(refused == 0 ? "" : ", \(refused) of them refused")\n")
             }
         }
     }
@@ -82,7 +87,9 @@ enum ListCommand {
     private static func text(_ key: String, _ info: ObjectInfo, _ widest: Int) -> String {
         let padding: String = String(repeating: " ", count: max(0, widest - key.utf8.count))
         let version: String = info.version == 0 ? "new" : "v\(info.version)"
-        return "\(key)\(padding)  \(version)\(info.hasUnconfirmedEdits ? "  not sent" : "")"
+        let standing: String =
+            info.refusal.map { "  refused (\($0))" } ?? (info.hasUnconfirmedEdits ? "  not sent" : "")
+        return "\(key)\(padding)  \(version)\(standing)"
     }
 
     private static func long(_ key: String, _ info: ObjectInfo, _ object: JSONObject, _ widest: Int) -> String {
@@ -97,6 +104,7 @@ enum ListCommand {
             "key": .string(key), "version": .number(JSONNumber(info.version)),
             "unsent": .bool(info.hasUnconfirmedEdits),
         ]
+        if let refusal: Int = info.refusal { row["refused"] = .number(JSONNumber(Int64(refusal))) }
         if isLong { row["object"] = .object(object) }
         return line(row)
     }

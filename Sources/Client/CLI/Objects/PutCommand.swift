@@ -19,18 +19,21 @@ enum PutCommand {
             try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
         if !isOffline { try await open.ready("\(name)/\(key) was not changed", offline: open.keepsEdit) }
         let what: String = "put \(name)/\(key)"
-        let isSame: Bool = try await trying("cannot \(what)") { () throws(ClientError) in
-            if try await open.bucket.get(key) == object { return true }
-            try await open.bucket.set(key, to: object)
-            return false
+        let making: Making = try await trying("cannot \(what)") { () throws(ClientError) in
+            try await open.make(key, object, sends: !isOffline)
         }
+        let isSame: Bool = making.isSame
         if isOffline {
+            let refusal: Int? = try await trying(what) { () throws(ClientError) in
+                try await open.bucket.info(key).refusal
+            }
+            if refusal != nil { throw open.keptRefusal(key, what, refusal) }
             await open.close()
             let told: String = isSame ? "is so already" : "is kept here and goes out with the next command on \(name)"
             Terminal.write("\(name)/\(key) \(told)\n")
             return
         }
-        if !isSame { try await open.confirm(key, what) }
+        if !isSame { try await open.confirm(key, what, hadEdits: making.hadEdits) }
         let version: Int64 = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
         }
         await open.close()
@@ -115,20 +118,30 @@ enum RemoveCommand {
             try Account(call), bucket: name, store: isOffline ? .profileOnly : .profile, isOnline: !isOffline)
         if !isOffline { try await open.ready("nothing was removed", offline: open.keepsEdit) }
         var missing: [String] = []
-        var removed: [String] = []
+        var removed: [(key: String, hadEdits: Bool)] = []
         for key: String in keys {
-            let isThere: Bool = try await trying("cannot remove \(name)/\(key)") { () throws(ClientError) in
-                guard try await open.bucket.get(key) != nil else { return false }
+            let hadEdits: Bool? = try await trying("cannot remove \(name)/\(key)") { () throws(ClientError) in
+                let hadEdits: Bool = try await open.bucket.info(key).hasUnconfirmedEdits
+                // Removed here before, which the server has not confirmed.
+                guard try await open.bucket.get(key) != nil else { return hadEdits ? true : nil }
                 try await open.bucket.remove(key)
-                return true
+                return hadEdits
             }
-            if isThere { removed.append(key) } else { missing.append(key) }
+            if let hadEdits { removed.append((key, hadEdits)) } else { missing.append(key) }
         }
-        if !isOffline { for key: String in removed { try await open.confirm(key, "remove \(name)/\(key)") } }
+        var refused: Failure?
+        for (key, hadEdits): (String, Bool) in removed {
+            do throws(Failure) {
+                if !isOffline { try await open.confirm(key, "remove \(name)/\(key)", hadEdits: hadEdits) }
+                Terminal.write("\(name)/\(key) is removed\(isOffline ? " here; the server hears of it later" : "")\n")
+            } catch {
+                guard error.code == .refused || error.code == .unauthorized else { throw error }
+                if let before: Failure = refused { Terminal.writeError("thicket: \(before.text)\n") }
+                refused = error
+            }
+        }
         await open.close()
-        for key: String in removed {
-            Terminal.write("\(name)/\(key) is removed\(isOffline ? " here; the server hears of it later" : "")\n")
-        }
+        if let refused { throw refused }
         guard missing.isEmpty || call.flag("force") else {
             throw Failure("there is no object \(missing.map { "\(name)/\($0)" }.joined(separator: ", "))", .notFound)
         }

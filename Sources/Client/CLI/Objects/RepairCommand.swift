@@ -86,7 +86,8 @@ enum RepairCommand {
             keepsMine ? try await open.bucket.keepMine(key) : try await open.bucket.takeServers(key)
         }
         guard isDone else { throw Failure("nothing makes \(open.name)/\(key) read-only", .notFound) }
-        try await open.confirm(key, what)
+        // What was chosen stays here also where the server refuses it.
+        try await open.confirm(key, what, hadEdits: true)
         Terminal.write("\(open.name)/\(key): \(keepsMine ? "yours is kept" : "the server's is taken")\n")
     }
 }

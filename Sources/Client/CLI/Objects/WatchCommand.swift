@@ -32,6 +32,7 @@ enum WatchCommand {
         var view: WatchView = WatchView(
             name: open.name, keys: keys, isJSON: call.flag("json"), isRepeating: call.flag("all"))
         view.describe(server: account.profile.server)
+        await tellRefused(account, open.name)
         await withTaskGroup { group in
             group.addTask { for await event: BucketEvent in events { continuation.yield(.event(event)) } }
             group.addTask { for await status: SyncStatus in statuses { continuation.yield(.status(status)) } }
@@ -49,6 +50,17 @@ enum WatchCommand {
             Interrupts.release()
         }
         if let problem: Failure = view.problem { throw problem }
+    }
+
+    /// The copy that this command follows the bucket with holds no edits. What the server refused of those in the profile's
+    /// copy is named at the beginning; while another command uses that copy, the other command names it.
+    private static func tellRefused(_ account: Account, _ name: String) async {
+        guard let folder: String = account.folder, Files.stamp("\(folder)/objects/\(name).db") != nil,
+            let kept: OpenBucket.Count = try? await OpenBucket.count(account, bucket: name)
+        else { return }
+        for edit: RefusedEdit in kept.refused.prefix(OpenBucket.refusalsShownMax) {
+            Terminal.writeError("thicket: \(OpenBucket.line(edit, in: name))\n")
+        }
     }
 
     /// Decides what is printed.

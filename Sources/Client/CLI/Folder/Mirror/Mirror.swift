@@ -29,6 +29,10 @@ actor Mirror {
     /// Problems that were told, so that each is told once.
     private var told: [String: String] = [:]
     private(set) var problems: Int = 0
+    /// What is said once the server has confirmed it.
+    private var outbox: MirrorOutbox = .init()
+    /// Objects whose edits the server refused.
+    private var refusedKeys: Set<String> = []
 
     /// Milliseconds that a file must be gone before it counts as deleted: editors remove and write again.
     private static let graceMilliseconds: Int64 = 700
@@ -51,6 +55,8 @@ actor Mirror {
     }
 
     var fileCount: Int { state.keys.count }
+    /// Files that are the same as their objects at the server.
+    var sameCount: Int { state.keys.count { !refusedKeys.contains($0) } }
 
     // MARK: - Rounds
 
@@ -299,8 +305,8 @@ actor Mirror {
                 "merged \(base.file.name): both sides changed \(overridden.joined(separator: ", ")); the file's counts, the "
                     + "other is in the history")
         case .merged?: say("merged \(base.file.name): both sides had changed it")
-        case .restoredObject?: say("sent \(base.file.name) (removed from the bucket, but changed here)")
-        default: say("sent \(base.file.name)")
+        case .restoredObject?: sends(base.file.name, key, " (removed from the bucket, but changed here)")
+        default: sends(base.file.name, key)
         }
     }
 
@@ -312,7 +318,7 @@ actor Mirror {
         guard isDone else { return }
         let name: String = state[key]?.file.name ?? key
         try state.remember(nil, for: key)
-        say("removed \(name) from the bucket")
+        removes(name, key)
     }
 
     /// Renames a file out of the way; under its new name it becomes an object of its own.
@@ -347,12 +353,58 @@ actor Mirror {
         Terminal.writeError("thicket: \(Screen.safe(name)) is left alone: \(reason)\n")
     }
 
-    /// The server does not take what the file holds.
-    func refused(_ edit: RefusedEdit) {
-        let name: String = state[edit.key]?.file.name ?? edit.key
-        let reason: String =
-            edit.error.code == .unauthorized
-            ? "the token permits reading only" : Failure.meaning(of: edit.error.number ?? 0)
-        tell(name, "the server refused it: \(reason). It stays here as it is")
+    // MARK: - The server's answers
+
+    private func sends(_ name: String, _ key: String, _ note: String = "") {
+        outbox.add(
+            key, confirmed: "sent \(name)\(note)", kept: "kept \(name)\(note): it goes out when the server answers")
+    }
+
+    private func removes(_ name: String, _ key: String) {
+        outbox.add(
+            key, confirmed: "removed \(name) from the bucket",
+            kept: "kept that \(name) is removed: the bucket hears of it when the server answers")
+    }
+
+    /// Before the bucket goes online: what an earlier run has left unconfirmed is said once it is confirmed, and what the
+    /// server refused is sent once more, once a run: its limits may be others by now.
+    func sendAgain() async throws(Failure) {
+        if !isOnce { try await nameRefused() }
+        let what: String = "cannot read \(open.name)"
+        for key: String in try await trying(what, { () throws(ClientError) in try await open.bucket.unconfirmedKeys() })
+        {
+            let name: String = state[key]?.file.name ?? key
+            if try await object(key) == nil { removes(name, key) } else { sends(name, key) }
+        }
+        try await trying(what) { () throws(ClientError) in
+            for edit: RefusedEdit in try await open.bucket.refused() { try await open.bucket.retryRefused(edit.key) }
+        }
+    }
+
+    /// Says what the server has confirmed by now, and what waits for a connection.
+    func tellConfirmed() async throws(Failure) {
+        guard !outbox.isEmpty else { return }
+        let (waiting, refused): ([String], [RefusedEdit]) = try await trying("cannot read \(open.name)") {
+            () throws(ClientError) in
+            (try await open.bucket.unconfirmedKeys(), try await open.bucket.refused())
+        }
+        let isOffline: Bool = await !open.isOnline
+        let lines: [String] = outbox.tell(
+            waiting: Set(waiting), refused: Set(refused.map(\.key)), isOffline: isOffline)
+        for line: String in lines { say(line) }
+    }
+
+    /// Names what the server does not take: the files stay here as they are, and no run counts them as the same.
+    func nameRefused() async throws(Failure) {
+        let edits: [RefusedEdit] = try await trying("cannot read \(open.name)") { () throws(ClientError) in
+            try await open.bucket.refused()
+        }
+        refusedKeys = Set(edits.map(\.key))
+        for edit: RefusedEdit in edits {
+            open.refusals.note(edit)
+            let name: String = state[edit.key]?.file.name ?? edit.key
+            let reason: String = edit.error.number.map(Failure.meaning(of:)) ?? edit.reason
+            tell(name, "the server refused it: \(reason). It stays here as it is; when it is changed it is sent again")
+        }
     }
 }

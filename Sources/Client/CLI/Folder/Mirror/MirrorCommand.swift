@@ -25,6 +25,7 @@ enum MirrorCommand {
         let problem: Failure?
         do throws(Failure) {
             try await mirror.resume()
+            try await mirror.sendAgain()
             await open.session.goOnline()
             let isKnown: Bool = state.isComplete
             if !isKnown || isOnce { try await open.ready() }
@@ -38,8 +39,10 @@ enum MirrorCommand {
             problem = nil
         } catch { problem = error }
         // The events end with the session. What is among them until then is told, however the mirror ended.
-        await open.close()
+        await open.close(tellsRefused: false)
         await reader.value
+        // Ctrl-C is how a mirror is meant to end: that files are refused was told when it was so.
+        if !isOnce { open.refusals.forget() }
         if let problem { throw problem }
         if isOnce, await mirror.problems > 0 { throw Failure("some files were left alone: see above") }
     }
@@ -64,14 +67,19 @@ enum MirrorCommand {
         for _ in 0..<Self.roundsMax where steps > 0 {
             steps = try await mirror.round(nil).steps
             try await open.ready()
+            try await mirror.tellConfirmed()
         }
         if steps > 0 {
             throw Failure(
                 "\(directory) and \(open.name) are not the same yet: files or objects changed all the time. Run it again, or "
                     + "without --once")
         }
-        for refusal: RefusedEdit in inbox.empty().refusals { await mirror.refused(refusal) }
-        Terminal.writeError("\(directory) and \(open.name) are the same: \(Self.files(await mirror.fileCount))\n")
+        try await mirror.nameRefused()
+        let same: String = Self.files(await mirror.sameCount)
+        let told: String =
+            await mirror.problems > 0
+            ? "are the same but for what is named above: \(same)" : "are the same: \(same)"
+        Terminal.writeError("\(directory) and \(open.name) \(told)\n")
     }
 
     /// Looks at everything that `--once` takes before it gives up on a folder that changes all the time.
@@ -97,7 +105,7 @@ enum MirrorCommand {
             group.cancelAll()
             signal.stop()
             inbox.stop()
-            await open.close()
+            await open.close(tellsRefused: false)
             Interrupts.release()
             return result
         }
@@ -110,6 +118,7 @@ enum MirrorCommand {
         do throws(Failure) {
             let first: (steps: Int, again: Int64?) = try await mirror.round(nil)
             inbox.lookAgain(first.again)
+            try await mirror.tellConfirmed()
             Terminal.writeError(
                 "mirroring \(directory) and \(open.name): \(Self.files(await mirror.fileCount)); Ctrl-C ends it\n")
             for await _: Void in inbox.signals {
@@ -117,9 +126,12 @@ enum MirrorCommand {
                 if mail.isStopped { break }
                 if let problem: Failure = mail.problem { return .failure(problem) }
                 for line: String in mail.lines { Terminal.writeError(line + "\n") }
-                for refusal: RefusedEdit in mail.refusals { await mirror.refused(refusal) }
-                let keys: Set<String>? = mail.isEverything ? nil : mail.keys
-                inbox.lookAgain(try await mirror.round(keys).again)
+                if mail.isRefused { try await mirror.nameRefused() }
+                if mail.mustLook {
+                    let keys: Set<String>? = mail.isEverything ? nil : mail.keys
+                    inbox.lookAgain(try await mirror.round(keys).again)
+                }
+                try await mirror.tellConfirmed()
             }
             return .success(())
         } catch {
@@ -135,7 +147,10 @@ final class MirrorInbox: Sendable {
         /// Events were missed: everything has to be looked at.
         var isEverything: Bool = false
         var isStopped: Bool = false
-        var refusals: [RefusedEdit] = []
+        /// The folder or an object may have changed. Without it only the server has answered.
+        var mustLook: Bool = false
+        /// The server refused something.
+        var isRefused: Bool = false
         /// What the user should read.
         var lines: [String] = []
         var problem: Failure?
@@ -157,10 +172,11 @@ final class MirrorInbox: Sendable {
 
     func take(_ event: BucketEvent) {
         mail.withLock { mail in
+            mail.mustLook = true
             switch event {
             case .changed(let change): if change.origin == .remote { mail.keys.insert(change.key) }
             case .removed(let removal): if removal.origin == .remote { mail.keys.insert(removal.key) }
-            case .refused(let refusal): mail.refusals.append(refusal)
+            case .refused: mail.isRefused = true
             case .overrun: mail.isEverything = true
             case .unavailable(let reason):
                 Terminal.writeError("the server does not open the bucket (\(reason.detail)); trying again\n")
@@ -177,6 +193,8 @@ final class MirrorInbox: Sendable {
         case .connecting, .indexing, .syncing, .upToDate:
             if case .connecting = status { return }
             text = "connected"
+            // The server may have confirmed something.
+            bell.yield(())
         case .offline(.unreachable(let reason)), .offline(.untrusted(let reason)):
             text = "offline (\(reason)): changes in the folder are kept and go out later"
         case .offline(.storeFailed(let reason)): text = "the mirror's copy cannot be written (\(reason)); trying again"
@@ -202,12 +220,18 @@ final class MirrorInbox: Sendable {
             return !same(last, text)
         }
         guard isNew else { return }
-        mail.withLock { $0.lines.append(text) }
+        mail.withLock {
+            $0.lines.append(text)
+            $0.mustLook = true
+        }
         bell.yield(())
     }
 
     /// The folder may have changed.
-    func look() { bell.yield(()) }
+    func look() {
+        mail.withLock { $0.mustLook = true }
+        bell.yield(())
+    }
 
     func stop() {
         mail.withLock { $0.isStopped = true }
@@ -223,7 +247,7 @@ final class MirrorInbox: Sendable {
     func ring() async {
         for await milliseconds: Int64 in alarms {
             guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
-            bell.yield(())
+            look()
         }
     }
 
