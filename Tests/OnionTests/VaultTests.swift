@@ -42,6 +42,20 @@ struct VaultTests {
         #expect(!stored.holds(stretched.password.bytes))
     }
 
+    @Test("a removal that the server refuses is told and undone: the note is there still, and not called removed")
+    func refusedRemoval() async throws {
+        let server: NotesServer = try .init()
+        let vault: Vault = try await server.vault()
+        let id: String = try await vault.create(note("t"))
+        guard case .account(_, let user) = await vault.session.user else { throw OnionError.ended }
+        let reading: String = try server.operators().createToken(
+            TokenGrant(app: AppID(NotesServer.app), user: UserID(user), isReadOnly: true), now: 1)
+        try await vault.session.sync.setToken(reading)
+        await #expect(throws: OnionError.refused("the server did not take the note")) { try await vault.remove(id) }
+        #expect(try await vault.list().map(\.id) == [id])
+        await vault.end()
+    }
+
     @Test("after the end nothing can be read, and the token is good no more")
     func end() async throws {
         let server: NotesServer = try .init()

@@ -373,7 +373,7 @@ package actor SyncEngine {
                 : .failure(ClientError(.refused, "the server refused \(refused) objects", number: number))
         } else if let reason: ClientError = machine.unavailability(waiter.bucket) {
             result = .failure(reason)
-        } else if machine.isReadOnly(waiter.bucket) {
+        } else if machine.isReadOnly(waiter.bucket), machine.isAnswered(waiter.bucket) {
             result = .failure(ClientError(.unauthorized, "the token does not permit changes", number: 401))
         } else if case .offline(.unauthorized(let text)) = machine.status {
             result = .failure(ClientError(.unauthorized, text, number: 401))

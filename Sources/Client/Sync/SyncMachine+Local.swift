@@ -153,6 +153,11 @@ extension SyncMachine {
         channelNumbers[bucket].map { channels[$0].isReadOnly } ?? false
     }
 
+    /// No change of the bucket is on its way.
+    package func isAnswered(_ bucket: BucketName) -> Bool {
+        channelNumbers[bucket].map { channels[$0].inFlight.isEmpty } ?? true
+    }
+
     /// Asks for an old version of an object by the server's key; the answer comes as `fetched`.
     ///
     /// - Throws: `offline` when the bucket is not connected.

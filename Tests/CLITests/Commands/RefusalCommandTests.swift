@@ -197,6 +197,14 @@ struct RefusalCommandTests {
             #expect(outcome.code == 6 && outcome.errors.contains(told), "\(words) \(outcome)")
             #expect(!outcome.output.contains("already") && !outcome.output.contains("removed"), "\(outcome)")
         }
+        // Each file has an answer of its own, and none of them stays behind.
+        mkdir(bench.path("in"), 0o700)
+        for name: String in ["m", "n", "o"] { try bench.write("in/\(name).json", #"{"a":3}"#) }
+        let imported: ChildProcess.Outcome = try bench.run(["import", "notes", bench.path("in")], home: "reader")
+        #expect(imported.code == 6 && imported.output.contains("0 new or different, 0 as they were"), "\(imported)")
+        for name: String in ["m", "n", "o"] {
+            #expect(imported.errors.contains("'import \(name).json' changed nothing"), "\(imported)")
+        }
         let dropped: ChildProcess.Outcome = try bench.run(["drop", "notes", "k", "l"], home: "reader")
         #expect(dropped.code == 0 && dropped.output == #"{"a":2}"# + "\n", "\(dropped)")
         #expect(try bench.good(["ls", "notes"], home: "reader") == "k  v1\nl  v1\n")
