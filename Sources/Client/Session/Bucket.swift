@@ -204,9 +204,9 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// The edits that the server refused and that are kept here, until they are given up (`discardRefused`), sent once more
-    /// (`retryRefused`), or the object is edited again. Edits that only wait because the token permits no changes are among
-    /// them (`unauthorized`) once the server has said so on this connection.
+    /// The edits that the server refused and that are kept here, until they are given up (`discardRefused`), sent once
+    /// more (`retryRefused`), or the object is edited again. Edits that only wait because the token permits no changes
+    /// are among them (`unauthorized`) once the server has said so on this connection.
     public func refused() async throws(ClientError) -> [RefusedEdit] {
         let bucket: BucketName = bucket
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.refusals(bucket), []) }
@@ -224,8 +224,8 @@ public struct Bucket: Sendable {
         }
     }
 
-    /// Gives up the edits of an object that the server certainly does not have: refused ones, as `discardRefused`, and edits
-    /// that were never sent. Read the object before: what is given up is nowhere else.
+    /// Gives up the edits of an object that the server certainly does not have: refused ones, as `discardRefused`, and
+    /// edits that were never sent. Read the object before: what is given up is nowhere else.
     ///
     /// - Returns: false when there is nothing of the kind. Edits whose fate is open are never given up.
     @discardableResult

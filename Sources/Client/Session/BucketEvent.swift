@@ -6,10 +6,10 @@ public enum BucketEvent: Sendable, Equatable {
     case changed(ObjectChange)
     /// An object is gone.
     case removed(ObjectRemoval)
-    /// The server refused an edit: the edit stays here, unsent. A new reader is told of each that is refused when it begins,
-    /// also in an earlier life of the program; `Bucket.refused` lists them, and `discardRefused`, `retryRefused` and another
-    /// edit of the object are the ways out. Where the token permits no changes, one edit is told as it happens, and stands
-    /// for all.
+    /// The server refused an edit: the edit stays here, unsent. A new reader is told of each that is refused when it
+    /// begins, also in an earlier life of the program; `Bucket.refused` lists them, and `discardRefused`,
+    /// `retryRefused` and another edit of the object are the ways out. Where the token permits no changes, one edit is
+    /// told as it happens, and stands for all.
     case refused(RefusedEdit)
     /// In a sealed bucket: two edits met, and only one value could stand. The other is told here, and is in the history.
     case conflict(ConflictReport)

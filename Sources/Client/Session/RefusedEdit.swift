@@ -3,8 +3,8 @@ import ThicketProtocol
 /// An edit the server does not take.
 public struct RefusedEdit: Sendable, Equatable {
     public let key: String
-    /// `refused` with the server's number (400 not valid, 413 too large ...), or `unauthorized` with 401: the token of this
-    /// connection permits no changes, and with another token the edit goes out.
+    /// `refused` with the server's number (400 not valid, 413 too large ...), or `unauthorized` with 401: the token of
+    /// this connection permits no changes, and with another token the edit goes out.
     public let error: ClientError
 
     /// Why, in words for a person, with the server's number in brackets.

@@ -263,7 +263,8 @@ package actor SyncEngine {
         core?.machine.heardBuckets?.insert(bucket)
         // Before what waits for the reader, which may leave no room for it.
         if tellsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
-        // A refusal lasts until it is resolved: each reader is told. What the store cannot read now, `refused()` says later.
+        // A refusal lasts until it is resolved: each reader is told. What the store cannot read now, `refused()` says
+        // later.
         for edit: RefusedEdit in (try? core?.machine.refusals(bucket)) ?? [] {
             bucketHubs[bucket]?.greet(.refused(edit))
         }

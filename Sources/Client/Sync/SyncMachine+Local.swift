@@ -96,7 +96,8 @@ extension SyncMachine {
         return channels[number].isReadOnly && Self.isMissingAtServer(edits)
     }
 
-    /// Forgets an object's edits: it is as the server has it again. Only what `isRefused` or `isUnsent` may be forgotten.
+    /// Forgets an object's edits: it is as the server has it again. Only what `isRefused` or `isUnsent` may be
+    /// forgotten.
     package mutating func discard(_ bucket: BucketName, _ key: EntityKey, now: Int64) throws(ClientError)
         -> [SyncAction]
     {

@@ -33,8 +33,8 @@ extension SyncMachine {
         return names
     }
 
-    /// The app's key of an object with its edits; nil for the object that devices of a sealed bucket keep for themselves.
-    /// Reads the record alone: a sealed object need not open.
+    /// The app's key of an object with its edits; nil for the object that devices of a sealed bucket keep for
+    /// themselves. Reads the record alone: a sealed object need not open.
     private func unconfirmed(
         _ number: Int, _ key: EntityKey
     ) throws(ClientError) -> (name: String, edits: EditState)? {

@@ -72,7 +72,8 @@ extension OpenBucket {
 
     private func way(_ key: String) -> String { "'thicket drop \(name) \(key)' gives it up" }
 
-    /// Names each refused edit that is kept here and that the command has not named itself, a line each on standard error.
+    /// Names each refused edit that is kept here and that the command has not named itself, a line each on standard
+    /// error.
     func tellRefused() async {
         guard let edits: [RefusedEdit] = try? await bucket.refused() else { return }
         for edit: RefusedEdit in edits { refusals.note(edit) }

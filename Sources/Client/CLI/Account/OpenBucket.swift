@@ -174,8 +174,8 @@ struct OpenBucket: Sendable {
         try await opening?.tellOthers(session)
     }
 
-    /// Waits until the server has confirmed the edit of an object. An edit that it refuses is undone, unless the object had
-    /// edits before that the server had not confirmed: then all of them stay here, refused.
+    /// Waits until the server has confirmed the edit of an object. An edit that it refuses is undone, unless the
+    /// object had edits before that the server had not confirmed: then all of them stay here, refused.
     ///
     /// - Parameters:
     ///   - what: "put notes/plan", for the message.

@@ -55,8 +55,8 @@ enum ImportCommand {
 
     /// Waits for the server; files that it refuses become problems.
     ///
-    /// - Returns: how many those are, and how the command ends where files are left out: a refusal counts more than a token
-    ///   that permits reading only, and that more than a file that cannot be read.
+    /// - Returns: how many those are, and how the command ends where files are left out: a refusal counts more than a
+    ///   token that permits reading only, and that more than a file that cannot be read.
     private static func confirm(
         _ files: [(file: FileName, hadEdits: Bool)], _ open: OpenBucket,
         _ problems: inout [(name: String, reason: String)]

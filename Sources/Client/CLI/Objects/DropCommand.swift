@@ -10,8 +10,8 @@ enum DropCommand {
 
     /// Gives up the edits of each object, and prints what they had made of it.
     ///
-    /// The copy is used without a connection first: a connection would send what was never sent. Only for edits that were
-    /// sent and of which the answer is not kept (401, or none yet) the server is asked.
+    /// The copy is used without a connection first: a connection would send what was never sent. Only for edits that
+    /// were sent and of which the answer is not kept (401, or none yet) the server is asked.
     static func drop(_ call: Call, _ name: String, _ keys: [String]) async throws(Failure) {
         for key: String in keys { try Keys.check(key) }
         let account: Account = try Account(call)

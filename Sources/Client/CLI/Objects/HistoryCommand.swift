@@ -60,8 +60,8 @@ enum HistoryCommand {
     }
 }
 
-/// `thicket revert`: makes an object what it was in an old version; that becomes a new version. Without a version it gives up
-/// the edits that the server does not have.
+/// `thicket revert`: makes an object what it was in an old version; that becomes a new version. Without a version it
+/// gives up the edits that the server does not have.
 enum RevertCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (name, key): (String, String) = (call.argument("BUCKET"), call.argument("KEY"))

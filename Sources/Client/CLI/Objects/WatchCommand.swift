@@ -52,8 +52,8 @@ enum WatchCommand {
         if let problem: Failure = view.problem { throw problem }
     }
 
-    /// The copy that this command follows the bucket with holds no edits. What the server refused of those in the profile's
-    /// copy is named at the beginning; while another command uses that copy, the other command names it.
+    /// The copy that this command follows the bucket with holds no edits. What the server refused of those in the
+    /// profile's copy is named at the beginning; while another command uses that copy, the other command names it.
     private static func tellRefused(_ account: Account, _ name: String) async {
         guard let folder: String = account.folder, Files.stamp("\(folder)/objects/\(name).db") != nil,
             let kept: OpenBucket.Count = try? await OpenBucket.count(account, bucket: name)

@@ -366,8 +366,8 @@ actor Mirror {
             kept: "kept that \(name) is removed: the bucket hears of it when the server answers")
     }
 
-    /// Before the bucket goes online: what an earlier run has left unconfirmed is said once it is confirmed, and what the
-    /// server refused is sent once more, once a run: its limits may be others by now.
+    /// Before the bucket goes online: what an earlier run has left unconfirmed is said once it is confirmed, and what
+    /// the server refused is sent once more, once a run: its limits may be others by now.
     func sendAgain() async throws(Failure) {
         if !isOnce { try await nameRefused() }
         let what: String = "cannot read \(open.name)"

@@ -1,5 +1,5 @@
-/// What a mirror has stored in its copy and the server has not confirmed, with what is said about it. "Sent" and "removed" are
-/// said when the server has confirmed, and never of what it refused. One entry an object.
+/// What a mirror has stored in its copy and the server has not confirmed, with what is said about it. "Sent" and
+/// "removed" are said when the server has confirmed, and never of what it refused. One entry an object.
 struct MirrorOutbox: Sendable, Equatable {
     private struct Entry: Sendable, Equatable {
         let confirmed: String
