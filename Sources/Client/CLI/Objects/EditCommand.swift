@@ -34,6 +34,7 @@ enum EditCommand {
         do throws(Failure) {
             try await save(mine, base, key, in: open)
         } catch {
+            sheet.keep()
             throw Failure("\(error.text)\nWhat you wrote is in \(sheet.path)", error.code)
         }
         await open.close()
@@ -47,7 +48,7 @@ enum EditCommand {
                 try await Editor.run(Editor.command(call.environment), sheet.path)
             } catch {
                 let isTouched: Bool = sheet.isChanged
-                if !isTouched { sheet.remove() }
+                if isTouched { sheet.keep() } else { sheet.remove() }
                 throw Failure(error.text + (isTouched ? "\nWhat you wrote is in \(sheet.path)" : ""), error.code)
             }
             guard sheet.isChanged else {
@@ -55,6 +56,8 @@ enum EditCommand {
                 return nil
             }
             do throws(Failure) { return try sheet.read() } catch {
+                // What cannot be read is nowhere else: Ctrl-C at the question must not remove it.
+                sheet.keep()
                 guard Terminal.isTerminal(STDIN_FILENO), Terminal.isTerminal(Terminal.standardError) else {
                     throw Failure("\(error.text)\nNothing was saved. What you wrote is in \(sheet.path)")
                 }
@@ -118,7 +121,7 @@ enum EditCommand {
 /// The file that the editor opens: the object as JSON, or one text of it.
 struct EditSheet: Sendable {
     let path: String
-    private let folder: String
+    private let folder: EditFolder
     private let base: JSONObject
     private let field: FieldPath?
     private let start: [UInt8]
@@ -138,12 +141,10 @@ struct EditSheet: Sendable {
         } else {
             start = Pretty.bytes(.object(base))
         }
-        var template: [CChar] = Array("/tmp/thicket-edit-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Failure("no temporary folder can be made: \(Files.reason())") }
-        folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        folder = try EditFolder()
         // The ending tells editors what it is. Keys hold no slash.
         let ending: String = field == nil ? ".json" : (key.contains(".") ? "" : ".txt")
-        path = "\(folder)/\(key.utf8.count <= 200 ? key : "object")\(ending)"
+        path = "\(folder.path)/\(key.utf8.count <= 200 ? key : "object")\(ending)"
         try Files.replace(path, start, mode: 0o600)
     }
 
@@ -176,5 +177,8 @@ struct EditSheet: Sendable {
         return object
     }
 
-    func remove() { try? Files.removeTree(folder) }
+    func remove() { folder.remove() }
+
+    /// Leaves what was written for its owner.
+    func keep() { folder.keep() }
 }
