@@ -6,7 +6,8 @@ import Synchronization
     import Glibc
 #endif
 
-/// The temporary folder of an edit: it is removed when a signal ends the program, and by the next edit after a `SIGKILL`.
+/// The temporary folder of an edit: it is removed when a signal ends the program, and by the next edit after a
+/// `SIGKILL`.
 ///
 /// A lock on a file in the folder tells that its program runs: the kernel takes the lock away with the program.
 /// A folder without that file is never removed by another edit.
@@ -58,7 +59,8 @@ struct EditFolder: Sendable {
         }
     }
 
-    /// Removes the folder on SIGTERM, SIGHUP and SIGINT (which is ignored while the editor runs), then ends the program.
+    /// Removes the folder on SIGTERM, SIGHUP and SIGINT (which is ignored while the editor runs), then ends the
+    /// program.
     private static func guardFromSignals(_ path: String) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
