@@ -18,6 +18,9 @@ struct CharacterOrder {
     private var sequence: [Int]
     private var chunkOf: [Int32] = []
     private var shown: [[Bool]]
+    /// Deleted in a view, perhaps before it has shown the character: authors are caught up with one after the other, and
+    /// a deletion by one may be played before another's insertion. It is never shown then.
+    private var gone: [[Bool]]
     private(set) var scalars: [Unicode.Scalar] = []
     /// How a view counts: in UTF-16 units, or in code points.
     private let countsUTF16: [Bool]
@@ -28,6 +31,7 @@ struct CharacterOrder {
         chunks = [Chunk(characters: [], widths: countsUTF16.map { _ in 0 })]
         sequence = [0]
         shown = countsUTF16.map { _ in [] }
+        gone = shown
     }
 
     var viewCount: Int { countsUTF16.count }
@@ -42,7 +46,10 @@ struct CharacterOrder {
     mutating func insert(_ scalar: Unicode.Scalar, after left: Character?) -> Character {
         let made: Character = Character(scalars.count)
         scalars.append(scalar)
-        for view: Int in shown.indices { shown[view].append(false) }
+        for view in shown.indices {
+            shown[view].append(false)
+            gone[view].append(false)
+        }
         guard let left else {
             chunks[sequence[0]].characters.insert(made, at: 0)
             chunkOf.append(Int32(sequence[0]))
@@ -58,12 +65,13 @@ struct CharacterOrder {
     }
 
     mutating func show(_ character: Character, in view: Int) {
-        guard !shown[view][Int(character)] else { return }
+        guard !shown[view][Int(character)], !gone[view][Int(character)] else { return }
         shown[view][Int(character)] = true
         chunks[Int(chunkOf[Int(character)])].widths[view] += width(character, in: view)
     }
 
     mutating func hide(_ character: Character, in view: Int) {
+        gone[view][Int(character)] = true
         guard shown[view][Int(character)] else { return }
         shown[view][Int(character)] = false
         chunks[Int(chunkOf[Int(character)])].widths[view] -= width(character, in: view)

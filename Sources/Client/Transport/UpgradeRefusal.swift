@@ -9,13 +9,13 @@ struct UpgradeRefusal: Equatable {
     let retryAfter: Int64?
 
     init(_ head: HTTPResponseHead) {
-        let seconds = head.fields.first("retry-after").flatMap(Self.seconds)
+        let seconds = head.fields["retry-after"].flatMap(Self.seconds)
         retryAfter = seconds.map { min($0 * 1_000, SyncLimits.retryAfterMaxMilliseconds) }
         let pause = seconds.map { "; it says to try again in \($0) s" } ?? ""
         let what = "HTTP \(head.status) in place of a WebSocket: "
         switch head.status {
         case 300..<400:
-            let place = head.fields.first("location").map { ": " + String($0.prefix(Self.locationMax)) } ?? ""
+            let place = head.fields["location"].map { ": " + String($0.prefix(Self.locationMax)) } ?? ""
             detail = what + "it names another address\(place), and redirects are not followed. Is the server's address right?"
         case 401, 403:
             detail = what + "a proxy or firewall in front of the server refuses the connection; the login was not looked at"

@@ -134,13 +134,14 @@ extension JSONDiff {
                 return moved.isIdentity ? nil : moved
             }
             let units: [UInt16] = UTF16Text.units(of: base)
-            if rule == .reference,
-                let fuzzy: TextDelta = try TextDelta.transformFuzzily(a, over: b, base: units, &budget)
-            {
-                return fuzzy.isIdentity ? nil : fuzzy
-            }
             let moved: TextDelta = try TextDelta.transform(
                 a.keepingPairsWhole(in: units), over: b.keepingPairsWhole(in: units), tie: tie)
+            if rule == .reference, let fuzzy = try TextDelta.transformFuzzily(a, over: b, base: units, &budget) {
+                let source = try b.apply(to: units)
+                let (merged, exact) = (try fuzzy.apply(to: source), try moved.apply(to: source))
+                // What the reference keeps is its own; what it loses it may not.
+                if TextDelta.keepsText(merged, exact: exact, a, b) { return fuzzy.isIdentity ? nil : fuzzy }
+            }
             return moved.isIdentity ? nil : moved
         } catch { throw DiffError(.delta(error)) }
     }

@@ -19,9 +19,10 @@ final class Channel {
 
     /// What the channel is sent of the bucket's changes.
     ///
-    /// From its first `cv` or `i` on it gets every change above the position it named, once and in order.
+    /// From its first `cv` or `i` on it gets every change above the position it named, once and in order; without either,
+    /// every change since it was let in (`quietPosition`).
     enum Stream {
-        /// Never asked: its own changes only.
+        /// Has not asked yet, for a second, or was answered `cv:?`: its own changes only.
         case idle
         /// Reads an index that stands at `current`. What comes later is held until the last page, so that no page
         /// undoes a change; but not beyond `deadline` (nanoseconds).
@@ -112,6 +113,9 @@ final class Channel {
     private var queuedBytes: Int = 0
 
     var stream: Stream = .idle
+    /// Where the bucket stood when the channel was let in, while it has asked for nothing; nil: it has its place in the log,
+    /// or was told that it has none.
+    var quietPosition: GlobalID?
     /// It walks only until a glance (`i::::1`) is answered.
     var isGlancing: Bool = false
     /// Whether the hub's `walkers` have it.

@@ -31,6 +31,8 @@ public final class Hub {
 
     var slowed: [ConnectionID] = []
     var walkers: [Channel] = []
+    /// Channels that have asked for nothing yet, the oldest first: each for a second, once.
+    var silent: [SilentChannel] = []
     var heldByReads: [ConnectionID] = []
     var heldByQueue: [ConnectionID] = []
     var readsOutstanding: Int = 0
@@ -97,6 +99,7 @@ public final class Hub {
     /// Milliseconds until `tick` should be called; nil while it has nothing to do.
     public var tickMilliseconds: Int? {
         if !slowed.isEmpty { return 50 }
+        if !silent.isEmpty { return 250 }
         let isIdle: Bool = walkers.isEmpty && asks.isEmpty && ends.isEmpty && waiting.isEmpty
         return isIdle ? nil : 1_000
     }
@@ -242,6 +245,7 @@ public final class Hub {
         expireDue(now)
         resumeSlowed(now)
         releaseWalkers(now)
+        releaseSilent(now)
         releaseWaiting(now)
         expireAsks(now)
         emptyLeaving()

@@ -45,6 +45,7 @@ extension Hub {
             return .unavailable
         }
         endWalk(channel, now: now)
+        endSilence(of: channel, now: now)
         let submitted: SubmittedChange = .init(
             origin: ChangeOrigin(connection: session.id.packed, channel: channel.number, life: channel.life),
             bucket: feed.bucket,

@@ -181,6 +181,7 @@ extension Hub {
         send(Reply.authorized(channel.number, name), to: channel.session)
         sayMode(of: feed, to: channel, isAsked: channel.asksMode)
         runQueued(channel, now: now)
+        if channel.isReady { watchSilence(of: channel, now: now) }
     }
 
     /// Runs what was said while the token was looked at.

@@ -66,6 +66,7 @@ extension Hub {
         guard let feed: BucketFeed = channel.feed else { return }
         guard let gid: GlobalID = codec.decode(text, tag: feed.tag), gid <= feed.published else {
             metrics.catchUps.add(1, .unknown)
+            channel.quietPosition = nil
             return send(Reply.changeVersionUnknown(channel.number), to: channel.session)
         }
         if case .catchingUp = channel.stream {
@@ -218,6 +219,7 @@ extension Hub {
     private func forgotten(_ channel: Channel, now: HubInstant) {
         metrics.catchUps.add(1, .unknown)
         channel.stream = .idle
+        channel.quietPosition = nil
         send(Reply.changeVersionUnknown(channel.number), to: channel.session)
         sendHeld(channel)
         guard !channel.queuedCatchUps.isEmpty else { return }

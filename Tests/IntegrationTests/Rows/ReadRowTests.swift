@@ -196,9 +196,26 @@ struct ReadRowTests {
         #expect(try reader.ask("0:cv:\(start)").ccids == ["x1"])
         try bench.client.apply(edit("b", "x2", to: "b"))
         #expect(try reader.drain().flatMap(\.ccids) == ["x2"])
-        #expect(try silent.drain().isEmpty)
-        #expect(try silent.apply(edit("c", "x3", to: "c")).flatMap(\.ccids) == ["x3"])
+        try bench.client.apply(edit("c", "x3", to: "c"))
         #expect(try reader.drain().flatMap(\.ccids) == ["x3"])
+    }
+
+    @Test(
+        "a channel that asks for nothing hears of every change since it was let in, after a second or with its own first change",
+        .rows("cv-never"), arguments: StoreKind.allCases)
+    func never(kind: StoreKind) throws {
+        let bench = try RowBench(kind)
+        defer { bench.finish() }
+        try bench.client.apply(edit("old", "x0", to: "o"))
+        let waiting = try bench.server.client("w")
+        let writing = try bench.server.client("c")
+        try bench.client.apply(edit("a", "x1", to: "a"), edit("b", "x2", to: "b"))
+        #expect(try writing.apply(edit("c", "x3", to: "c")).flatMap(\.ccids).suffix(1) == ["x3"])
+        try bench.client.apply(edit("d", "x4", to: "d"))
+        var heard: [String] = []
+        while heard.count < 4 { heard += try waiting.receive().ccids }
+        #expect(heard == ["x1", "x2", "x3", "x4"])
+        #expect(try writing.drain().flatMap(\.ccids).last == "x4")
     }
 
     @Test("a long answer to cv comes in several messages, all of it and in order", .rows("cv-long"))

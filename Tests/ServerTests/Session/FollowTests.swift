@@ -28,6 +28,54 @@ struct FollowTests {
         #expect(ccids(reader.take()) == ["x6"])
     }
 
+    @Test("a channel that asks for nothing is silent for a second, then told all since its auth, once")
+    func silence() throws {
+        let harness = try HubHarness()
+        let writer = harness.client("w")
+        writer.send(edit("k0", "x0", to: "a"))
+        let silent = harness.client("s")
+        writer.send(edit("k1", "x1", to: "a"))
+        harness.pass(seconds: 0.9)
+        #expect(silent.take().isEmpty)
+        harness.pass(seconds: 0.2)
+        #expect(ccids(silent.take()) == ["x1"])
+        writer.send(edit("k2", "x2", to: "a"))
+        #expect(ccids(silent.take()) == ["x2"])
+        // A later cv and i are answered as ever.
+        #expect(ccids(silent.ask("0:cv:\(try harness.cv(1))")) == ["x1", "x2"])
+        #expect(silent.ask("0:i:::").first?.hasPrefix("0:i:") == true)
+        #expect(harness.hub.silent.isEmpty)
+    }
+
+    @Test("a channel's own first change ends its silence; what came before is told in front of it")
+    func ownChangeEndsSilence() throws {
+        let harness = try HubHarness()
+        let writer = harness.client("w")
+        let silent = harness.client("s")
+        writer.send(edit("k1", "x1", to: "a"))
+        silent.send(edit("k2", "x2", to: "a"))
+        #expect(ccids(silent.take()) == ["x1", "x2"])
+        writer.send(edit("k3", "x3", to: "a"))
+        #expect(ccids(silent.take()) == ["x3"])
+        harness.pass(seconds: 2)
+        #expect(silent.take().isEmpty)
+    }
+
+    @Test("a channel that was answered cv:? is not made live by the time that passes, nor one that asked in time")
+    func noSilence() throws {
+        let harness = try HubHarness()
+        let writer = harness.client("w")
+        let lost = harness.client("l")
+        #expect(lost.ask("0:cv:nonsense") == ["0:cv:?"])
+        let asking = harness.client("r")
+        writer.send(edit("k1", "x1", to: "a"))
+        #expect(ccids(asking.ask("0:cv:\(try harness.cv(0))")) == ["x1"])
+        harness.pass(seconds: 2)
+        #expect(lost.take().isEmpty && asking.take().isEmpty)
+        writer.send(edit("k2", "x2", to: "a"))
+        #expect(lost.take().isEmpty && ccids(asking.take()) == ["x2"])
+    }
+
     @Test("two cv requests at once are answered one after the other, each in full")
     func twoCatchUps() throws {
         var limits: ServerLimits = .init()

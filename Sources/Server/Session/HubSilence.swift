@@ -1,0 +1,41 @@
+import ThicketProtocol
+
+// Channels that ask for nothing behind their `init`: they hear of changes by being connected (docs/PROTOCOL.md, cv).
+extension Hub {
+    /// Nanoseconds that a client has for its first `i` or `cv`.
+    static let silenceNanoseconds: Int64 = 1_000_000_000
+
+    /// A channel that has asked for nothing yet. `life` tells it from what it becomes with another token.
+    struct SilentChannel {
+        let channel: Channel
+        let life: UInt64
+        let deadline: Int64
+    }
+
+    /// Notes where the bucket stands when a channel is let in, so that nothing from here on is missed.
+    func watchSilence(of channel: Channel, now: HubInstant) {
+        guard case .idle = channel.stream, channel.session.exchange == nil, let feed = channel.feed else { return }
+        channel.quietPosition = channel.quietPosition ?? feed.published
+        silent.append(
+            SilentChannel(
+                channel: channel, life: channel.readLife, deadline: now.monotonic + Self.silenceNanoseconds))
+    }
+
+    /// Makes a channel live that has asked for nothing: the time is over, or it sends a change.
+    func endSilence(of channel: Channel, now: HubInstant) {
+        guard let position = channel.quietPosition else { return }
+        channel.quietPosition = nil
+        guard case .idle = channel.stream else { return }
+        catchUp(channel, from: position, mustAnswer: false, now: now)
+    }
+
+    /// The oldest come first: each has the same time.
+    func releaseSilent(_ now: HubInstant) {
+        let due = silent.prefix { $0.deadline <= now.monotonic }
+        guard !due.isEmpty else { return }
+        silent.removeFirst(due.count)
+        for entry in due where entry.channel.isReady && entry.channel.readLife == entry.life {
+            endSilence(of: entry.channel, now: now)
+        }
+    }
+}
