@@ -73,12 +73,15 @@ struct Model {
 
     /// The server goes on from an older state: `texts` are those of its backup, and `own` what was typed and is not
     /// confirmed yet at the clients that typed it. These must be there at the end; of everything else a client may bring
-    /// it back with its own edits or not.
-    mutating func restored(to backup: [EntityKey: String], own: [EntityKey: Set<UInt32>], sum: Int64?) {
+    /// it back with its own edits or not. Objects in `shown` stand at a client and come back (docs/decisions/0083).
+    mutating func restored(
+        to backup: [EntityKey: String], own: [EntityKey: Set<UInt32>], shown: Set<EntityKey>, sum: Int64?
+    ) {
         for key: EntityKey in texts.keys.sorted() {
             guard let text: String = backup[key] else {
-                // Whoever holds edits makes it anew, and of two who do the later wins.
+                // A client that has the object sends it again, and of two that do the later wins.
                 texts[key]?.abandon()
+                if shown.contains(key) { texts[key]?.stand() }
                 continue
             }
             texts[key]?.restored(to: Set(text.unicodeScalars.map(\.value)).union(own[key] ?? []))

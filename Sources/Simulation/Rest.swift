@@ -189,6 +189,9 @@ struct Rest {
         let model: Model = world.models[account.number]
         let objects: [EntityKey: JSONObject] = mirror.objects
         for (key, typed): (EntityKey, TypedText) in model.texts.sorted(by: { $0.key < $1.key }) {
+            if typed.mustStand, objects[key] == nil {
+                world.problem("\(key.text): a client had it when the server was restored, and it is gone")
+            }
             let text: String = objects[key]?["t"]?.stringValue ?? ""
             if let flaw: String = typed.flaw(
                 in: text, forgivesReturns: world.scenario.retention != nil, givenUp: world.givenUp)

@@ -10,6 +10,7 @@ extension World {
         let mirror: Ledger.Mirror? = backup[names.id(notes, of: account)]
         let last: Ledger.Mirror = ledger.mirror(names.id(notes, of: account))
         var (texts, own): ([EntityKey: String], [EntityKey: Set<UInt32>]) = ([:], [:])
+        var shown: Set<EntityKey> = []
         var sum: Int64?
         for (key, entity): (EntityKey, Ledger.Entity) in mirror?.entities ?? [:] {
             if let text: String = entity.object?["t"]?.stringValue { texts[key] = text }
@@ -22,6 +23,7 @@ extension World {
                 let (local, ghost): (JSONObject?, JSONObject?) = (
                     client.object(notes, key), client.ghost(notes, key)?.object
                 )
+                if local != nil { shown.insert(key) }
                 let confirmed: Set<UInt32> = Set((ghost?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
                 let typed: Set<UInt32> = Set((local?["t"]?.stringValue ?? "").unicodeScalars.map(\.value))
                 let applied: String = last.entities[key]?.object?["t"]?.stringValue ?? ""
@@ -33,7 +35,7 @@ extension World {
                 sum = open != 0 && isBehind ? nil : sum.map { $0 + open }
             }
         }
-        models[account.number].restored(to: texts, own: own, sum: sum)
+        models[account.number].restored(to: texts, own: own, shown: shown, sum: sum)
     }
 
     /// A store that cannot be read would leave what its client holds unwatched.

@@ -11,6 +11,10 @@ struct TypedText {
 
     mutating func abandon() { isAbandoned = true }
 
+    /// Its object has to be there, whatever the text is: after a restore of the server a client still had it.
+    private(set) var mustStand = false
+    mutating func stand() { mustStand = true }
+
     /// A sealed object of a server that was restored: nothing is taken back silently, so all that was typed must be there or
     /// have been given up by somebody; what was deleted may be there again.
     private(set) var isRestoredSealed: Bool = false

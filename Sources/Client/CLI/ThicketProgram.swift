@@ -258,9 +258,17 @@ public enum ThicketProgram {
             renamed. Changes made while no mirror runs, or no server answers, are found and taken later; DIR/.thicket is
             the mirror's memory. "sent" and "removed" are said when the server has confirmed. A file that the server refuses
             is named in each run, and --once ends with 4 then (6: the token permits reading only).
+
+            What is absent from another bucket of that name (a server without its data, or restored from a backup) is not
+            deleted: it is sent again, and a file that differs there is kept beside it. When more than 20 files or objects,
+            and more than half of all, would be removed at once, or the folder is empty, the mirror removes nothing and ends
+            with 1.
             """,
         arguments: [.one("DIR", "the folder; made when it is missing", .folder), bucketArgument],
-        options: [.flag("once", "bring both to the same state and end")] + bucketOptions,
+        options: [
+            .flag("once", "bring both to the same state and end"),
+            .value("allow-removals", "N", "remove up to N at once, or 'all', on either side"),
+        ] + bucketOptions,
         examples: [
             Example("thicket mirror ./my-notes notes", "until Ctrl-C"),
             Example("thicket mirror ./my-notes notes --once", "from a timer"),

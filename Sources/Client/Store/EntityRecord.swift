@@ -12,6 +12,9 @@ package struct Ghost: Sendable, Equatable {
         self.version = version
         self.object = object
     }
+
+    /// It was confirmed by a bucket of which it is not known whether it is the one that the server has now.
+    package var isUnproven: Bool { version == 0 && object != nil }
 }
 
 /// A change that was sent, or may have been sent, and whose fate we do not know yet.
@@ -114,6 +117,11 @@ package struct IndexWalk: Sendable, Equatable {
     package var objectsRead: Int64
     /// As far as the server tells.
     package var objectsTotal: Int64?
+    /// The identity that the server told of the bucket when the walk began; nil: it told none.
+    package var store: String?
+    /// The ghosts are of the bucket that is read: what its index does not list was removed. Otherwise the position was
+    /// lost, and an absent object is one that only this device has (docs/decisions/0083).
+    package var isSame = false
 
     package init(id: Int64) {
         self.id = id
@@ -130,6 +138,10 @@ package struct BucketRecord: Sendable, Equatable {
     package var walksStarted: Int64
     /// The app has opened it as a sealed bucket: it stays one, whatever the server says.
     package var isSealed: Bool
+    /// The identity of the server's bucket that all ghosts are of; nil: not known, or of more than one.
+    package var store: String?
+    /// The last walk that met a bucket which need not be the one known before; 0: there was none.
+    package var generation: Int64 = 0
 
     package init(
         name: BucketName, changeVersion: ChangeVersion? = nil, walk: IndexWalk? = nil, walksStarted: Int64 = 0,

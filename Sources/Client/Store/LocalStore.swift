@@ -81,12 +81,16 @@ package struct LocalBatch: Sendable {
     package var told: Set<BucketName> = []
     /// Conflicts and alarms that were found in this turn; kept behind `told`.
     package var untold: [UntoldWrite] = []
+    /// Buckets whose removals were made by another store: their versions count for nothing (0) from now on. Done before
+    /// `entities` are written.
+    package var forgottenRemovals: Set<BucketName> = []
     /// It has to be on the disk, and survive a loss of power, when `commit` returns: a change in it is sent next, and
     /// would be made a second time, under another name, if its record were lost.
     package var isOnDisk: Bool = false
     package init() {}
     package var isEmpty: Bool {
         arrivals.isEmpty && entities.isEmpty && buckets.isEmpty && told.isEmpty && untold.isEmpty
+            && forgottenRemovals.isEmpty
     }
 }
 

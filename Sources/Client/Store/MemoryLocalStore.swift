@@ -80,6 +80,11 @@ package final class MemoryLocalStore: LocalStore {
         for record: BucketRecord in batch.buckets { bucketRecords[record.name] = record }
         for bucket: BucketName in batch.told { untold[bucket] = nil }
         for write: UntoldWrite in batch.untold { untold[write.bucket, default: [:]][write.place] = write.event }
+        for bucket in batch.forgottenRemovals {
+            for (key, record) in entities[bucket] ?? [:] where record.ghost.object == nil {
+                entities[bucket]?[key]?.ghost.version = 0
+            }
+        }
         for object: NewObject in batch.arrivals {
             assert(entities[object.address.bucket]?[object.address.key] == nil, "a new object is known")
             entities[object.address.bucket, default: [:]][object.address.key] = try object.record()

@@ -87,10 +87,11 @@ struct EntityRows {
 extension SQLiteLocalStore {
     static func write(_ record: BucketRecord, to database: Database) throws(SQLiteError) -> Int64 {
         let change: String = """
-            INSERT INTO bucket (name, cv, walks, walk, mark, current, objects_read, objects_total, is_sealed)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            INSERT INTO bucket (name, cv, walks, walk, mark, current, objects_read, objects_total, is_sealed,
+                store, generation, walk_store, walk_is_same)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
             ON CONFLICT (name) DO UPDATE SET cv = ?2, walks = ?3, walk = ?4, mark = ?5, current = ?6, objects_read = ?7,
-                objects_total = ?8, is_sealed = ?9
+                objects_total = ?8, is_sealed = ?9, store = ?10, generation = ?11, walk_store = ?12, walk_is_same = ?13
             RETURNING id
             """
         let walk: IndexWalk? = record.walk
@@ -98,6 +99,8 @@ extension SQLiteLocalStore {
         statement.bind(1, record.name.text).bind(text: 2, record.changeVersion?.text).bind(3, record.walksStarted)
         statement.bind(4, walk?.id).bind(text: 5, walk?.mark).bind(text: 6, walk?.current?.text)
         statement.bind(7, walk?.objectsRead).bind(8, walk?.objectsTotal).bind(9, record.isSealed ? 1 : 0)
+        statement.bind(text: 10, record.store).bind(11, record.generation).bind(text: 12, walk?.store)
+        statement.bind(13, walk?.isSame == true ? 1 : 0)
         guard let id: Int64 = try statement.first({ $0.integer(0) }) else { throw SQLiteError.unknownBucket }
         return id
     }

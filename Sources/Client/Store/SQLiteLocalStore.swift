@@ -22,8 +22,8 @@ package final class SQLiteLocalStore: LocalStore {
     /// The layout below. A newer one is refused, never guessed at; an older one is brought up to it.
     ///
     /// 1: whole objects only. 2: `journal`. 3: sealed buckets. 4: what is still to be told; objects of sealed buckets packed
-    /// (`PackedEntity`), of which both forms are read.
-    private static let formatVersion: Int64 = 4
+    /// (`PackedEntity`), of which both forms are read. 5: the identity of the server's bucket (docs/decisions/0083).
+    private static let formatVersion: Int64 = 5
 
     /// Pages of the log, 32 MiB, after which they are moved into the file: each move writes them once more and flushes both
     /// files, and a first sync would do little else.
@@ -101,6 +101,7 @@ package final class SQLiteLocalStore: LocalStore {
                 if version < 2 { try database.execute(StoreJournal.schema) }
                 if version < 3 { try database.execute(Self.sealedSchema) }
                 if version < 4 { try database.execute(Self.untoldSchema) }
+                if version < 5 { try database.execute(Self.identitySchema) }
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
         }
@@ -129,6 +130,14 @@ package final class SQLiteLocalStore: LocalStore {
         ALTER TABLE entity ADD COLUMN name TEXT;
         ALTER TABLE edit ADD COLUMN sealed BLOB;
         ALTER TABLE edit ADD COLUMN sealed_flags INTEGER NOT NULL DEFAULT 0;
+        """
+
+    /// What tells one server's bucket from another (`BucketRecord.store`, `IndexWalk.store`).
+    private static let identitySchema = """
+        ALTER TABLE bucket ADD COLUMN store TEXT;
+        ALTER TABLE bucket ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE bucket ADD COLUMN walk_store TEXT;
+        ALTER TABLE bucket ADD COLUMN walk_is_same INTEGER NOT NULL DEFAULT 0;
         """
 
     /// Conflicts and alarms of which nobody has been told (`UntoldCodec`).
@@ -196,8 +205,8 @@ package final class SQLiteLocalStore: LocalStore {
         try sql { (database) throws(SQLiteError) in
             var records: [BucketRecord] = []
             let query: String =
-                "SELECT name, cv, walks, walk, mark, current, objects_read, objects_total, is_sealed FROM bucket"
-                + " ORDER BY name"
+                "SELECT name, cv, walks, walk, mark, current, objects_read, objects_total, is_sealed, store,"
+                + " generation, walk_store, walk_is_same FROM bucket ORDER BY name"
             let rows: Statement = try database.statement(query)
             defer { rows.reset() }
             while try rows.step() { if let record: BucketRecord = Self.bucket(rows) { records.append(record) } }
@@ -209,6 +218,8 @@ package final class SQLiteLocalStore: LocalStore {
         guard let name: BucketName = try? BucketName(row.text(0)) else { return nil }
         var record: BucketRecord = BucketRecord(name: name, walksStarted: row.integer(2))
         record.isSealed = row.integer(8) != 0
+        record.store = row.isNull(9) ? nil : row.text(9)
+        record.generation = row.integer(10)
         record.changeVersion = row.isNull(1) ? nil : try? ChangeVersion(row.text(1))
         guard let id: Int64 = row.optionalInteger(3) else { return record }
         var walk: IndexWalk = IndexWalk(id: id)
@@ -216,6 +227,8 @@ package final class SQLiteLocalStore: LocalStore {
         walk.current = row.isNull(5) ? nil : try? ChangeVersion(row.text(5))
         walk.objectsRead = row.integer(6)
         walk.objectsTotal = row.optionalInteger(7)
+        walk.store = row.isNull(11) ? nil : row.text(11)
+        walk.isSame = row.integer(12) != 0
         record.walk = walk
         return record
     }
@@ -362,6 +375,11 @@ package final class SQLiteLocalStore: LocalStore {
                         rows[record.name] = try Self.write(record, to: database)
                     }
                     try Self.write(told: batch.told, untold: batch.untold, rows, to: database)
+                    for name in batch.forgottenRemovals.sorted() {
+                        guard let bucket = rows[name] else { throw SQLiteError.unknownBucket }
+                        let change = "UPDATE entity SET version = 0 WHERE bucket = ?1 AND is_there = 0 AND version <> 0"
+                        try database.statement(change).bind(1, bucket).run()
+                    }
                     try Self.insert(batch.arrivals, rows, to: database)
                     for change: EntityWrite in batch.entities {
                         guard let bucket: Int64 = rows[change.address.bucket] else { throw SQLiteError.unknownBucket }

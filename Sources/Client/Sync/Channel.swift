@@ -116,6 +116,12 @@ struct Channel {
     var isReadOnly: Bool = false
     /// Walks in a row that were not followed by a good `cv` answer.
     var fruitlessWalks: Int = 0
+    /// The identity of the bucket as the server told it on this connection (`o:`); nil: it told none.
+    var storeTold: String?
+    /// The server has answered our position on this connection with "nothing more": it knows it.
+    var positionHolds = false
+    /// The running walk has begun, or was looked at again, on this connection.
+    var isWalkHere = false
     /// Objects that asked for a new walk while one was running.
     var needsWalk: Bool = false
 
@@ -167,6 +173,7 @@ struct Channel {
         retry.reset()
         isReadOnly = false
         needsWalk = false
+        (storeTold, positionHolds, isWalkHere) = (nil, false, false)
         sealing?.disconnected()
     }
 }

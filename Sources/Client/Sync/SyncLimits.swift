@@ -1,5 +1,7 @@
 /// Every bound of the client's side of the protocol, with its unit and its source.
 package enum SyncLimits {
+    /// What a restore of the server adds to every version, at least.
+    static let restoredVersionsMin: Int64 = 1_000_000
     /// Buckets of one session: one channel each.
     package static let bucketsMax: Int = 1_000
     /// Changes of one bucket sent and not yet answered (one per object).

@@ -250,6 +250,8 @@ extension SyncMachine {
             }
         }
         if channels[number].sealing != nil { return try jumpSealed(number, key, to: next) }
+        // What was confirmed by a store that need not be this one.
+        if entity.record.ghost.isUnproven { return try meetAnew(number, key, next) }
         guard let pending: PendingChange = entity.record.edits.pending else {
             let change: Edit? = Edits.gap(entity.record.ghost.object, next.object)
             return try advance(number, key, to: next, by: change)

@@ -105,12 +105,16 @@ extension SyncMachine {
     mutating func positionUnknown(_ number: Int) throws(ClientError) {
         guard channels[number].phase == .catchingUp || channels[number].phase == .live else { return }
         if try missedForGood(number) { return }
+        channels[number].positionHolds = false
         walkAgain(number)
     }
 
     /// The answer to `cv` is complete: everything up to now is here.
-    mutating func caughtUp(_ number: Int) throws(ClientError) {
+    ///
+    /// - Parameter isCertain: the server has said so by an empty answer, which it gives to a position that it knows only.
+    mutating func caughtUp(_ number: Int, isCertain: Bool = false) throws(ClientError) {
         guard channels[number].phase == .catchingUp else { return }
+        if isCertain { positionIsKnown(number) }
         try tellMissing(number)
         channels[number].phase = .live
         channels[number].walked = nil

@@ -41,7 +41,9 @@ extension SyncMachine {
         let record: EntityRecord = try entity(number, key).record
         guard let pending: PendingChange = record.edits.pending else { return try sendNew(number, key) }
         if channels[number].sealing != nil { return try resendSealed(number, key, pending) }
-        if channels[number].refusedWaiting.contains(key) { return try sendAnew(number, key, pending) }
+        if channels[number].refusedWaiting.contains(key) || pending.bytes.isEmpty {
+            return try sendAnew(number, key, pending)
+        }
         guard isNewest(record, pending.source) || !Messages.hasWhole(pending.bytes) else {
             return try sendWithoutWhole(number, key, pending)
         }

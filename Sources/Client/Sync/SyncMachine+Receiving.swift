@@ -34,7 +34,9 @@ extension SyncMachine {
         case .changes(let events): try received(events, on: number)
         case .changeVersionUnknown: try positionUnknown(number)
         case .indexRequest: try reportState(number)
-        case .options(let options): heardMode(options["mode"]?.stringValue, on: number)
+        case .options(let options):
+            heardMode(options["mode"]?.stringValue, on: number)
+            heardStore(options["store"]?.stringValue, on: number)
         case .removed(let page): try received(removals: page, on: number)
         case .notUnderstood: removalsUnknown(number)
         case .unknown: break
@@ -54,7 +56,9 @@ extension SyncMachine {
         if isCatchingUp { isAnswer = try mayAnswerPosition(events, on: number) }
         for event: ChangeEvent in events {
             switch event {
-            case .applied(let change): try applied(read(change), on: number, movesPosition: isAnswer)
+            case .applied(let change):
+                if isBeforeStrangeIndex(number) { try passOver(change, on: number); continue }
+                try applied(read(change), on: number, movesPosition: isAnswer)
             case .refused(let refusal):
                 guard let key: EntityKey = try? EntityKey(refusal.key) else { continue }
                 try refused(number, key, code: refusal.error, changeIDs: refusal.ccids)
@@ -62,7 +66,7 @@ extension SyncMachine {
             guard link == .open else { return }
         }
         guard isCatchingUp else { return }
-        if events.isEmpty { return try caughtUp(number) }
+        if events.isEmpty { return try caughtUp(number, isCertain: true) }
         for event: ChangeEvent in events {
             guard case .applied(let first) = event else { continue }
             return try heardMore(number, first: first.cv, isAnswer: isAnswer)

@@ -6,7 +6,10 @@ extension SyncMachine {
     /// Starts reading the whole index. Ghosts stay; what the index does not list will be gone at its end.
     mutating func beginWalk(_ number: Int) {
         channels[number].record.walksStarted += 1
-        channels[number].record.walk = IndexWalk(id: channels[number].record.walksStarted)
+        var walk = IndexWalk(id: channels[number].record.walksStarted)
+        walk.isSame = channels[number].positionHolds
+        channels[number].record.walk = walk
+        channels[number].isWalkHere = false
         channels[number].needsWalk = false
         touchChannel(number)
     }
@@ -50,6 +53,7 @@ extension SyncMachine {
             guard case .read(.channel(let channel, .index(let page))) = message, let mark: String = page.mark,
                 channels.indices.contains(Int(channel)), let walk: IndexWalk = channels[Int(channel)].record.walk,
                 channels[Int(channel)].phase == .walking, channels[Int(channel)].askedAhead == nil,
+                !isOfAnotherStore(walk, Int(channel)),
                 !(walk.mark.map { $0.utf8.elementsEqual(mark.utf8) } ?? false)
             else { continue }
             channels[Int(channel)].askedAhead = mark
@@ -60,7 +64,8 @@ extension SyncMachine {
     }
 
     mutating func received(page: IndexPage, on number: Int) throws(ClientError) {
-        guard channels[number].phase == .walking, var walk: IndexWalk = channels[number].record.walk else { return }
+        guard channels[number].phase == .walking, channels[number].record.walk != nil else { return }
+        guard try identifyWalk(number), var walk: IndexWalk = channels[number].record.walk else { return }
         let isAsked: Bool = channels[number].askedAhead != nil && channels[number].askedAhead == page.mark
         channels[number].askedAhead = nil
         if !isAsked { channels[number].answerDue = nil }
@@ -99,6 +104,7 @@ extension SyncMachine {
     }
 
     mutating func indexed(_ object: IndexPage.Entry, walk: Int64, on number: Int) throws(ClientError) {
+        if channels[number].record.walk?.isSame == false { return try indexedAnew(object, walk: walk, on: number) }
         var entity: Entity = try entity(number, object.key)
         let newest: Ghost = entity.record.edits.held ?? entity.record.ghost
         let wasMet: Bool = entity.record.walk == walk
@@ -125,6 +131,10 @@ extension SyncMachine {
         }
         let isAskedAgain: Bool = try setAside(&gone, number)
         for key: EntityKey in gone.sorted() {
+            guard walk.isSame || channels[number].sealing != nil else {
+                try bringBack(number, key)
+                continue
+            }
             let version: Version = try entity(number, key).record.ghost.version
             try jump(number, key, to: Ghost(version: version, object: nil))
         }
@@ -144,6 +154,7 @@ extension SyncMachine {
         }
         channels[number].walked = walk
         channels[number].record.walk = nil
+        if !walk.isSame { channels[number].record.store = walk.store }
         if !isAskedAgain { channels[number].record.changeVersion = walk.current }
         touchChannel(number)
         channels[number].phase = .catchingUp

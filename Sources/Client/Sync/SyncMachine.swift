@@ -78,6 +78,8 @@ package struct SyncMachine {
     /// Objects of this turn that go to the store as they came. What is read before it ends is taken out of here.
     private var arrivals: Arrivals = Arrivals()
     private var touchedChannels: Set<Int> = []
+    /// Buckets whose removals, as far as they are known, another store has made.
+    var forgottenRemovals: Set<BucketName> = []
     /// Conflicts and alarms of this turn, and buckets of whose earlier ones somebody has been told.
     var untoldWrites: [UntoldWrite] = []
     var toldBuckets: Set<BucketName> = []
@@ -164,7 +166,7 @@ package struct SyncMachine {
     /// There is something to keep.
     private var hasDecided: Bool {
         !touched.isEmpty || !touchedChannels.isEmpty || !arrivals.isEmpty || !untoldWrites.isEmpty
-            || !toldBuckets.isEmpty
+            || !toldBuckets.isEmpty || !forgottenRemovals.isEmpty
     }
 
     private mutating func keep() throws(ClientError) {
@@ -178,6 +180,7 @@ package struct SyncMachine {
         }
         for number: Int in touchedChannels.sorted() { batch.buckets.append(channels[number].record) }
         (batch.told, batch.untold) = (toldBuckets, untoldWrites)
+        batch.forgottenRemovals = forgottenRemovals
         batch.isOnDisk = sendsNewChange
         try store.commit(batch)
         storeBackoff.reset()
@@ -185,7 +188,10 @@ package struct SyncMachine {
         touchedChannels.removeAll(keepingCapacity: true)
         arrivals.removeAll()
         (toldBuckets, untoldWrites, forgotten) = ([], [], [:])
-        if cache.count > SyncLimits.cachedObjectsMax { cache.removeAll(keepingCapacity: true) }
+        if cache.count > SyncLimits.cachedObjectsMax || !forgottenRemovals.isEmpty {
+            cache.removeAll(keepingCapacity: true)
+        }
+        forgottenRemovals = []
     }
 
     /// An input was refused before it changed anything: nothing to undo but the reads.
@@ -205,6 +211,7 @@ package struct SyncMachine {
             channels[number].untold = known
         }
         (toldBuckets, untoldWrites, forgotten) = ([], [], [:])
+        forgottenRemovals = []
         cache.removeAll()
         var undone: [SyncAction] = []
         if linkBefore == .open || link == .open || isConnecting { undone.append(.disconnect) }

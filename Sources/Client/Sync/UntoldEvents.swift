@@ -147,7 +147,6 @@ extension SyncMachine {
 
     /// What is kept of the bucket in the store.
     func readUntold(_ channel: inout Channel) throws(ClientError) {
-        guard channel.record.isSealed else { return channel.untold = UntoldEvents() }
         channel.untold = UntoldEvents(try store.untold(channel.record.name), after: channel.untold)
     }
 }

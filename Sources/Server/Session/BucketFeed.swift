@@ -19,6 +19,8 @@ final class BucketFeed {
     private(set) var isOpen: Bool = false
     /// The bucket's row; nil while it has no change.
     private(set) var row: BucketRow?
+    /// The identity that was made last.
+    private var known: (row: BucketRow, text: String)?
     /// Newest change that clients may know of. Reads go up to here; what is above comes as a broadcast.
     private(set) var published: GlobalID = 0
     /// Channels that wait for the bucket to be opened, in order.
@@ -52,6 +54,15 @@ final class BucketFeed {
         tailFloor = max(tailFloor, seen)
         published = max(seen, tailFloor, tail.last?.gid ?? 0)
         isOpen = true
+    }
+
+    /// `ChangeVersionCodec.identity`; nil while the bucket has no row. Made once for each row.
+    func identity(_ codec: ChangeVersionCodec) -> String? {
+        guard let row else { return nil }
+        if let known, known.row == row { return known.text }
+        let text = codec.identity(of: bucket, row: row)
+        known = (row, text)
+        return text
     }
 
     /// Takes what one group did to the bucket.

@@ -120,7 +120,9 @@ extension Hub {
         guard let feed: BucketFeed = feeds[outcome.bucket] else { return }
         if let mode: BucketModeAnswer = outcome.mode { settleMode(mode, of: feed, now: now) }
         let before: Int = feed.tailBytes
+        let wasThere = feed.row != nil
         let fresh: [BucketFeed.Entry] = feed.publish(outcome, limits: limits)
+        if !wasThere, feed.row != nil { sayIdentity(of: feed) }
         tailBytes += feed.tailBytes - before
         if !fresh.isEmpty {
             broadcast(fresh, in: feed, now: now)

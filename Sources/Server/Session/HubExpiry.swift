@@ -113,7 +113,7 @@ extension Hub {
         channel.name = admission.name
         send(Reply.authorized(channel.number, admission.name), to: channel.session)
         // It may have become another while nothing was delivered.
-        if let feed: BucketFeed = channel.feed { sayMode(of: feed, to: channel, isAsked: request.mode != nil) }
+        if let feed: BucketFeed = channel.feed { sayOptions(of: feed, to: channel, isAsked: request.mode != nil) }
         resume(channel, now: now)
         runQueued(channel, now: now)
     }

@@ -179,7 +179,7 @@ extension Hub {
         metrics.authorizations.add(1, .authorized)
         if let exchange: RESTExchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
         send(Reply.authorized(channel.number, name), to: channel.session)
-        sayMode(of: feed, to: channel, isAsked: channel.asksMode)
+        sayOptions(of: feed, to: channel, isAsked: channel.asksMode)
         runQueued(channel, now: now)
         if channel.isReady { watchSilence(of: channel, now: now) }
     }

@@ -27,10 +27,27 @@ extension Hub {
         return channel.feed.map { isUndecided(for: channel, on: $0) } ?? false
     }
 
-    /// Says what the bucket is, behind an `auth`. On an open one only who asks hears it.
-    func sayMode(of feed: BucketFeed, to channel: Channel, isAsked: Bool) {
-        guard (isAsked && !isUndecided(for: channel, on: feed)) || feed.mode != .open else { return }
-        send(Reply.mode(channel.number, feed.mode), to: channel.session)
+    /// Tells the bucket's options, behind an `auth`: the mode of an open one only on request, and its identity only to
+    /// clients of our library.
+    func sayOptions(of feed: BucketFeed, to channel: Channel, isAsked: Bool) {
+        let tellsMode = (isAsked && !isUndecided(for: channel, on: feed)) || feed.mode != .open
+        let store = identity(of: feed, for: channel)
+        guard tellsMode || store != nil else { return }
+        send(Reply.options(channel.number, mode: tellsMode ? feed.mode : nil, store: store), to: channel.session)
+    }
+
+    /// nil for other libraries, and while the bucket has no change: an identity is that of a row.
+    private func identity(of feed: BucketFeed, for channel: Channel) -> String? {
+        guard channel.library == .thicket, channel.session.exchange == nil else { return nil }
+        return feed.identity(codec)
+    }
+
+    /// The bucket has got its row: channels that were told no identity hear it now.
+    func sayIdentity(of feed: BucketFeed) {
+        for channel in feed.subscribers where channel.isReady && !channel.session.isClosing {
+            guard let store = identity(of: feed, for: channel) else { continue }
+            send(Reply.options(channel.number, mode: nil, store: store), to: channel.session)
+        }
     }
 
     /// The shard has said what the bucket is.
@@ -65,7 +82,7 @@ extension Hub {
         guard feed.mode != mode else { return }
         feed.mode = mode
         for channel: Channel in feed.subscribers where channel.isReady && channel.session.exchange == nil {
-            send(Reply.mode(channel.number, mode), to: channel.session)
+            send(Reply.options(channel.number, mode: mode, store: nil), to: channel.session)
         }
     }
 }

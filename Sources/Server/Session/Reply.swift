@@ -25,9 +25,12 @@ enum Reply {
         frame(channel, .authFailed(code: code.rawValue, message: message))
     }
 
-    /// `N:o:{"mode":…}`: who may know what stands in the bucket.
-    static func mode(_ channel: ChannelNumber, _ mode: BucketMode) -> SharedFrame {
-        frame(channel, .options(["mode": .string(mode.word)]))
+    /// `N:o:{"mode":…,"store":…}`: who may know what stands in the bucket, and which bucket it is; either may be missing.
+    static func options(_ channel: ChannelNumber, mode: BucketMode?, store: String?) -> SharedFrame {
+        var options = JSONObject()
+        if let mode { options["mode"] = .string(mode.word) }
+        if let store { options["store"] = .string(store) }
+        return frame(channel, .options(.object(options)))
     }
 
     /// `N:removed:{"removed":[…]}`.

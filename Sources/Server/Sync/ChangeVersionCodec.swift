@@ -41,6 +41,17 @@ public struct ChangeVersionCodec: Sendable {
         return mac.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 
+    /// What tells this bucket from every other one that a client may have met under the same name: 16 hex digits, the
+    /// first 64 bits of HMAC-SHA-256(key, "store" 0x00 epoch 0x00 row 0x00 app 0x00 owner 0x00 name).
+    ///
+    /// The same only in the same data folder, since the same restore, and for the same row: an account or an app that is
+    /// made anew under an old name has other rows.
+    public func identity(of bucket: BucketID, row: BucketRow) -> String {
+        let parts = ["store", String(epoch), String(row), bucket.app.text, bucket.user.text, bucket.name.text]
+        let mac = Hash.hmacSHA256(key: key, Array(parts.joined(separator: "\0").utf8))
+        return Hex.encode(Array(mac.prefix(8)))
+    }
+
     /// Bytes of a cv's text.
     static let textBytes: Int = 32
 

@@ -7,6 +7,8 @@ final class CommandBench {
     let place: TemporaryFolder = .init("cli")
     private(set) var server: Daemon
     let token: String
+    /// Of the data folder that came later.
+    private(set) var newToken = ""
 
     init() throws {
         mkdir(place.path + "/data", 0o700)
@@ -20,6 +22,14 @@ final class CommandBench {
     func stopServer() throws { try server.kill() }
     /// Starts it again on the same port.
     func startServer() throws { server = try Daemon(folder: place.path + "/data", port: server.port) }
+
+    /// Starts a server on another data folder, made for it, on the same port; gives the token of that folder.
+    func startServer(on data: String, user: String) throws -> String {
+        mkdir(path(data), 0o700)
+        newToken = try Daemon.token(path(data), app: "notes", user: user)
+        server = try Daemon(folder: path(data), port: server.port)
+        return newToken
+    }
 
     func token(user: String = "ann@example.com", readOnly: Bool = false) throws -> String {
         try Daemon.token(place.path + "/data", app: "notes", user: user, readOnly: readOnly)
@@ -35,6 +45,19 @@ final class CommandBench {
         _ words: [String], home: String = "home", input: String = "", variables more: [String: String] = [:]
     ) throws -> ChildProcess.Outcome {
         try ChildProcess.run([Programs.thicket] + words, input: input, variables: variables(home, more))
+    }
+
+    /// The same, with a login first.
+    @discardableResult
+    func good(_ words: [String], home: String, token: String) throws -> String {
+        try login(home: home, token: token)
+        return try good(words, home: home)
+    }
+
+    @discardableResult
+    func run(_ words: [String], home: String, token: String) throws -> ChildProcess.Outcome {
+        try login(home: home, token: token)
+        return try run(words, home: home)
     }
 
     /// Runs it and expects it to end well; gives its output.

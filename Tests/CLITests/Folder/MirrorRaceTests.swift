@@ -23,7 +23,9 @@ struct MirrorRaceTests {
             isKept: true)
         let state: MirrorState = try .init(
             directory: folder.path, server: open.server, app: "app", bucket: open.name)
-        let mirror: Mirror = .init(directory: folder.path, open: open, state: state, isOnce: true)
+        let mirror: Mirror = .init(
+            directory: folder.path, open: open, state: state, isOnce: true,
+            limit: try RemovalLimit("all"))
         try await mirror.markComplete()
         let names: [String] = (100..<400).map { "k\($0).txt" }
         for name: String in names { try Files.replace("\(folder.path)/\(name)", Array("first".utf8), mode: 0o644) }

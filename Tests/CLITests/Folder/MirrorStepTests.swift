@@ -41,6 +41,46 @@ struct MirrorStepTests {
         #expect(name(step) == expected, "\(step)")
     }
 
+    @Test(
+        "a base that need not be the bucket's deletes no file, overwrites none and merges none",
+        arguments: [
+            ("x", "x", nil, "push"), ("x", "x", "x", "remember"), ("x", "x", "y", "set aside"),
+            ("x", "y", nil, "restore object"), ("x", "y", "x", "push"), ("x", "y", "y", "remember"),
+            ("x", "xa", "bx", "set aside"), ("x", nil, nil, "forget"), ("x", nil, "y", "restore file"),
+        ] as [(String?, String?, String?, String)])
+    func doubtful(base: String?, file: String?, object: String?, expected: String) throws {
+        let step = MirrorStep(
+            key: "a.txt", base: try base.map { try MirrorStepTests.base($0) }, file: try MirrorStepTests.file(file),
+            object: object.map { ["text": .string($0)] }, isRemoved: true, isDoubtful: true)
+        #expect(name(step) == expected, "\(step)")
+    }
+
+    @Test("an object that is absent and not known to be removed is sent again, with all that its file does not show")
+    func absent() throws {
+        let base = MirrorBase(
+            file: try FileName(file: "a.txt"), bytes: Array("x".utf8), object: ["text": "x", "tags": ["t"]])
+        let step = MirrorStep(
+            key: "a.txt", base: base, file: try MirrorStepTests.file("x"), object: nil, isRemoved: false)
+        guard case .push(let diff, nil, let next, .sentAgain) = step else {
+            Issue.record("\(step)")
+            return
+        }
+        #expect(try JSONDiff.apply(diff, to: JSONObject()) == base.object && next == base)
+    }
+
+    @Test("what is too much to be removed at once: more than 20 and more than half, or all of a folder")
+    func removals() throws {
+        let few = RemovalLimit()
+        for (count, total, stops) in [(20, 20, false), (21, 42, false), (21, 41, true), (21, 21, true), (0, 0, false)] {
+            #expect(few.stops(count, of: total) == stops, "\(count) of \(total)")
+        }
+        #expect(few.stops(2, of: 2, isEmptied: true) && !few.stops(1, of: 1, isEmptied: true))
+        let some = try RemovalLimit("30")
+        #expect(!some.stops(30, of: 30, isEmptied: true) && some.stops(31, of: 31))
+        #expect(!(try RemovalLimit("all").stops(1_000, of: 1_000, isEmptied: true)))
+        for text in ["-1", "", "many", "1.5"] { #expect(throws: Failure.self) { try RemovalLimit(text) } }
+    }
+
     private func name(_ step: MirrorStep) -> String {
         switch step {
         case .nothing: "nothing"

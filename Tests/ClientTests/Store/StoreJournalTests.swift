@@ -162,7 +162,7 @@ struct StoreJournalTests {
         #expect(try store?.buckets().first?.changeVersion?.text == "cv9")
         store?.close()
         store = nil
-        #expect(try Database(path: path).integer("PRAGMA user_version") == 4)
+        #expect(try Database(path: path).integer("PRAGMA user_version") == 5)
         let again: SQLiteLocalStore = try SQLiteLocalStore(path: path)
         var record: EntityRecord = kept
         record.edits = EditState()

@@ -32,7 +32,8 @@ struct TwoRestoresTests {
         let anew: [String] = talk.hear(refusal(code, ccid(first)))
         #expect(anew.count == 1 && anew[0] != first && ccid(anew[0]) == ccid(first))
         #expect(try talk.local("a") == (code == 405 ? #"{"t":"abPL"}"# : #"{"t":"abcPL"}"#))
-        let again: [String] = restored(&talk, #"{"id":"a","v":2000,"d":{"t":"RabcP"}}"#)
+        let other = code == 405 ? "" : #",{"id":"b","v":1001,"d":{}}"#
+        let again: [String] = restored(&talk, #"{"id":"a","v":2000,"d":{"t":"RabcP"}}\#(other)"#)
         #expect(again == anew, "only the server knows whether it is inside")
         let next: [String] = talk.hear(refusal(409, ccid(first)))
         #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)

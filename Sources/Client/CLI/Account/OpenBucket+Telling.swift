@@ -22,10 +22,10 @@ final class OpenedBuckets: Sendable {
 }
 
 extension OpenBucket {
-    /// What a sealed bucket has to tell comes once: a command that waits for something else tells it at its end.
+    /// What a bucket has to tell comes once: a command that waits for something else tells it at its end.
     func tellUnheard() async {
-        guard isSealed else { return }
         for event: BucketEvent in await bucket.unheard() { Self.tell(event, in: name) }
+        guard isSealed else { return }
         // What cannot be read here is told by the command itself.
         guard let problems: [String] = try? await bucket.problems(), !problems.isEmpty else { return }
         let what: String = problems.count == 1 ? "1 object is" : "\(problems.count) objects are"

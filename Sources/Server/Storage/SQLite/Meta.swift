@@ -23,6 +23,9 @@ enum Meta {
     /// The newest change that was erased with its user.
     static let erased: String = "erased"
 
+    /// The highest row of a bucket that was erased with its user: no bucket gets it again.
+    static let erasedRow = "erased_row"
+
     static func set(_ name: String, _ value: [UInt8], _ database: Database) throws(SQLiteError) {
         try database.statement("INSERT OR REPLACE INTO meta (k, v) VALUES (?1, ?2)").bind(1, name).bind(2, value).run()
     }

@@ -36,7 +36,9 @@ public final class SQLiteStore: Store {
         self.walks = WalkCache(settings)
         self.late = try LateHeads.load(database, changesMax: settings.lateHeadsMax)
         let last: Int64 = try storing("reading the buckets") { () throws(SQLiteError) in
-            try database.integer("SELECT max(id) FROM bucket") ?? 0
+            max(
+                try database.integer("SELECT max(id) FROM bucket") ?? 0,
+                try Meta.integer(Meta.erasedRow, database) ?? 0)
         }
         self.rows = Atomic(last)
     }

@@ -52,6 +52,8 @@ extension SQLiteWriter {
             of: bucket, "DELETE FROM old_ccid WHERE b = ?1 AND h IN (SELECT h FROM old_ccid WHERE b = ?1 LIMIT ?2)",
             &budget)
         guard !budget.isSpent else { return }
+        // A row is part of the bucket's identity, so it is never given twice.
+        try Meta.set(Meta.erasedRow, max(bucket, try Meta.integer(Meta.erasedRow, database) ?? 0), database)
         try database.statement("DELETE FROM bucket WHERE id = ?1").bind(1, bucket).run()
         budget.take()
     }

@@ -17,6 +17,7 @@ actor Mirror {
     private var state: MirrorState
     /// The folder is looked at once and the command ends: nothing is left for later.
     private let isOnce: Bool
+    private let limit: RemovalLimit
     /// Knows of files that are surely complete; nil: nobody does.
     private let signal: (any FolderSignal)?
     private let clock: MirrorClock
@@ -26,6 +27,12 @@ actor Mirror {
     private var missing: [String: Int64] = [:]
     /// Keys that something in the folder keeps from being settled: looked at again in every round.
     private var blocked: Set<String> = []
+    /// When an object was first seen to be removed, in milliseconds.
+    private var gone: [String: Int64] = [:]
+    /// The origin at which everything was looked at last, and keys that have to wait.
+    private var origin: String?
+    private var waiting: Set<String> = []
+    private var isAllWaiting = false
     /// Problems that were told, so that each is told once.
     private var told: [String: String] = [:]
     private(set) var problems: Int = 0
@@ -43,13 +50,14 @@ actor Mirror {
     private static let stepsMax: Int = 8
 
     init(
-        directory: String, open: OpenBucket, state: MirrorState, isOnce: Bool, signal: (any FolderSignal)? = nil,
-        clock: MirrorClock = .init()
+        directory: String, open: OpenBucket, state: MirrorState, isOnce: Bool, limit: RemovalLimit = .init(),
+        signal: (any FolderSignal)? = nil, clock: MirrorClock = .init()
     ) {
         self.directory = directory
         self.open = open
         self.state = state
         self.isOnce = isOnce
+        self.limit = limit
         self.signal = signal
         self.clock = clock
     }
@@ -61,11 +69,23 @@ actor Mirror {
     // MARK: - Rounds
 
     /// Before the bucket goes online: finds out whether pushes that the last run had begun were done.
-    func resume() async throws(Failure) {
+    ///
+    /// - Returns: whether the copy of the bucket was ever read as a whole.
+    @discardableResult
+    func resume() async throws(Failure) -> Bool {
+        let place = try await place()
+        (origin, state.origin) = (place.origin, place.origin)
+        if place.isFirst, place.isRead { state.originOfOldBases = place.origin }
+        if !place.isRead { try state.doubtOldBases() }
         for (key, begun): (String, MirrorState.Begun) in state.begun {
             let object: JSONObject? = try await object(key)
             if object == begun.after { try state.remember(begun.next, for: key) } else { state.forgetBegun(key) }
         }
+        return place.isRead
+    }
+
+    private func place() async throws(Failure) -> BucketPlace {
+        try await trying("cannot read \(open.name)") { () throws(ClientError) in try await open.bucket.place }
     }
 
     func markComplete() throws(Failure) { try state.markComplete() }
@@ -85,11 +105,21 @@ actor Mirror {
             Files.names(in: directory), isFolder: { Files.isFolder(directory + "/" + $0) },
             preferred: { state[$0]?.file.name })
         for (name, reason): (String, String) in scan.problems { tell(name, reason) }
-        var wanted: Set<String>
-        if let keys { wanted = keys } else { wanted = Set(try await bucketKeys()) }
+        let place = try await place()
+        // The bucket is another one, perhaps, and is being read: until it is, nothing can be compared.
+        guard let now = place.origin else {
+            if let keys { waiting.formUnion(keys) } else { isAllWaiting = true }
+            return (0, nil)
+        }
+        let isAll = keys == nil || isAllWaiting || (origin ?? now) != now
+        (origin, state.origin, isAllWaiting) = (now, now, false)
+        var wanted = (keys ?? []).union(waiting)
+        waiting = []
+        if isAll { wanted.formUnion(try await bucketKeys() + state.keys) }
         wanted.formUnion(state.keys.filter { scan.files[$0] == nil })
         wanted.formUnion(blocked)
         for (key, file): (String, FileName) in scan.files where isTouched(key, file) { wanted.insert(key) }
+        try await checkRemovals(wanted, scan)
         var steps: Int = 0
         var again: Int64?
         for key: String in wanted.sorted() {
@@ -104,8 +134,11 @@ actor Mirror {
         try await trying("cannot list \(open.name)") { () throws(ClientError) in try await open.bucket.keys() }
     }
 
-    private func object(_ key: String) async throws(Failure) -> JSONObject? {
-        try await trying("cannot read \(open.name)/\(key)") { () throws(ClientError) in try await open.bucket.get(key) }
+    private func object(_ key: String) async throws(Failure) -> JSONObject? { try await look(key).object }
+
+    private func look(_ key: String) async throws(Failure) -> ObjectLook {
+        try await trying("cannot read \(open.name)/\(key)") { () throws(ClientError) in try await open.bucket.look(key)
+        }
     }
 
     private func path(_ name: String) -> String { directory + "/" + name }
@@ -130,7 +163,22 @@ actor Mirror {
             if let name, isBeingWritten(name) { return (count, Mirror.restNanoseconds / 1_000_000) }
             let stamp = name.flatMap { Files.stamp(path($0.name)) }
             let file = read(name)
-            let step = MirrorStep(key: key, base: state[key], file: file, object: try await object(key))
+            let look = try await look(key)
+            guard let now = look.place.origin else {
+                waiting.insert(key)
+                return (count, nil)
+            }
+            state.origin = now
+            let step = step(key, file, look)
+            if case .delete = step {
+                // All that was removed meanwhile is heard of first, so that it is known how much that is.
+                let pause = look.place.isReading ? nil : pause(&gone, key)
+                if look.place.isReading || pause != nil {
+                    waiting.insert(key)
+                    return (count, pause)
+                }
+            }
+            gone[key] = nil
             if case .nothing = step {
                 rest(key, name, stamp)
                 return (count, nil)
@@ -209,10 +257,15 @@ actor Mirror {
 
     /// Milliseconds to wait before a missing file counts as deleted; nil: it does.
     private func grace(_ key: String) -> Int64? {
-        guard !isOnce, state[key] != nil else { return nil }
+        state[key] == nil ? nil : pause(&missing, key)
+    }
+
+    /// Milliseconds to wait until a key is long enough among these.
+    private func pause(_ keys: inout [String: Int64], _ key: String) -> Int64? {
+        guard !isOnce else { return nil }
         let now: Int64 = clock.milliseconds()
-        let since: Int64 = missing[key] ?? now
-        missing[key] = since
+        let since: Int64 = keys[key] ?? now
+        keys[key] = since
         let left: Int64 = Mirror.graceMilliseconds - (now - since)
         return left > 0 ? left : nil
     }
@@ -233,6 +286,52 @@ actor Mirror {
         case .absent: return .absent
         case .failed(let reason): return .unreadable(name, reason: reason)
         }
+    }
+
+    private func step(_ key: String, _ file: MirrorFile, _ look: ObjectLook) -> MirrorStep {
+        MirrorStep(
+            key: key, base: state[key], file: file, object: look.object, isRemoved: look.isRemoved,
+            isDoubtful: state.isDoubtful(key))
+    }
+
+    // MARK: - Removals
+
+    /// Before anything is done: what would be removed on either side must not be too much.
+    private func checkRemovals(_ wanted: Set<String>, _ scan: FolderScan) async throws(Failure) {
+        let total = state.keys.count
+        let missing = state.keys.filter { scan.files[$0] == nil }
+        let isEmptied = missing.count == total
+        // At most all that is missing would be removed.
+        if limit.stops(missing.count, of: total, isEmptied: isEmptied) {
+            var count = 0
+            for key in missing {
+                if case .remove = step(key, .absent, try await look(key)) { count += 1 }
+            }
+            if limit.stops(count, of: total, isEmptied: isEmptied) {
+                let what = isEmptied ? "The folder holds none of the mirrored files any more" : "Many files are gone"
+                throw tooMany(
+                    "\(what): \(count) of \(total) objects would be removed from \(open.name)", count,
+                    "'thicket export \(open.name) \(directory)' brings the files back")
+            }
+        }
+        let present = wanted.filter { state[$0] != nil && scan.files[$0] != nil }
+        guard limit.stops(present.count, of: total) else { return }
+        var count = 0
+        for key in present {
+            let look = try await look(key)
+            guard look.object == nil, let name = scan.files[key] else { continue }
+            if case .delete = step(key, read(name), look) { count += 1 }
+        }
+        guard limit.stops(count, of: total) else { return }
+        throw tooMany(
+            "Many objects were removed from \(open.name): \(count) of \(total) files would be removed from \(directory)",
+            count, "'thicket import \(open.name) \(directory)' sends the objects again")
+    }
+
+    private func tooMany(_ what: String, _ count: Int, _ otherwise: String) -> Failure {
+        Failure(
+            "\(Screen.safe(what)). Nothing was removed. If that is meant, go on with --allow-removals \(count) (or 'all'); "
+                + Screen.safe(otherwise))
     }
 
     // MARK: - Steps
@@ -305,6 +404,8 @@ actor Mirror {
                 "merged \(base.file.name): both sides changed \(overridden.joined(separator: ", ")); the file's counts, the "
                     + "other is in the history")
         case .merged?: say("merged \(base.file.name): both sides had changed it")
+        case .sentAgain?:
+            sends(base.file.name, key, " again (absent from a bucket that need not be the one mirrored before)")
         case .restoredObject?: sends(base.file.name, key, " (removed from the bucket, but changed here)")
         default: sends(base.file.name, key)
         }

@@ -11,6 +11,7 @@ enum MirrorCommand {
         guard (try? BucketName(name)) != nil else {
             throw Failure("'\(name)' is no bucket name: 1 to 64 letters, digits, '.', '_', '-' or '%'", .usage)
         }
+        let limit = try RemovalLimit(call.value("allow-removals"))
         try Files.makeFolder(directory, mode: 0o755)
         let state: MirrorState = try MirrorState(
             directory: directory, server: account.profile.server, app: account.profile.app, bucket: name)
@@ -18,16 +19,17 @@ enum MirrorCommand {
         let open: OpenBucket = try await self.open(account, name, state)
         let isOnce: Bool = call.flag("once")
         let signal: (any FolderSignal)? = isOnce ? nil : FolderSignals.best(folder: directory)
-        let mirror: Mirror = Mirror(directory: directory, open: open, state: state, isOnce: isOnce, signal: signal)
+        let mirror: Mirror = Mirror(
+            directory: directory, open: open, state: state, isOnce: isOnce, limit: limit, signal: signal)
         let inbox: MirrorInbox = MirrorInbox()
         let events: AsyncStream<BucketEvent> = await open.bucket.changes
         let reader: Task<Void, Never> = Task { for await event: BucketEvent in events { inbox.take(event) } }
         let problem: Failure?
         do throws(Failure) {
-            try await mirror.resume()
+            let isRead = try await mirror.resume()
             try await mirror.sendAgain()
             await open.session.goOnline()
-            let isKnown: Bool = state.isComplete
+            let isKnown: Bool = state.isComplete && isRead
             if !isKnown || isOnce { try await open.ready() }
             try await mirror.markComplete()
             if isOnce {

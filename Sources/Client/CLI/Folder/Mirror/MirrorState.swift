@@ -15,6 +15,12 @@ struct MirrorState {
     /// The whole bucket was read once: from then on a missing file is a deleted one.
     private(set) var isComplete: Bool
     private let identity: JSONObject
+    /// At which origin of the bucket (`BucketPlace.origin`) each base was true.
+    private var origins: [String: String] = [:]
+    /// The origin of what is compared now, which bases that are remembered get; nil: not known.
+    var origin: String?
+    /// The origin of bases from before origins were kept; nil: no known one.
+    var originOfOldBases: String?
     /// A push of a merge and what tells whether it was done: the object after it.
     struct Begun: Equatable {
         let next: MirrorBase
@@ -74,6 +80,21 @@ struct MirrorState {
 
     // MARK: - Bases
 
+    /// The base need not be a state that the bucket has had: the copy of the bucket is another one, or has met another
+    /// bucket since. Then what differs from it is not newer, and what is absent is not removed.
+    func isDoubtful(_ key: String) -> Bool {
+        guard bases[key] != nil, let origin else { return false }
+        return origins[key] ?? originOfOldBases != origin
+    }
+
+    /// The copy of the bucket is younger than the bases: none of them counts as a state of it.
+    mutating func doubtOldBases() throws(Failure) {
+        for (key, base) in bases where origins[key] == nil {
+            origins[key] = ""
+            try save(["base": base.value], key, isDurable: false)
+        }
+    }
+
     var keys: [String] { Array(bases.keys) }
     subscript(key: String) -> MirrorBase? { bases[key] }
 
@@ -88,6 +109,7 @@ struct MirrorState {
             return
         }
         bases[key] = MirrorBase(record, key: key)
+        origins[key] = value["origin"]?.stringValue
         guard let begun: JSONValue = value["begun"], let after: JSONObject = begun["after"]?.objectValue,
             let next: MirrorBase = begun["next"].flatMap({ MirrorBase($0, key: key) })
         else { return }
@@ -101,6 +123,7 @@ struct MirrorState {
     mutating func remember(_ base: MirrorBase?, for key: String, isDurable: Bool = false) throws(Failure) {
         begun[key] = nil
         bases[key] = base
+        origins[key] = base == nil ? nil : origin
         guard let base else { return try Files.removeTree(file(key)) }
         try save(["base": base.value], key, isDurable: isDurable)
     }
@@ -113,6 +136,8 @@ struct MirrorState {
     }
 
     private func save(_ record: JSONObject, _ key: String, isDurable: Bool) throws(Failure) {
+        var record = record
+        if let origin = origins[key] { record["origin"] = .string(origin) }
         try Files.replace(file(key), JSONValue.object(record).serialized(), mode: 0o600, isDurable: isDurable)
     }
 

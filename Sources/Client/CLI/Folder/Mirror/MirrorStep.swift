@@ -38,6 +38,8 @@ enum MirrorNote: Sendable, Equatable {
     case restoredFile
     /// Changed in the folder, removed from the bucket: it stays.
     case restoredObject
+    /// Not changed in the folder, and absent from a bucket that need not be the one that had it.
+    case sentAgain
 }
 
 /// What lies in the folder under a key.
@@ -54,7 +56,12 @@ extension MirrorStep {
     /// - Parameters:
     ///   - base: nil when the key was never in both, or is in neither.
     ///   - key: of the object; a new file gets its name from it.
-    init(key: String, base: MirrorBase?, file: MirrorFile, object: JSONObject?) {
+    ///   - isRemoved: an object that is not there is known to be removed (`ObjectLook.isRemoved`).
+    ///   - isDoubtful: the base need not be a state that the bucket has had (`MirrorState.isDoubtful`).
+    init(
+        key: String, base: MirrorBase?, file: MirrorFile, object: JSONObject?, isRemoved: Bool = true,
+        isDoubtful: Bool = false
+    ) {
         switch (file, base) {
         case (.unreadable(let name, let reason), _): self = .hold(name.name, reason: reason)
         case (.absent, nil): self = MirrorStep.appeared(key, object)
@@ -62,9 +69,11 @@ extension MirrorStep {
         case (.present(let name, let bytes), nil): self = MirrorStep.fileAppeared(name, bytes, object)
         case (.present(let name, let bytes), let base?):
             if bytes == base.bytes, name == base.file {
-                self = MirrorStep.fileUnchanged(base, object)
+                self =
+                    isDoubtful || (object == nil && !isRemoved)
+                    ? MirrorStep.fileStays(base, object) : MirrorStep.fileUnchanged(base, object)
             } else {
-                self = MirrorStep.fileChanged(name, bytes, base, object)
+                self = MirrorStep.fileChanged(name, bytes, base, object, isDoubtful: isDoubtful)
             }
         }
     }
@@ -106,8 +115,15 @@ extension MirrorStep {
         return bytes == base.bytes ? .remember(next) : .write(expecting: base.bytes, next, nil)
     }
 
+    /// The file is as it was, and nothing says that the bucket went on from there: what is absent is sent again, and what
+    /// differs is kept beside the file.
+    private static func fileStays(_ base: MirrorBase, _ object: JSONObject?) -> MirrorStep {
+        guard let object else { return push(from: nil, to: base.object, base, .sentAgain) }
+        return object == base.object ? .remember(base) : .setAside(base.file)
+    }
+
     private static func fileChanged(
-        _ name: FileName, _ bytes: [UInt8], _ base: MirrorBase, _ object: JSONObject?
+        _ name: FileName, _ bytes: [UInt8], _ base: MirrorBase, _ object: JSONObject?, isDoubtful: Bool
     ) -> MirrorStep {
         do throws(FileContent.Problem) {
             let mine: JSONObject = try FileContent.object(bytes, kind: name.kind, existing: base.object)
@@ -115,6 +131,7 @@ extension MirrorStep {
             guard let object else { return push(from: nil, to: mine, next, .restoredObject) }
             if mine == object { return .remember(next) }
             if object == base.object { return push(from: object, to: mine, next, nil) }
+            if isDoubtful { return .setAside(name) }
             let merge: ThreeWayMerge
             do { merge = try ThreeWayMerge(base: base.object, mine: mine, theirs: object) } catch {
                 return .setAside(name)
