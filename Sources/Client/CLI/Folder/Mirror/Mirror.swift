@@ -163,6 +163,10 @@ actor Mirror {
             if let name, isBeingWritten(name) { return (count, Mirror.restNanoseconds / 1_000_000) }
             let stamp = name.flatMap { Files.stamp(path($0.name)) }
             let file = read(name)
+            if name != nil, file == .absent {
+                // Gone since the folder was looked at: the next round decides, about all that are gone together.
+                return (count + (isOnce ? 1 : 0), grace(key))
+            }
             let look = try await look(key)
             guard let now = look.place.origin else {
                 waiting.insert(key)
