@@ -34,9 +34,19 @@ private func checked(
     let refused: UInt8? = text.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> UInt8? in bytes.first { !admits($0) }
     }
     if let refused: UInt8 {
-        throw IdentifierError(kind: kind, problem: "holds the byte \(refused), which is not admitted")
+        throw IdentifierError(kind: kind, problem: "holds \(named(refused, in: text)), which is not admitted")
     }
     return text
+}
+
+/// The first character of a text that holds a byte, for a person: "'/'", "a blank", "U+00E9".
+private func named(_ byte: UInt8, in text: String) -> String {
+    let scalar = text.unicodeScalars.first { scalar in String(scalar).utf8.contains(byte) }
+    guard let scalar else { return "the byte \(byte)" }
+    if scalar == " " { return "a blank" }
+    if scalar.isASCII, scalar.value > 0x20, scalar.value != 0x7F { return "'\(scalar)'" }
+    let digits = String(scalar.value, radix: 16, uppercase: true)
+    return "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
 }
 
 @inline(__always)

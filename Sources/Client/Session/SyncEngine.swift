@@ -439,7 +439,8 @@ package actor SyncEngine {
     private func answer(removalsOf bucket: BucketName, _ list: RemovalList?) {
         let waiters = removalWaiters.removeValue(forKey: bucket) ?? []
         guard let list else {
-            let error = ClientError(.unavailable, "the server does not list removals: it is no thicketd, or an older one")
+            let error = ClientError(
+                .unavailable, "the server does not list removals: it is no thicketd, or an older one")
             for waiter in waiters { waiter.continuation.resume(returning: .failure(error)) }
             return
         }

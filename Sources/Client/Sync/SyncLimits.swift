@@ -22,6 +22,8 @@ package enum SyncLimits {
     /// How often a sealed edit that sets an object as a whole is refused because others came first, before it is put in
     /// order as any other.
     package static let wholeAttemptsMax: Int = 2
+    /// Values that gave way in one object by one change of others that are told.
+    package static let gaveWayMax: Int = 64
     /// Objects named in the answer to the server's `index` request.
     package static let stateReportObjectsMax: Int = 10_000
     /// Lines sent to the server per connection while it asks for the client's log.

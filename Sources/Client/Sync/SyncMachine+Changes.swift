@@ -155,6 +155,8 @@ extension SyncMachine {
                 spareLater(&entity)
                 seen = try Edits.yield(beyondPending, to: edits.later, base: known)
                 entity.local = try Edits.apply(entity.record.edits.later, to: entity.base)
+                tellGaveWay(
+                    number, key, edits, over: change, ghost: ghost, next: next.object, local: entity.local)
             } catch {
                 keepWhole(&entity, edits, next)
                 seen = Edits.between(before, entity.local)

@@ -16,9 +16,12 @@ struct UpgradeRefusal: Equatable {
         switch head.status {
         case 300..<400:
             let place = head.fields["location"].map { ": " + String($0.prefix(Self.locationMax)) } ?? ""
-            detail = what + "it names another address\(place), and redirects are not followed. Is the server's address right?"
+            detail =
+                what
+                + "it names another address\(place), and redirects are not followed. Is the server's address right?"
         case 401, 403:
-            detail = what + "a proxy or firewall in front of the server refuses the connection; the login was not looked at"
+            detail =
+                what + "a proxy or firewall in front of the server refuses the connection; the login was not looked at"
         case 407: detail = what + "a proxy wants a user name and password, or others"
         case 429: detail = what + "too many requests\(pause)"
         case 502, 504: detail = what + "a proxy in front of the server does not reach it\(pause)"
@@ -26,7 +29,8 @@ struct UpgradeRefusal: Equatable {
         case 500..<600: detail = what + "the server, or a proxy in front of it, failed\(pause)"
         default:
             detail =
-                what + "a proxy on the way takes the header 'Upgrade' out (it has to pass WebSockets on), or there is no thicket "
+                what
+                + "a proxy on the way takes the header 'Upgrade' out (it has to pass WebSockets on), or there is no thicket "
                 + "server at this address"
         }
     }

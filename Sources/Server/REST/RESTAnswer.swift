@@ -121,6 +121,13 @@ enum RESTAnswer {
 
     static func badJSON(_ hint: String) -> HTTPResponse { invalid("invalid_json", "The body cannot be used.", hint) }
 
+    /// What makes a body no JSON, and where; nesting that is too deep is a matter of size.
+    static func badJSON(_ error: JSONError, in body: [UInt8]) -> HTTPResponse {
+        let reason = error.explanation(in: body)
+        if error.kind == .tooDeep { return failure(413, "too_large", "The body is too large.", "It is \(reason).") }
+        return badJSON("The body is not JSON: \(reason).")
+    }
+
     static func unauthorized(_ message: String = "The token is missing, unknown or over.") -> HTTPResponse {
         failure(401, "unauthorized", message, "Send a good token in the header X-Simperium-Token.")
     }

@@ -29,8 +29,12 @@ public struct RESTBody: Sendable {
     func read() -> Reading {
         switch content {
         case .object(let key, let ccid, let version, let terms, let wantsObject):
-            guard let body: JSONNode = try? JSONDocument(parsing: bytes[...]).root, body.kind == .object else {
-                return .refused(RESTAnswer.badJSON("The body is one JSON object."))
+            let body: JSONNode
+            do throws(JSONError) { body = try JSONDocument(parsing: bytes[...]).root } catch {
+                return .refused(RESTAnswer.badJSON(error, in: bytes))
+            }
+            guard body.kind == .object else {
+                return .refused(RESTAnswer.badJSON("The body is JSON, but not one object."))
             }
             return .operation(
                 .write(
@@ -43,12 +47,15 @@ public struct RESTBody: Sendable {
 
     private func changes() -> Reading {
         let changes: [ChangeRequest]
-        do {
+        do throws(JSONError) {
             let root: JSONNode = try JSONDocument(parsing: bytes[...], elementsMax: Limits.changesPerMessageMax).root
             changes = root.kind == .array ? root.elements.map { ChangeRequest($0) } : [ChangeRequest(root)]
         } catch {
-            return .refused(
-                RESTAnswer.badJSON("The body is an array of at most \(Limits.changesPerMessageMax) changes."))
+            guard error.kind != .tooManyElements else {
+                return .refused(
+                    RESTAnswer.badJSON("The body is an array of at most \(Limits.changesPerMessageMax) changes."))
+            }
+            return .refused(RESTAnswer.badJSON(error, in: bytes))
         }
         return .operation(.submit(changes))
     }

@@ -154,11 +154,12 @@ struct RESTDoor: Sendable {
             guard method == "POST" else { return .changes(since: query["cv"]) }
             return try Self.read(RESTBody(content: .changes, bytes: request.body))
         case .object(let name, let version):
-            guard let key: EntityKey = try? EntityKey(name) else {
+            let key: EntityKey
+            do throws(IdentifierError) { key = try EntityKey(name) } catch {
                 throw Refusal(
                     RESTAnswer.invalid(
-                        "invalid_key", "The object's key is not valid.",
-                        "It is 1 to 256 letters, digits or any of . _ - % @."))
+                        "invalid_key", "The object's key \(error.problem).",
+                        "It is 1 to 256 of A-Z, a-z, 0-9 and . _ - % @"))
             }
             let version: Version? = try version.map { (text: String) throws(Refusal) in try Self.version(text) }
             guard method != "GET" else {

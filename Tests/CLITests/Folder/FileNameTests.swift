@@ -55,9 +55,26 @@ struct FileNameTests {
     func long() throws {
         #expect(throws: FileName.Problem.keyTooLong) { try FileName(file: String(repeating: "ä", count: 100)) }
         #expect(throws: FileName.Problem.keyTooLong) {
-            try FileName(key: String(repeating: "k", count: 249), kind: .text)
+            try FileName(key: String(repeating: "k", count: 251), kind: .json)
         }
-        #expect(try FileName(key: String(repeating: "k", count: 248), kind: .json).name.utf8.count == 253)
+        #expect(try FileName(key: String(repeating: "k", count: 250), kind: .json).name.utf8.count == 255)
+        #expect(try FileName(key: String(repeating: "k", count: 255), kind: .text).name.utf8.count == 255)
+    }
+
+    @Test("names whose escapes are longer than a key have a short form; all others keep the key they had")
+    func shortForm() throws {
+        let name = String(repeating: "木", count: 28) + ".md"
+        #expect(try FileName(file: name).key.hasPrefix("%E6%9C%A8"))
+        let long = String(repeating: "木", count: 60) + ".md"
+        let file = try FileName(file: long)
+        #expect(file.key.hasPrefix("%@") && file.key.utf8.count == 2 + 244)
+        #expect(try FileName(key: file.key, kind: .text) == file)
+        // A key that looks like a short form, of a name that has no need of one, stands as it is.
+        for key in ["%@cGxhbg", "%@", "%@====", "%@4pyT"] {
+            let plain = try FileName(key: key, kind: .text)
+            #expect(plain.name == "=" + key)
+            #expect(try FileName(file: plain.name).key == key)
+        }
     }
 
     @Test("any key becomes a file name that gives the key again", arguments: [UInt64(1), 2])

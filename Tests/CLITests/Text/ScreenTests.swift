@@ -1,4 +1,5 @@
 import Testing
+import ThicketCommandLine
 import ThicketProtocol
 
 @testable import ThicketCLI

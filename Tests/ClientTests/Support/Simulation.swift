@@ -122,7 +122,7 @@ struct Simulation {
             case .disconnect: drop(index)
             case .send(let text): clients[index].up.append(text)
             case .event(_, let event): if !isDeaf { follow(index, event) }
-            case .status, .fetched, .tokenEnded, .tokenGood: break
+            case .status, .fetched, .removals, .tokenEnded, .tokenGood: break
             }
         }
     }

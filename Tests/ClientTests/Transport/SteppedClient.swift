@@ -93,7 +93,7 @@ final class SteppedClient {
             case .send(let text): transport.send(text)
             case .status(let status): statuses.append(status)
             case .tokenEnded, .tokenGood: break
-            case .event, .fetched: break
+            case .event, .fetched, .removals: break
             }
         }
     }

@@ -190,7 +190,6 @@ struct ReadRowTests {
         let bench: RowBench = try .init(kind)
         defer { bench.finish() }
         let start: String = try #require(try bench.client.ask("0:i::::1").field("current"))
-        let silent: TestClient = try bench.server.client("s")
         let reader: TestClient = try bench.server.client("r")
         try bench.client.apply(edit("a", "x1", to: "a"))
         #expect(try reader.ask("0:cv:\(start)").ccids == ["x1"])

@@ -50,7 +50,8 @@ struct RetentionRowTests {
         // The key and version of a removal stay; its time went with the log.
         try client.apply(removal("k", "gone"))
         try client.apply([edit("z", "z0", to: "0")])
-        try client.apply((1..<10).map { number in edit("z", "z\(number)", sv: number, to: "\(number)") })
+        try client.apply(
+            (1..<10).map { (number: Int) -> String in edit("z", "z\(number)", sv: number, to: "\(number)") })
         #expect(waitUntil { bench.server.metrics.versionsCut.value >= 2 + Self.versions + 12 - 5 })
         let removal = #"{"id":"k","v":\#(Self.versions + 2)}"#
         #expect(try client.ask("0:removed:") == #"0:removed:{"after":"","removed":[\#(removal)]}"#)

@@ -68,7 +68,8 @@ import ThicketProtocol
                 #"0:removed:{"after":"a","removed":[{"id":"b","v":3,"t":1700000000000}],"mark":"b"}"#
             ),
             (
-                .channel(0, .removed(RemovedPage(.object("b"), entries: [.init(key: "b", version: 3, timestamp: nil)]))),
+                .channel(
+                    0, .removed(RemovedPage(.object("b"), entries: [.init(key: "b", version: 3, timestamp: nil)]))),
                 #"0:removed:{"id":"b","removed":[{"id":"b","v":3}]}"#
             ),
             (.channel(0, .unknown(command: "new")), "0:new"),

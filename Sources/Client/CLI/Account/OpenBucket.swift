@@ -24,9 +24,7 @@ struct OpenBucket: Sendable {
         _ account: Account, bucket name: String, store: StoreChoice, isOnline: Bool = true,
         durability: StoreDurability = .program
     ) async throws(Failure) -> OpenBucket {
-        guard (try? BucketName(name)) != nil else {
-            throw Failure("'\(name)' is no bucket name: 1 to 64 letters, digits, '.', '_', '-' or '%'", .usage)
-        }
+        try Keys.checkBucket(name)
         var options: SessionOptions = account.sessionOptions(isOnline: isOnline)
         options.durability = durability
         let (location, isFallback): (StoreLocation, Bool) = try place(account, name, store)
@@ -60,7 +58,7 @@ struct OpenBucket: Sendable {
     }
 
     /// How a login that has ended is renewed.
-    let renewal: String
+    var renewal = "Run 'thicket login'."
 
     /// What `--offline` does with an edit.
     var keepsEdit: String { "the edit is kept here and goes out with the next command on \(name)" }

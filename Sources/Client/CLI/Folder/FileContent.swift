@@ -20,14 +20,15 @@ enum FileContent {
         case .json:
             let value: JSONValue
             do { value = try JSONValue(parsing: bytes) } catch {
-                throw Problem(text: "it is not JSON: \(Inputs.place(error, in: bytes))")
+                throw Problem(text: "it is not JSON: \(error.explanation(in: bytes))")
             }
             guard let object: JSONObject = value.objectValue else {
                 throw Problem(text: "it is JSON but not an object")
             }
             return object
         case .text:
-            guard !bytes.contains(0), let text = String(validating: ByteOrderMark.removed(from: bytes), as: UTF8.self) else {
+            guard !bytes.contains(0), let text = String(validating: ByteOrderMark.removed(from: bytes), as: UTF8.self)
+            else {
                 throw Problem(text: "it is not text in UTF-8")
             }
             var object: JSONObject = existing ?? JSONObject()

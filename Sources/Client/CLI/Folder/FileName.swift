@@ -123,7 +123,8 @@ struct FileName: Sendable, Equatable {
 
     /// The name behind a short form; nil for every other key.
     private static func lengthened(_ key: String) -> String? {
-        guard key.hasPrefix(shortMark), let bytes = Base64.decodeURL(Array(key.utf8.dropFirst(shortMark.utf8.count))[...]),
+        guard key.hasPrefix(shortMark),
+            let bytes = Base64.decodeURL(Array(key.utf8.dropFirst(shortMark.utf8.count))[...]),
             let stem = String(validating: bytes, as: UTF8.self), !stem.isEmpty
         else { return nil }
         return stem

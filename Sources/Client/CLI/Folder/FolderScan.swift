@@ -10,7 +10,9 @@ struct FolderScan: Sendable {
         for name: String in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
             let file: FileName
             do throws(FileName.Problem) { file = try FileName(file: name) } catch {
-                if error == .keyTooLong { problems.append((name, "its name is too long for a key of \(FolderLimits.keyBytesMax) bytes")) }
+                if error == .keyTooLong {
+                    problems.append((name, "its name is too long for a key of \(FolderLimits.keyBytesMax) bytes"))
+                }
                 continue
             }
             guard !isFolder(name) else {

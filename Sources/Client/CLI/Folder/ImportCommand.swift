@@ -34,6 +34,7 @@ enum ImportCommand {
     private static func take(
         _ file: FileName, _ folder: String, _ open: OpenBucket
     ) async throws(Failure) -> Result<Making, FileContent.Problem> {
+        if let reason = Files.obstacle(folder + "/" + file.name) { return .failure(FileContent.Problem(text: reason)) }
         let bytes: [UInt8]
         switch Files.read(folder + "/" + file.name, bytesMax: FolderLimits.fileBytesMax) {
         case .bytes(let found): bytes = found
@@ -105,10 +106,11 @@ enum ExportCommand {
                 problems.append((key, FileName.Problem.keyTooLong.text))
                 continue
             }
-            switch try write(bytes, folder + "/" + file.name, isForced: call.flag("force")) {
+            switch write(bytes, folder + "/" + file.name, isForced: call.flag("force")) {
             case .written: written += 1
             case .same: same += 1
             case .kept: problems.append((file.name, "a different file of this name is there; --force replaces it"))
+            case .blocked(let reason): problems.append((file.name, reason))
             }
         }
         if !keys.isEmpty { bar.finish() }
@@ -118,9 +120,18 @@ enum ExportCommand {
         try Folders.report(problems, .failure)
     }
 
-    private enum Outcome { case written, same, kept }
+    private enum Outcome {
+        case written, same, kept
+        case blocked(String)
+    }
 
-    private static func write(_ bytes: [UInt8], _ path: String, isForced: Bool) throws(Failure) -> Outcome {
+    /// What keeps one file from its place keeps no other.
+    private static func write(_ bytes: [UInt8], _ path: String, isForced: Bool) -> Outcome {
+        if let reason = Files.obstacle(path) { return .blocked(reason) }
+        do throws(Failure) { return try replace(path, bytes, isForced: isForced) } catch { return .blocked(error.text) }
+    }
+
+    private static func replace(_ path: String, _ bytes: [UInt8], isForced: Bool) throws(Failure) -> Outcome {
         switch Files.read(path, bytesMax: FolderLimits.fileBytesMax) {
         case .bytes(bytes): return .same
         case .absent:

@@ -69,9 +69,19 @@ enum GetCommand {
 /// Keys and versions as they are given on the command line.
 enum Keys {
     static func check(_ key: String) throws(Failure) {
-        guard (try? EntityKey(key)) == nil else { return }
-        throw Failure(
-            "'\(Screen.safe(key))' is no key: 1 to 256 letters, digits, '.', '_', '-', '%' or '@'", .usage)
+        do throws(IdentifierError) { _ = try EntityKey(key) } catch {
+            throw Failure(
+                "'\(Screen.safe(key))' is no key: it \(error.problem). A key is 1 to 256 of A-Z, a-z, 0-9, '.', '_', '-', '%' and '@'",
+                .usage)
+        }
+    }
+
+    static func checkBucket(_ name: String) throws(Failure) {
+        do throws(IdentifierError) { _ = try BucketName(name) } catch {
+            throw Failure(
+                "'\(Screen.safe(name))' is no bucket name: it \(error.problem). A bucket name is 1 to 64 of A-Z, a-z, 0-9, '.', '_', "
+                    + "'-' and '%'", .usage)
+        }
     }
 
     static func version(_ text: String?) throws(Failure) -> Int64? {

@@ -15,7 +15,9 @@ enum ListCommand {
 
     private static func listBuckets(_ call: Call, _ account: Account) async throws(Failure) {
         guard !call.flag("removed") else {
-            throw Failure("--removed lists the removed objects of one bucket: name it, as in 'thicket ls notes --removed'", .usage)
+            throw Failure(
+                "--removed lists the removed objects of one bucket: name it, as in 'thicket ls notes --removed'", .usage
+            )
         }
         guard account.folder != nil else {
             throw Failure("which bucket? The buckets used on a machine are known for a profile only", .usage)

@@ -74,37 +74,12 @@ enum Inputs {
     static func object(_ bytes: [UInt8], _ source: String) throws(Failure) -> JSONObject {
         let value: JSONValue
         do { value = try JSONValue(parsing: bytes) } catch {
-            throw Failure("\(source) is not JSON: \(place(error, in: bytes))", .usage)
+            throw Failure("\(source) is not JSON: \(error.explanation(in: bytes))", .usage)
         }
         guard let object: JSONObject = value.objectValue else {
             throw Failure("\(source) is JSON but not an object: an object is written {\"title\": \"Oak\"}", .usage)
         }
         return object
-    }
-
-    /// What is wrong, by line and column.
-    static func place(_ error: JSONError, in bytes: [UInt8]) -> String {
-        if ByteOrderMark.isFirst(in: bytes) {
-            return "a byte order mark stands in front of it (line 1, column 1): save it as UTF-8 without one"
-        }
-        let before: ArraySlice<UInt8> = bytes.prefix(error.offset)
-        let line: Int = before.reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
-        let column: Int = before.count - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
-        let problem: String =
-            switch error.kind {
-            case .unexpectedByte: "something that cannot stand here"
-            case .unexpectedEnd: "it ends too early"
-            case .trailingBytes: "something follows after its end"
-            case .duplicateKey: "a key that is there twice"
-            case .tooDeep: "nested deeper than \(Limits.jsonDepthMax) levels"
-            case .loneSurrogate: "half of a surrogate pair"
-            case .invalidUTF8: "it is not UTF-8"
-            case .invalidNumber: "a number that JSON does not know"
-            case .invalidEscape: "an escape that JSON does not know"
-            case .controlCharacter: "a control character inside a string; write it as an escape"
-            case .tooManyElements, .tooLarge: "it is too large"
-            }
-        return "\(problem) (line \(line), column \(column))"
     }
 }
 

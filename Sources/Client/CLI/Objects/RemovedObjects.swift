@@ -7,7 +7,8 @@ enum RemovedObjects {
     static func list(_ call: Call, _ account: Account, _ name: String) async throws(Failure) {
         guard !call.flag("offline"), !call.flag("long") else {
             let option = call.flag("offline") ? "--offline" : "--long"
-            throw Failure("--removed asks the server for removals and nothing else: it does not go with \(option)", .usage)
+            throw Failure(
+                "--removed asks the server for removals and nothing else: it does not go with \(option)", .usage)
         }
         let open = try await OpenBucket.open(account, bucket: name, store: .profile)
         try await open.ready()

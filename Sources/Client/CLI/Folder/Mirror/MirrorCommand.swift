@@ -8,9 +8,7 @@ enum MirrorCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (directory, name): (String, String) = (call.argument("DIR"), call.argument("BUCKET"))
         let account: Account = try Account(call)
-        guard (try? BucketName(name)) != nil else {
-            throw Failure("'\(name)' is no bucket name: 1 to 64 letters, digits, '.', '_', '-' or '%'", .usage)
-        }
+        try Keys.checkBucket(name)
         let limit = try RemovalLimit(call.value("allow-removals"))
         try Files.makeFolder(directory, mode: 0o755)
         let state: MirrorState = try MirrorState(

@@ -1,0 +1,59 @@
+import ThicketProtocol
+
+/// Values of others that gave way to an edit of this device, in open buckets. What waits here is ordered behind what the
+/// server tells, so it is the local value that stands; nobody but this device can know that it had not seen the other.
+extension SyncMachine {
+    /// Tells each value of a foreign change in whose place a local edit has put its own.
+    ///
+    /// - Parameters:
+    ///   - edits: the local edits before the change came.
+    ///   - ghost: what both were made from.
+    ///   - next: the object as the foreign change left it.
+    ///   - local: the object with the local edits on top.
+    mutating func tellGaveWay(
+        _ number: Int, _ key: EntityKey, _ edits: EditState, over change: Edit?, ghost: JSONObject?, next: JSONObject?,
+        local: JSONObject?
+    ) {
+        guard let change, let mine = try? Edits.compose(edits.pending?.edit, edits.later, base: ghost) else { return }
+        var paths: [[String]] = []
+        switch (mine, change) {
+        case (.remove, .remove): return
+        case (.remove, _), (_, .remove): paths = [[]]
+        case (.modify(let own), .modify(let theirs)): Self.contested(own, theirs, under: [], &paths)
+        }
+        for path in paths.prefix(SyncLimits.gaveWayMax) {
+            let (losing, winning) = (Self.value(at: path, in: next), Self.value(at: path, in: local))
+            guard losing != winning, !Self.isOnTop(winning, of: losing, path) else { continue }
+            let report = ConflictReport(key: shownKey(number, key), path: path, losing: losing, winning: winning)
+            tellOnce(number, .conflict(report))
+        }
+    }
+
+    /// Paths at which both edits touch one value and one of them sets or removes it as a whole. Texts, lists and sums that
+    /// both edit are merged.
+    private static func contested(
+        _ mine: ObjectDiff, _ theirs: ObjectDiff, under path: [String], _ paths: inout [[String]]
+    ) {
+        for (key, operation) in mine.operations {
+            guard let other = theirs[key] else { continue }
+            switch (operation, other) {
+            case (.object(let own), .object(let foreign)): contested(own, foreign, under: path + [key], &paths)
+            case (.insert, _), (.replace, _), (.remove, _), (_, .insert), (_, .replace), (_, .remove):
+                paths.append(path + [key])
+            default: break
+            }
+        }
+    }
+
+    /// An edit inside an object that others have set went on top of theirs: nothing gave way.
+    private static func isOnTop(_ winning: JSONValue?, of losing: JSONValue?, _ path: [String]) -> Bool {
+        guard !path.isEmpty, let own = winning?.objectValue, let theirs = losing?.objectValue else { return false }
+        return theirs.pairs.allSatisfy { own[$0.key] != nil }
+    }
+
+    private static func value(at path: [String], in object: JSONObject?) -> JSONValue? {
+        var value = object.map(JSONValue.object)
+        for key in path { value = value?[key] }
+        return value
+    }
+}

@@ -1,0 +1,33 @@
+extension JSONError {
+    /// What is wrong and where, for the author of the text: "a key that is there twice (line 2, column 5)". Holds nothing of
+    /// the text.
+    ///
+    /// - Parameters:
+    ///   - bytes: the text that was read. Columns are counted in bytes.
+    ///   - depthMax: levels of nesting that its reader takes.
+    public func explanation(in bytes: [UInt8], depthMax: Int = Limits.jsonDepthMax) -> String {
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) {
+            return "a byte order mark stands in front of it (line 1, column 1): send or save it as UTF-8 without one"
+        }
+        let before = bytes.prefix(offset)
+        let line = before.reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
+        let column = before.count - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
+        return "\(problem(depthMax)) (line \(line), column \(column))"
+    }
+
+    private func problem(_ depthMax: Int) -> String {
+        switch kind {
+        case .unexpectedByte: "something that cannot stand here"
+        case .unexpectedEnd: "it ends too early"
+        case .trailingBytes: "something follows after its end"
+        case .duplicateKey: "a key that is there twice"
+        case .tooDeep: "nested deeper than \(depthMax) levels"
+        case .loneSurrogate: "half of a surrogate pair"
+        case .invalidUTF8: "it is not UTF-8"
+        case .invalidNumber: "a number that JSON does not know"
+        case .invalidEscape: "an escape that JSON does not know"
+        case .controlCharacter: "a control character inside a string; write it as an escape"
+        case .tooManyElements, .tooLarge: "it is too large"
+        }
+    }
+}

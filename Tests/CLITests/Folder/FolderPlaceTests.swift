@@ -1,0 +1,128 @@
+import Glibc
+import Testing
+import ThicketProcesses
+
+@testable import ThicketCLI
+
+/// Paths where a file belongs and something else lies, by the real programs.
+@Suite("thicket: folders with other things than files in them")
+struct FolderPlaceTests {
+    private static let once = ["--once"]
+
+    /// Objects in a bucket, and a folder in which nothing of them lies.
+    private func bench(_ keys: [String]) throws -> CommandBench {
+        let bench = try CommandBench()
+        try bench.login()
+        for key in keys { try bench.good(["put", "docs", key, #"{"text":"of the bucket\n"}"#]) }
+        mkdir(bench.path("m"), 0o700)
+        return bench
+    }
+
+    @Test(
+        "--once names what is in a file's place, settles the rest and ends with 1; then writes the files when the places are free"
+    )
+    func occupied() throws {
+        let bench = try bench(["dir.md", "linked.md", "pipe.md", "socket.md", "nowhere.md", "free.md"])
+        mkdir(bench.path("m/dir.md"), 0o700)
+        mkdir(bench.path("elsewhere"), 0o700)
+        symlink(bench.path("elsewhere"), bench.path("m/linked.md"))
+        mkfifo(bench.path("m/pipe.md"), 0o600)
+        symlink(bench.path("missing"), bench.path("m/nowhere.md"))
+        try bench.write("m/mine.md", "of the folder\n")
+        let places = ["dir.md", "linked.md", "pipe.md", "nowhere.md"]
+        for _ in 0..<2 {
+            let outcome = try bench.run(["mirror", bench.path("m"), "docs"] + Self.once)
+            #expect(outcome.code == 1, "\(outcome)")
+            for place in places {
+                #expect(outcome.errors.contains("\(place) is left alone: it is a"), "\(place): \(outcome.errors)")
+            }
+            #expect(bench.read("m/free.md") == "of the bucket\n")
+        }
+        #expect(try bench.good(["get", "docs", "mine.md", "--path", "text"]) == "of the folder\n")
+        // Nothing of the bucket was taken for deleted.
+        #expect(try bench.good(["ls", "docs"]).split(separator: "\n").count == 7)
+        rmdir(bench.path("m/dir.md"))
+        for place in places.dropFirst() { unlink(bench.path("m/" + place)) }
+        try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
+        for place in places { #expect(bench.read("m/" + place) == "of the bucket\n", "\(place)") }
+        #expect(bench.exists("elsewhere") && !bench.exists("missing"))
+    }
+
+    @Test("a file that a folder has replaced is not a deleted one")
+    func replaced() throws {
+        let bench = try bench(["plan.md"])
+        try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
+        unlink(bench.path("m/plan.md"))
+        mkdir(bench.path("m/plan.md"), 0o700)
+        let outcome = try bench.run(["mirror", bench.path("m"), "docs"] + Self.once)
+        #expect(outcome.code == 1 && outcome.errors.contains("plan.md is left alone: it is a folder"), "\(outcome)")
+        #expect(try bench.good(["get", "docs", "plan.md", "--path", "text"]) == "of the bucket\n")
+    }
+
+    @Test("a mirror that runs writes the file once its place is free, and takes no core meanwhile")
+    func live() throws {
+        let bench = try bench(["plan.md"])
+        mkdir(bench.path("m/plan.md"), 0o700)
+        let mirror = try bench.start(["mirror", bench.path("m"), "docs"])
+        try mirror.wait(for: "plan.md is left alone: it is a folder")
+        try mirror.wait(for: "mirroring")
+        try bench.write("m/other.md", "goes on\n")
+        try mirror.wait(for: "sent other.md")
+        rmdir(bench.path("m/plan.md"))
+        try mirror.wait(for: "received plan.md")
+        #expect(bench.read("m/plan.md") == "of the bucket\n")
+        mirror.signal(SIGINT)
+        #expect(try mirror.finish().code == 0)
+    }
+
+    @Test(
+        "a link to a file is written through and stays a link; a removed object takes the link, not the file behind it")
+    func links() throws {
+        let bench = try bench(["plan.md"])
+        try bench.write("behind.md", "of the bucket\n")
+        symlink(bench.path("behind.md"), bench.path("m/plan.md"))
+        try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
+        try bench.good(["put", "docs", "plan.md", #"{"text":"newer\n"}"#])
+        try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
+        #expect(bench.read("behind.md") == "newer\n")
+        var link = [CChar](repeating: 0, count: 4_096)
+        #expect(readlink(bench.path("m/plan.md"), &link, link.count) > 0)
+        try bench.write("behind.md", "typed behind it\n")
+        try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
+        #expect(try bench.good(["get", "docs", "plan.md", "--path", "text"]) == "typed behind it\n")
+        try bench.good(["rm", "docs", "plan.md"])
+        try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
+        #expect(!bench.exists("m/plan.md") && bench.read("behind.md") == "typed behind it\n")
+    }
+
+    @Test("keys too long for a file name are named by mirror and export in the same words, with code 1")
+    func longKeys() throws {
+        let bench = try CommandBench()
+        try bench.login()
+        let long = String(repeating: "k", count: 252)
+        try bench.good(["put", "docs", long, #"{"n":1}"#])
+        try bench.good(["put", "docs", "short", #"{"n":1}"#])
+        let words = "the key is too long for a file name"
+        let mirrored = try bench.run(["mirror", bench.path("m"), "docs"] + Self.once)
+        #expect(mirrored.code == 1 && mirrored.errors.contains("\(long) is left alone: \(words)"), "\(mirrored)")
+        let exported = try bench.run(["export", "docs", bench.path("out")])
+        #expect(exported.code == 1 && exported.errors.contains("\(long): \(words)"), "\(exported)")
+        #expect(bench.exists("m/short.json") && bench.exists("out/short.json"))
+    }
+
+    @Test("export names what it cannot write and writes the rest")
+    func exported() throws {
+        let bench = try bench(["dir.md", "pipe.md", "free.md"])
+        mkdir(bench.path("out"), 0o700)
+        mkdir(bench.path("out/dir.md"), 0o700)
+        mkfifo(bench.path("out/pipe.md"), 0o600)
+        for force in [[], ["--force"]] {
+            let outcome = try bench.run(["export", "docs", bench.path("out")] + force)
+            #expect(outcome.code == 1 && outcome.errors.contains("dir.md: it is a folder"), "\(outcome)")
+            #expect(outcome.errors.contains("pipe.md: it is a named pipe"), "\(outcome)")
+            #expect(bench.read("out/free.md") == "of the bucket\n")
+        }
+        let imported = try bench.run(["import", "docs", bench.path("out")])
+        #expect(imported.code == 1 && imported.errors.contains("pipe.md: it is a named pipe"), "\(imported)")
+    }
+}

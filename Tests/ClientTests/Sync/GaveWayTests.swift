@@ -1,0 +1,80 @@
+import Testing
+import ThicketClient
+import ThicketNonces
+import ThicketProtocol
+
+/// Values of others in whose place an edit of this device stands, in an open bucket.
+@Suite("What gives way in open buckets is told", .nonceWatch)
+struct GaveWayTests {
+    private func foreign(_ diff: String, op: String = "M") -> String {
+        let value = op == "M" ? #","v":\#(diff),"sv":1"# : ""
+        return #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"\#(op)"\#(value),"ev":2,"ccids":["q2"]}]"#
+    }
+
+    /// What is told when `mine` waits here and `theirs` comes.
+    private func told(_ base: String, mine: String, theirs: String, op: String = "M") throws -> [ConflictReport] {
+        var talk = try Transcript(.open)
+        _ = talk.live([("a", 1, base)])
+        _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+        _ = try talk.set("a", mine)
+        _ = talk.connect()
+        let actions = talk.actions(["0:auth:user@example.com", foreign(theirs, op: op), "0:c:[]"])
+        return actions.compactMap { action in
+            if case .event(_, .conflict(let report)) = action { report } else { nil }
+        }
+    }
+
+    @Test("one of two tags added at once")
+    func added() throws {
+        let reports = try told("{}", mine: #"{"tag":"mine"}"#, theirs: #"{"tag":{"o":"+","v":"theirs"}}"#)
+        #expect(reports.count == 1)
+        #expect(reports.first?.path == ["tag"])
+        #expect(reports.first?.losing == "theirs" && reports.first?.winning == "mine")
+    }
+
+    @Test("a value replaced by both, one inside an object too; a member removed that others have changed")
+    func replaced() throws {
+        let number = try told(
+            #"{"o":{"n":1}}"#, mine: #"{"o":{"n":2}}"#, theirs: #"{"o":{"o":"O","v":{"n":{"o":"r","v":3}}}}"#)
+        #expect(number.map(\.path) == [["o", "n"]] && number.first?.losing == 3 && number.first?.winning == 2)
+        let removed = try told(#"{"n":1}"#, mine: "{}", theirs: #"{"n":{"o":"r","v":3}}"#)
+        #expect(removed.map(\.path) == [["n"]] && removed.first?.losing == 3 && removed.first?.winning == nil)
+    }
+
+    @Test("a removal of others gives way to an edit")
+    func removal() throws {
+        let reports = try told(#"{"n":1}"#, mine: #"{"n":2}"#, theirs: "", op: "-")
+        #expect(reports.map(\.path) == [[]] && reports.first?.losing == nil)
+        #expect(reports.first?.winning == ["n": 2])
+    }
+
+    @Test(
+        "nothing is told of what is merged, of equal values, and of other members",
+        arguments: [
+            (#"{"t":"a"}"#, #"{"t":"ab"}"#, #"{"t":{"o":"d","v":"+c\t=1"}}"#),
+            (#"{"n":1}"#, #"{"n":2}"#, #"{"n":{"o":"r","v":2}}"#),
+            (#"{"n":1}"#, #"{"n":2}"#, #"{"m":{"o":"+","v":2}}"#),
+            (#"{"l":["x"]}"#, #"{"l":["x","a"]}"#, #"{"l":{"o":"L","v":{"1":{"o":"+","v":"b"}}}}"#),
+            (#"{"n":1}"#, #"{"n":1,"m":1}"#, #"{"n":{"o":"r","v":2}}"#),
+        ])
+    func silent(base: String, mine: String, theirs: String) throws {
+        #expect(try told(base, mine: mine, theirs: theirs).isEmpty)
+    }
+
+    @Test("what was not heard is kept for the next reader")
+    func kept() throws {
+        var talk = try Transcript(.open)
+        _ = talk.live([("a", 1, "{}")])
+        _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
+        _ = try talk.set("a", #"{"tag":"mine"}"#)
+        _ = talk.connect()
+        _ = talk.hear("0:auth:user@example.com", foreign(#"{"tag":{"o":"+","v":"theirs"}}"#), "0:c:[]")
+        talk = try talk.restarted()
+        let events = try talk.machine.takeUntold(talk.notes, now: talk.now).0
+        guard case .conflict(let report)? = events.first else {
+            Issue.record("nothing was kept: \(events)")
+            return
+        }
+        #expect(events.count == 1 && report.losing == "theirs")
+    }
+}
