@@ -193,7 +193,9 @@ private final class Typist: @unchecked Sendable {
     }
 
     private func take() throws -> [String] {
-        let message: String = try client.receive()
+        var message = try client.receive()
+        // What the bucket is comes first.
+        if message.hasPrefix("0:o:") { message = try client.receive() }
         guard case .channel(0, .changes(let events)) = try ServerMessage(parsing: Array(message.utf8)) else {
             throw TestFailure("unexpected: \(message)")
         }

@@ -152,6 +152,7 @@ struct SealedRowTests {
         while heard.last.map({ !$0.hasPrefix("0:c:") }) ?? true { heard += try sockjs.messages() }
         #expect(heard.contains(Self.told) && heard.last?.contains(#""error":400"#) == true, "\(heard)")
         try Self.clearOverHTTP(bench)
+        _ = try client.drain()
         let log: [String] = try (1...5).map { try client.ask("0:e:\(key).\($0)") }
         #expect(!log.joined().contains("CANARY") && log[4].hasSuffix("\n?"), "what was sound and nothing else")
         #expect(try client.ask("0:i:1:::100").fields("id") == [key])

@@ -87,6 +87,8 @@ struct ConformanceTests {
     @Test("a transform gives the recorded object, and loses nothing where the reference drops a hunk")
     func transform() throws {
         var (run, dropped, failed): (Int, Int, Int) = (0, 0, 0)
+        // Cases in which the reference's patching says that all found its place, and loses characters (decision 0087).
+        var mended = 0
         for test: JSONValue in try DiffVectors.cases("transform") {
             let id: Int64 = try #require(test["id"]?.intValue)
             let base: JSONObject = try #require(test["base"]?.objectValue)
@@ -102,10 +104,12 @@ struct ConformanceTests {
                 expectNothingMissing(a, b, .object(result), "case \(id)")
             } else {
                 run += 1
-                #expect(test["result"] == .object(result), "case \(id)")
+                if test["result"] != .object(result) { mended += 1 }
+                expectNothingMissing(a, b, .object(result), "case \(id)")
             }
         }
         #expect((run, dropped, failed) == (457, 41, 2))
+        #expect(mended == 2)
     }
 
     @Test("exact transforms of the recorded edits meet in either order")

@@ -11,11 +11,14 @@ extension CryptoLines {
     static func hpkeOpen(_ request: Request) throws -> JSONObject {
         let given: JSONValue = try request.value("mode")
         let named: Int? = given.stringValue.flatMap { name in modes.firstIndex { $0.utf8.elementsEqual(name.utf8) } }
+        guard given.stringValue != nil || given.numberValue != nil else {
+            throw RequestError("'mode' is neither a number nor a name")
+        }
         guard let mode = named ?? given.intValue.flatMap({ Int(exactly: $0) }), modes.indices.contains(mode) else {
-            throw RequestError("'mode' is none of 0 to 3, \(modes.joined(separator: ", "))")
+            throw CryptoError.openingFailed
         }
         let number = try request.number("aead_id", UInt16.self)
-        guard let cipher = HPKE.Cipher(rawValue: number) else { throw RequestError("'aead_id' is no known number") }
+        guard let cipher = HPKE.Cipher(rawValue: number) else { throw CryptoError.openingFailed }
         let (isAuthenticated, hasSecret): (Bool, Bool) = (mode & 2 != 0, mode & 1 != 0)
         var context: HPKE.Receiver = try HPKE.Receiver(
             cipher, encapsulated: request.bytes("enc"),

@@ -71,7 +71,7 @@ enum CryptoLines {
         )
         let rounds = try request.number("iterations", Int.self)
         guard let function = HashFunction(rawValue: try request.text("prf")) else {
-            throw RequestError("'prf' is none of sha1, sha256, sha512")
+            throw CryptoError.openingFailed
         }
         let clear: SecureBytes = try RNCryptor.open(
             message, password: password, RNCryptor.Stretching(function, rounds: rounds))
@@ -146,9 +146,12 @@ struct Request {
         return text
     }
 
+    /// - Throws: `RequestError` for what is no number; `outOfBounds`, which is told as what does not open, for one that does not
+    ///   fit.
     func number<Number: FixedWidthInteger>(_ name: String, _: Number.Type) throws -> Number {
-        guard let number = try value(name).intValue.flatMap({ Number(exactly: $0) }) else {
-            throw RequestError("'\(name)' is no number from \(Number.min) to \(Number.max)")
+        guard case .number(let found) = try value(name) else { throw RequestError("'\(name)' is no number") }
+        guard let number = JSONValue.number(found).intValue.flatMap({ Number(exactly: $0) }) else {
+            throw CryptoError.outOfBounds(.suite)
         }
         return number
     }

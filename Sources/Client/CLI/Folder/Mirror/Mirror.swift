@@ -12,7 +12,7 @@ struct MirrorClock: Sendable {
 
 /// Keeps a folder and a bucket the same: looks at both, asks `MirrorStep` what to do, does it.
 actor Mirror {
-    private let directory: String
+    let directory: String
     private let open: OpenBucket
     private var state: MirrorState
     /// The folder is looked at once and the command ends: nothing is left for later.
@@ -24,9 +24,9 @@ actor Mirror {
     /// When each file was as its base says; what has the same stamp need not be read.
     private var stamps: [String: Files.Stamp] = [:]
     /// When a file was first seen to be missing, in milliseconds.
-    private var missing: [String: Int64] = [:]
+    var missing: [String: Int64] = [:]
     /// Keys that something in the folder keeps from being settled: looked at again in every round.
-    private var blocked: Set<String> = []
+    var blocked: Set<String> = []
     /// When an object was first seen to be removed, in milliseconds.
     private var gone: [String: Int64] = [:]
     /// The origin at which everything was looked at last, and keys that have to wait.
@@ -141,7 +141,7 @@ actor Mirror {
         }
     }
 
-    private func path(_ name: String) -> String { directory + "/" + name }
+    func path(_ name: String) -> String { directory + "/" + name }
 
     private func isTouched(_ key: String, _ file: FileName) -> Bool {
         guard let known: Files.Stamp = stamps[key], let base: MirrorBase = state[key], base.file == file else {
@@ -207,44 +207,6 @@ actor Mirror {
             missing[key] = nil
         }
         return (Mirror.stepsMax, Mirror.graceMilliseconds)
-    }
-
-    private func hold(_ key: String, _ place: String, _ reason: String) {
-        blocked.insert(key)
-        missing[key] = nil
-        tell(place, reason)
-    }
-
-    /// What keeps a new file from its place, and the place's name; nil: nothing does.
-    private func obstacle(to step: MirrorStep) -> (name: String, reason: String)? {
-        guard case .write(nil, let base, _) = step else { return nil }
-        let name = base.file.name
-        if let reason = Files.obstacle(path(name)) { return (name, reason) }
-        guard Files.stamp(path(name)) != nil else { return nil }
-        guard let other = FolderScan.alias(of: name, among: Files.names(in: directory)) else { return nil }
-        return (name, "this folder does not tell its name from \(other)'s")
-    }
-
-    /// Why a step was not done: a place in the folder, which others do not have to wait for, or the mirror itself.
-    private enum PlaceProblem: Error {
-        case place(name: String, reason: String)
-        case ends(Failure)
-    }
-
-    /// `perform`, where what the file system refuses is a problem of that one file.
-    private func performInPlace(
-        _ step: MirrorStep, _ key: String, _ name: FileName?
-    ) async throws(PlaceProblem) -> FileName? {
-        do throws(Failure) { return try await perform(step, key, name) } catch {
-            guard error.isOfOneFile else { throw .ends(error) }
-            let place: String
-            switch step {
-            case .write(_, let base, _): place = base.file.name
-            case .delete(let file, _), .setAside(let file): place = file.name
-            default: throw .ends(error)
-            }
-            throw .place(name: place, reason: error.text)
-        }
     }
 
     /// The file is as its base says: it need not be read again while its stamp stays. A stamp that is very young proves
@@ -341,7 +303,7 @@ actor Mirror {
     // MARK: - Steps
 
     /// Does it, and gives the name of the file that is there then. A step whose ground has changed does nothing.
-    private func perform(_ step: MirrorStep, _ key: String, _ name: FileName?) async throws(Failure) -> FileName? {
+    func perform(_ step: MirrorStep, _ key: String, _ name: FileName?) async throws(Failure) -> FileName? {
         switch step {
         case .nothing, .hold: return name
         case .remember(let base):
@@ -377,15 +339,6 @@ actor Mirror {
             try inFolder { () throws(Failure) in try setAside(file) }
             try state.remember(nil, for: key)
             return nil
-        }
-    }
-
-    /// Marks what fails as a problem of one file, which keeps no other from being settled.
-    private func inFolder<Value>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
-        do throws(Failure) { return try body() } catch {
-            var failure = error
-            failure.isOfOneFile = true
-            throw failure
         }
     }
 
@@ -451,7 +404,7 @@ actor Mirror {
 
     private func say(_ text: String) { Terminal.write(Screen.safe(text) + "\n") }
 
-    private func tell(_ name: String, _ reason: String) {
+    func tell(_ name: String, _ reason: String) {
         guard !same(told[name] ?? "", reason) else { return }
         told[name] = reason
         problems += 1

@@ -1,0 +1,51 @@
+import ThicketProtocol
+
+/// Paths of the folder that keep one file from its turn, and no other.
+extension Mirror {
+    func hold(_ key: String, _ place: String, _ reason: String) {
+        blocked.insert(key)
+        missing[key] = nil
+        tell(place, reason)
+    }
+
+    /// What keeps a new file from its place, and the place's name; nil: nothing does.
+    func obstacle(to step: MirrorStep) -> (name: String, reason: String)? {
+        guard case .write(nil, let base, _) = step else { return nil }
+        let name = base.file.name
+        if let reason = Files.obstacle(path(name)) { return (name, reason) }
+        guard Files.stamp(path(name)) != nil else { return nil }
+        guard let other = FolderScan.alias(of: name, among: Files.names(in: directory)) else { return nil }
+        return (name, "this folder does not tell its name from \(other)'s")
+    }
+
+    /// Why a step was not done: a place in the folder, which others do not have to wait for, or the mirror itself.
+    enum PlaceProblem: Error {
+        case place(name: String, reason: String)
+        case ends(Failure)
+    }
+
+    /// `perform`, where what the file system refuses is a problem of that one file.
+    func performInPlace(
+        _ step: MirrorStep, _ key: String, _ name: FileName?
+    ) async throws(PlaceProblem) -> FileName? {
+        do throws(Failure) { return try await perform(step, key, name) } catch {
+            guard error.isOfOneFile else { throw .ends(error) }
+            let place: String
+            switch step {
+            case .write(_, let base, _): place = base.file.name
+            case .delete(let file, _), .setAside(let file): place = file.name
+            default: throw .ends(error)
+            }
+            throw .place(name: place, reason: error.text)
+        }
+    }
+
+    /// Marks what fails as a problem of one file, which keeps no other from being settled.
+    func inFolder<Value>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+        do throws(Failure) { return try body() } catch {
+            var failure = error
+            failure.isOfOneFile = true
+            throw failure
+        }
+    }
+}
