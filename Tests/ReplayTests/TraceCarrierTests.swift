@@ -45,6 +45,32 @@ struct TraceCarrierTests {
         return (0..<trace.agentCount).map { carrier.expectedText(of: $0) }
     }
 
+    @Test(
+        "a view does not depend on the order in which authors are caught up: what one deletes of another's stays deleted",
+        arguments: [[0, 1], [1, 0]])
+    func caughtUpInAnyOrder(order: [Int]) throws {
+        func transaction(_ agent: Int, _ parents: [Int], _ position: Int, _ deleted: Int, _ inserted: String)
+            -> Trace.Transaction
+        {
+            Trace.Transaction(
+                agent: agent, parents: parents,
+                patches: [Trace.Patch(position: position, deleted: deleted, inserted: inserted)])
+        }
+        let trace = Trace(
+            isConcurrent: true, startContent: "", endContent: "ac!", agentCount: 3,
+            transactions: [
+                transaction(1, [], 0, 0, "abc"), transaction(0, [0], 1, 1, ""), transaction(2, [1], 2, 0, "!"),
+            ])
+        var carrier = try TraceCarrier(trace)
+        _ = carrier.type(0)
+        carrier.saw(agent: 0, other: 1, count: 1)
+        _ = carrier.type(1)
+        for other in order { carrier.saw(agent: 2, other: other, count: 1) }
+        #expect(carrier.expectedText(of: 2) == "ac")
+        #expect(carrier.type(2) == [TraceCarrier.Edit(position: 2, deleted: 0, inserted: "!")])
+        #expect(carrier.expectedText(of: 2) == "ac!")
+    }
+
     @Test("a made session ends in its recorded text, whatever each client has seen when", arguments: [1, 2, 3])
     func generated(seed: UInt64) throws {
         var generator: TraceGenerator = TraceGenerator(

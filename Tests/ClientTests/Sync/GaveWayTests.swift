@@ -41,6 +41,14 @@ struct GaveWayTests {
         #expect(removed.map(\.path) == [["n"]] && removed.first?.losing == 3 && removed.first?.winning == nil)
     }
 
+    @Test("a list that was set whole over one that others have added to")
+    func list() throws {
+        let reports = try told(
+            #"{"tags":["x"]}"#, mine: #"{"tags":["x","a"]}"#, theirs: #"{"tags":{"o":"r","v":["x","b"]}}"#)
+        #expect(reports.map(\.path) == [["tags"]])
+        #expect(reports.first?.losing == ["x", "b"] && reports.first?.winning == ["x", "a"])
+    }
+
     @Test("a removal of others gives way to an edit")
     func removal() throws {
         let reports = try told(#"{"n":1}"#, mine: #"{"n":2}"#, theirs: "", op: "-")
@@ -54,7 +62,6 @@ struct GaveWayTests {
             (#"{"t":"a"}"#, #"{"t":"ab"}"#, #"{"t":{"o":"d","v":"+c\t=1"}}"#),
             (#"{"n":1}"#, #"{"n":2}"#, #"{"n":{"o":"r","v":2}}"#),
             (#"{"n":1}"#, #"{"n":2}"#, #"{"m":{"o":"+","v":2}}"#),
-            (#"{"l":["x"]}"#, #"{"l":["x","a"]}"#, #"{"l":{"o":"L","v":{"1":{"o":"+","v":"b"}}}}"#),
             (#"{"n":1}"#, #"{"n":1,"m":1}"#, #"{"n":{"o":"r","v":2}}"#),
         ])
     func silent(base: String, mine: String, theirs: String) throws {
