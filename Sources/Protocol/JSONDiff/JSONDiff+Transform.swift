@@ -140,7 +140,7 @@ extension JSONDiff {
                 let source = try b.apply(to: units)
                 let (merged, exact) = (try fuzzy.apply(to: source), try moved.apply(to: source))
                 // What the reference keeps is its own; what it loses it may not.
-                if TextDelta.keepsInsertions(merged, exact: exact, a, b) { return fuzzy.isIdentity ? nil : fuzzy }
+                if TextDelta.keepsText(merged, exact: exact, a, b) { return fuzzy.isIdentity ? nil : fuzzy }
             }
             return moved.isIdentity ? nil : moved
         } catch { throw DiffError(.delta(error)) }

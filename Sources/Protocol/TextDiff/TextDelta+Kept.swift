@@ -1,24 +1,25 @@
 extension TextDelta {
-    /// Whether a merge of two edits of one text keeps what both have inserted: reference-style patching may drop a
-    /// character that one side typed and still say that every hunk found its place.
+    /// Whether a merge of two edits of one text keeps all that the exact merge keeps: reference-style patching may drop a
+    /// character that one side typed, or one that nobody touched, and still say that every hunk found its place. What nobody
+    /// touched may be what a third person typed, over whose edit both were carried.
     ///
-    /// Two conditions, both linear in the texts. No character that one of them has inserted stands in `merged` less often
-    /// than in the exact merge; and what each side has inserted stands in `merged` in its order. The first alone would let a
-    /// deleted character that came back stand for an inserted one of another place.
+    /// Two conditions, both linear in the texts. No character stands in `merged` less often than in the exact merge; and
+    /// what each side has inserted stands in `merged` in its order. The first alone would let a deleted character that came
+    /// back stand for an inserted one of another place.
     ///
     /// - Parameters:
     ///   - merged: the text that reference-style patching has made.
     ///   - exact: the text that the exact transform makes of the same edits.
     ///   - a, b: the two edits.
-    static func keepsInsertions(_ merged: [UInt16], exact: [UInt16], _ a: TextDelta, _ b: TextDelta) -> Bool {
+    static func keepsText(_ merged: [UInt16], exact: [UInt16], _ a: TextDelta, _ b: TextDelta) -> Bool {
         if merged == exact { return true }
         var surplus: [UInt16: Int] = [:]
-        for unit in a.inserted { surplus[unit] = 0 }
-        for unit in b.inserted { surplus[unit] = 0 }
-        for unit in merged { if let count = surplus[unit] { surplus[unit] = count + 1 } }
-        for unit in exact { if let count = surplus[unit] { surplus[unit] = count - 1 } }
-        return surplus.values.allSatisfy { $0 >= 0 } && Self.stand(a.inserted, in: merged)
-            && Self.stand(b.inserted, in: merged)
+        for unit in merged { surplus[unit, default: 0] += 1 }
+        for unit in exact {
+            guard let count = surplus[unit], count > 0 else { return false }
+            surplus[unit] = count - 1
+        }
+        return Self.stand(a.inserted, in: merged) && Self.stand(b.inserted, in: merged)
     }
 
     /// All units that are inserted, in their order.

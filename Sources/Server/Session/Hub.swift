@@ -31,7 +31,8 @@ public final class Hub {
 
     var slowed: [ConnectionID] = []
     var walkers: [Channel] = []
-    /// Channels that have asked for nothing yet, the oldest first: each for a second, once.
+    /// Channels that have asked for nothing yet, the oldest first, each for a second: as many as `init` and new tokens come in that
+    /// time, which `messages-per-second` bounds for each connection.
     var silent: [SilentChannel] = []
     var heldByReads: [ConnectionID] = []
     var heldByQueue: [ConnectionID] = []

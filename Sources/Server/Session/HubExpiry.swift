@@ -144,7 +144,7 @@ extension Hub {
         case .idle:
             channel.stream = .idle
             sendHeld(channel)
-            if channel.quietPosition != nil { watchSilence(of: channel, now: now) }
+            watchSilence(of: channel, now: now)
         case .walking(let current): continueWalk(channel, at: current, now: now)
         case .following(let gid, let mustAnswer):
             channel.stream = .idle

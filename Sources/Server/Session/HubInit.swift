@@ -180,6 +180,7 @@ extension Hub {
         if let exchange: RESTExchange = channel.session.exchange { return run(exchange, on: channel, now: now) }
         send(Reply.authorized(channel.number, name), to: channel.session)
         sayOptions(of: feed, to: channel, isAsked: channel.asksMode)
+        beginSilence(of: channel)
         runQueued(channel, now: now)
         if channel.isReady { watchSilence(of: channel, now: now) }
     }

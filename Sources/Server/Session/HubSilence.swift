@@ -12,10 +12,16 @@ extension Hub {
         let deadline: Int64
     }
 
-    /// Notes where the bucket stands when a channel is let in, so that nothing from here on is missed.
+    /// Notes where the bucket stands when a channel is let in, before its first command, so that nothing from here on is
+    /// missed.
+    func beginSilence(of channel: Channel) {
+        guard channel.session.exchange == nil else { return }
+        channel.quietPosition = channel.feed?.published
+    }
+
+    /// Has the time of a channel watched that has not asked yet; one that was answered `cv:?` has no place in the log.
     func watchSilence(of channel: Channel, now: HubInstant) {
-        guard case .idle = channel.stream, channel.session.exchange == nil, let feed = channel.feed else { return }
-        channel.quietPosition = channel.quietPosition ?? feed.published
+        guard case .idle = channel.stream, channel.quietPosition != nil else { return }
         silent.append(
             SilentChannel(
                 channel: channel, life: channel.readLife, deadline: now.monotonic + Self.silenceNanoseconds))

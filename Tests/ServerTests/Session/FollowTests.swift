@@ -67,11 +67,17 @@ struct FollowTests {
         let writer = harness.client("w")
         let lost = harness.client("l")
         #expect(lost.ask("0:cv:nonsense") == ["0:cv:?"])
+        // The same as the command of an init, as one client sends it.
+        let early = harness.connect()
+        early.send(
+            #"0:init:{"clientid":"e","api":"1.1","token":"ann-token","app_id":"app","name":"notes","cmd":"cv:nonsense"}"#
+        )
+        #expect(early.take().last == "0:cv:?")
         let asking = harness.client("r")
         writer.send(edit("k1", "x1", to: "a"))
         #expect(ccids(asking.ask("0:cv:\(try harness.cv(0))")) == ["x1"])
         harness.pass(seconds: 2)
-        #expect(lost.take().isEmpty && asking.take().isEmpty)
+        #expect(lost.take().isEmpty && asking.take().isEmpty && early.take().isEmpty)
         writer.send(edit("k2", "x2", to: "a"))
         #expect(lost.take().isEmpty && ccids(asking.take()) == ["x2"])
     }
