@@ -57,7 +57,7 @@ struct KeptTextTests {
     }
 
     @Test(
-        "chains of two to five authors, with astral characters and deletions around insertions: each typed character stands once",
+        "chains of two to five authors, with astral characters and deletions around insertions: each typed character stands",
         arguments: [UInt64(1), 2, 3, 4])
     func chains(seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
