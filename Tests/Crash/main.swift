@@ -16,7 +16,7 @@ let program: Program = .init(
         Command(
             "sweep", summary: "stop a model of the server at every call to its disk, and let every call fail once",
             options: [
-                .value("changes", "N", "changes of the crash sweep", defaultText: "1000"),
+                .value("changes", "N", "changes of each sweep", defaultText: "1000 with crashes, 240 with failing calls"),
                 .value("stride", "N", "look at every Nth point only", defaultText: "1"),
                 .value("seed", "NUMBER", "what is written, and what a crash leaves", defaultText: "the time"),
                 .value("call", "N", "let this call fail, and nothing else: what a fault named"),
@@ -61,6 +61,7 @@ func sweep(_ call: Invocation) throws(BadValue) -> Int32 {
     let seed: UInt64 = try seed(call)
     (crashes.seed, crashes.stride, crashes.threads) = (seed, stride, cores)
     (faults.seed, faults.stride, faults.threads) = (seed, stride, cores)
+    if call.value("changes") != nil { faults.changes = crashes.changes }
     if call.value("call") != nil {
         (faults.call, faults.stride) = (try call.number("call", else: 0, in: 0...1_000_000), 1)
     }

@@ -95,7 +95,13 @@ final class LoopByHand {
             ("due", loop.due.isEmpty), ("resuming", loop.resuming.isEmpty), ("dirty", loop.dirty.isEmpty),
             ("ended", loop.ended.isEmpty), ("broken", loop.broken.isEmpty), ("sweep", loop.sweepNext == nil),
         ]
-        let events: Int = loop.poller.wait(milliseconds: 0)
+        // A child of another test that has not begun its program yet holds closed connections open: of these the kernel tells
+        // still, and the loop knows none of them.
+        let events = (0..<loop.poller.wait(milliseconds: 0)).count { place in
+            let token = loop.poller[place].token
+            let (slot, serial) = (Int32(truncatingIfNeeded: token), UInt32(truncatingIfNeeded: token >> 32))
+            return serial == 0 || loop.lookup(ConnectionID(slot: slot, serial: serial)) != nil
+        }
         return lists.filter { !$0.1 }.map(\.0) + (events == 0 ? [] : ["\(events) events of the kernel"])
     }
     var isQuiet: Bool { unrest.isEmpty }

@@ -17,6 +17,17 @@ struct LoopEndsTests {
         try (0..<count).map { _ in try hand.join() }
     }
 
+    /// Strangers that a sweep looks at after another connection. Slots are numbers of files, of which tests that run at the same
+    /// time take and give back lower ones, too: connections that get such a one stay and are not part of the test.
+    private func strangers(_ count: Int, behind first: Connection) throws -> [(TestPeer, Connection)] {
+        var found: [(TestPeer, Connection)] = []
+        while found.count < count {
+            let stranger = try hand.join()
+            if stranger.1.id.slot > first.id.slot { found.append(stranger) } else { hand.kept.append(stranger.0) }
+        }
+        return found
+    }
+
     private func runOut(_ connections: [Connection]) {
         for connection: Connection in connections { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
         loop.nextSweep = 0
@@ -44,8 +55,7 @@ struct LoopEndsTests {
         // The delegate has paused it: at each look its time begins anew, and the test has it over again for the next.
         let (peer, first): (TestPeer, Connection) = try hand.open(user: 7)
         loop.pauseReading(first.id)
-        let all: [(TestPeer, Connection)] = try strangers(4)
-        #expect(all.allSatisfy { $0.1.id.slot > first.id.slot })
+        let all: [(TestPeer, Connection)] = try strangers(4, behind: first)
         runOut([first] + all.map(\.1))
         hand.turn()
         #expect(dead(all) == 0 && loop.sweepNext != nil)

@@ -94,13 +94,24 @@ extension LateHeads {
     ) throws(StoreError) -> Version? {
         if let before: EntityRecord = newest.heads[row.bucket]?[row.key] { return before.born }
         do {
-            return try database.statement("SELECT born FROM ent WHERE b = ?1 AND k = ?2").bind(1, row.bucket)
-                .bind(2, row.key.text).first { $0.optionalInteger(0) } ?? nil
+            return try storedBirth(of: row, database)
         } catch {
-            // A page that cannot be read is the harm of this object: edits of its newest version alone are taken until the next start. If
-            // the page is sound, nothing is lost (`HeadWriter`); if not, `check` tells.
+            // A page that cannot be read is the harm of this object: edits of its newest version alone are taken until the
+            // next start. If the page is sound, nothing is lost (`HeadWriter`); if not, `check` tells.
             if error.isCorrupt || error.isIO { return nil }
             throw StoreError(error, "reading an object's head")
+        }
+    }
+
+    /// Reads once more after an I/O error, which may have passed: what is missed here is missed until the next start.
+    private static func storedBirth(of row: LogRow, _ database: Database) throws(SQLiteError) -> Version? {
+        func read() throws(SQLiteError) -> Version? {
+            try database.statement("SELECT born FROM ent WHERE b = ?1 AND k = ?2").bind(1, row.bucket)
+                .bind(2, row.key.text).first { $0.optionalInteger(0) } ?? nil
+        }
+        do throws(SQLiteError) { return try read() } catch {
+            guard error.isIO else { throw error }
+            return try read()
         }
     }
 }

@@ -1,0 +1,26 @@
+import Testing
+import ThicketNonces
+import ThicketSimulation
+
+@Suite("Seeds of the simulation that have found something, and days of people", .serialized, .nonceWatch)
+struct FoundSeedTests {
+    /// What they found is in decisions 0069, 0070, 0072, 0081 and 0082.
+    @Test(
+        "seeds that have found a fault are played again",
+        arguments: [
+            (971_754_812_214, .storm), (971_754_790_399, .storm), (102_615_161_790, .storm), (869_451_437_284, .storm),
+            (512_378_896_441, .storm), (194_335_479_760, .storm), (9_502_082_193, .storm), (9_502_087_347, .storm),
+            (933_557_594_966, .storm), (102_615_160_016, .disks), (88_469_302_926, .disks),
+            (703_264_084_091, .disks), (540_606_176_642, .disks), (540_606_176_813, .disks),
+        ] as [(UInt64, Kind)])
+    func found(seed: UInt64, kind: Kind) {
+        #expect(Simulation.run(seed: seed, kind: kind).problems == [])
+    }
+
+    @Test("days of people pass, too, with the night and the morning after")
+    func days() {
+        let result: SimulationResult = Simulation.run(seed: 5, with: ["clients": 3, "seconds": 86_400], kind: .days)
+        #expect(result.problems == [])
+        #expect(result.clientSeconds > 86_400 * 3)
+    }
+}
