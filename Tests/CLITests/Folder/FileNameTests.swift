@@ -37,6 +37,19 @@ struct FileNameTests {
         #expect(try FileName(file: file.name) == file)
     }
 
+    @Test("a short form behind an equals sign, as older programs wrote it, is the file of its key")
+    func olderNames() throws {
+        let letters = String(repeating: "日", count: 60)
+        let short = try FileName(file: letters + ".txt")
+        #expect(short.key.hasPrefix("%@"))
+        #expect(try FileName(file: "=" + short.key).key == short.key)
+        #expect(try FileName(file: "=" + short.key + ".json").key == short.key)
+        // New files get the name that is read more easily.
+        #expect(try FileName(key: short.key, kind: .text).name == letters + ".txt")
+        #expect(try FileName(file: "=%@").key == "%@")
+        #expect(try FileName(file: "=%@ no key").key == "%3D%25@%20no%20key")
+    }
+
     @Test("a text whose key ends as JSON files do becomes a JSON file")
     func jsonEnding() throws {
         let file: FileName = try FileName(key: "a.json", kind: .text)

@@ -28,8 +28,9 @@ struct FolderPlaceTests {
         symlink(bench.path("elsewhere"), bench.path("m/linked.md"))
         mkfifo(bench.path("m/pipe.md"), 0o600)
         symlink(bench.path("missing"), bench.path("m/nowhere.md"))
+        #expect(mknod(bench.path("m/socket.md"), S_IFSOCK | 0o600, 0) == 0)
         try bench.write("m/mine.md", "of the folder\n")
-        let places = ["dir.md", "linked.md", "pipe.md", "nowhere.md"]
+        let places = ["dir.md", "linked.md", "pipe.md", "socket.md", "nowhere.md"]
         for _ in 0..<2 {
             let outcome = try bench.run(["mirror", bench.path("m"), "docs"] + Self.once)
             #expect(outcome.code == 1, "\(outcome)")
@@ -108,6 +109,42 @@ struct FolderPlaceTests {
         let exported = try bench.run(["export", "docs", bench.path("out")])
         #expect(exported.code == 1 && exported.errors.contains("\(long): \(words)"), "\(exported)")
         #expect(bench.exists("m/short.json") && bench.exists("out/short.json"))
+    }
+
+    @Test("a path too long for the system is named, and its file written once the path is shorter")
+    func longPaths() throws {
+        let long = String(repeating: "k", count: 200)
+        let bench = try bench(["free.md", long])
+        // Within the system's 4,096 bytes with a short name, beyond them with a long one.
+        let part = String(repeating: "d", count: 200)
+        var deep = bench.path("deep")
+        mkdir(deep, 0o700)
+        while deep.utf8.count < 3_920 {
+            deep += "/" + part.prefix(3_920 - deep.utf8.count)
+            try #require(mkdir(deep, 0o700) == 0)
+        }
+        let outcome = try bench.run(["export", "docs", deep])
+        #expect(outcome.code == 1 && outcome.errors.contains("\(long): "), "\(outcome)")
+        #expect(outcome.errors.contains("cannot be read: File name too long"), "\(outcome.errors)")
+        #expect(Files.read(deep + "/free.md", bytesMax: 100) == .bytes(Array("of the bucket\n".utf8)))
+        try #require(rename(bench.path("deep/" + part), bench.path("near")) == 0)
+        let near = bench.path("near") + deep.dropFirst(bench.path("deep/" + part).utf8.count)
+        try bench.good(["export", "docs", near])
+        #expect(Files.stamp(near + "/" + long) != nil)
+    }
+
+    @Test("a mirrored file under a name that an older program chose stays, and stays one object")
+    func olderName() throws {
+        let bench = try CommandBench()
+        try bench.login()
+        let name = String(repeating: "日", count: 60) + ".txt"
+        mkdir(bench.path("m"), 0o700)
+        let key = try FileName(file: name).key
+        try bench.write("m/=" + key, "of an older program\n")
+        for _ in 0..<2 { try bench.good(["mirror", bench.path("m"), "docs"] + Self.once) }
+        let listed = try bench.good(["ls", "docs"])
+        #expect(listed.hasPrefix(key + " ") && listed.split(separator: "\n").count == 1, "\(listed)")
+        #expect(!bench.exists("m/" + name) && bench.read("m/=" + key) == "of an older program\n")
     }
 
     @Test("export names what it cannot write and writes the rest")

@@ -33,6 +33,38 @@ struct FilesTests {
         #expect(Files.names(in: folder.path) == ["a"])
     }
 
+    @Test("a link gives way to the file, unless the file behind it is meant")
+    func links() throws {
+        try write("behind", "one")
+        symlink(path("behind"), path("link"))
+        try Files.replace(path("link"), Array("two".utf8), mode: 0o600, followsLinks: true)
+        #expect(text("behind") == "two" && isLink("link"))
+        let outcome = try Files.replace(
+            path("link"), expecting: Array("two".utf8), Array("three".utf8), bytesMax: 100, followsLinks: true)
+        #expect(outcome == .done && text("behind") == "three" && isLink("link"))
+        #expect(try replace("link", expecting: "three", "four") == .done)
+        #expect(text("behind") == "three" && text("link") == "four" && !isLink("link"))
+        unlink(path("link"))
+        symlink(path("behind"), path("link"))
+        try write("link", "five")
+        #expect(text("behind") == "three" && text("link") == "five" && !isLink("link"))
+    }
+
+    private func isLink(_ name: String) -> Bool {
+        var status: stat = .init()
+        return lstat(path(name), &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+    }
+
+    @Test("a file that cannot be read is no file that was changed: the step fails with the reason")
+    func unreadable() {
+        let long = String(repeating: "k", count: 256)
+        for expected in [nil, "one"] {
+            let failure = #expect(throws: Failure.self) { try replace(long, expecting: expected, "two") }
+            #expect(failure?.text.hasSuffix("\(long): File name too long") == true, "\(failure?.text ?? "")")
+        }
+        #expect(Files.names(in: folder.path).isEmpty)
+    }
+
     @Test("the permissions of a replaced file stay")
     func mode() throws {
         try write("a", "one")

@@ -95,7 +95,9 @@ struct FileName: Sendable, Equatable {
     private static func key(of stem: String) -> String {
         if stem.hasPrefix("=") {
             let key: String = String(stem.dropFirst())
-            if (try? EntityKey(key)) != nil, same(self.stem(of: key), stem) { return key }
+            // Programs that did not know the short form have written its keys so.
+            let isOfKey = key.hasPrefix(shortMark) || same(self.stem(of: key), stem)
+            if isOfKey, (try? EntityKey(key)) != nil { return key }
         }
         return encoded(stem)
     }

@@ -94,6 +94,7 @@ enum ExportCommand {
         var bar: ProgressBar = ProgressBar("exporting", total: keys.count)
         var problems: [(name: String, reason: String)] = []
         var (written, same): (Int, Int) = (0, 0)
+        var listed = Set(Files.names(in: folder).map { Array($0.utf8) })
         for key: String in keys {
             bar.advance()
             let object: JSONObject? = try await trying("cannot read \(name)/\(key)") { () throws(ClientError) in
@@ -104,6 +105,10 @@ enum ExportCommand {
                 let bytes: [UInt8] = FileContent.bytes(object, kind: file.kind)
             else {
                 problems.append((key, FileName.Problem.keyTooLong.text))
+                continue
+            }
+            if let other = alias(of: file.name, in: folder, &listed) {
+                problems.append((file.name, "this folder does not tell its name from \(other)'s"))
                 continue
             }
             switch write(bytes, folder + "/" + file.name, isForced: call.flag("force")) {
@@ -125,6 +130,14 @@ enum ExportCommand {
         case blocked(String)
     }
 
+    /// The file that would be written over because the folder does not tell the two names apart.
+    ///
+    /// - Parameter listed: names that are known to be listed as they are.
+    private static func alias(of name: String, in folder: String, _ listed: inout Set<[UInt8]>) -> String? {
+        guard Files.stamp(folder + "/" + name) != nil, listed.insert(Array(name.utf8)).inserted else { return nil }
+        return FolderScan.alias(of: name, among: Files.names(in: folder))
+    }
+
     /// What keeps one file from its place keeps no other.
     private static func write(_ bytes: [UInt8], _ path: String, isForced: Bool) -> Outcome {
         if let reason = Files.obstacle(path) { return .blocked(reason) }
@@ -136,11 +149,14 @@ enum ExportCommand {
         case .bytes(bytes): return .same
         case .absent:
             let outcome: Files.Guarded = try Files.replace(
-                path, expecting: nil, bytes, bytesMax: FolderLimits.fileBytesMax)
+                path, expecting: nil, bytes, bytesMax: FolderLimits.fileBytesMax, followsLinks: true)
             return outcome == .done ? .written : .kept
-        default:
-            guard isForced else { return .kept }
-            try Files.replace(path, bytes, mode: 0o644)
+        case .failed(let reason) where !isForced:
+            let advice = Files.stamp(path) == nil ? "" : "; --force replaces it"
+            return .blocked("what is there cannot be read: \(reason)\(advice)")
+        case .bytes where !isForced: return .kept
+        case .bytes, .failed:
+            try Files.replace(path, bytes, mode: 0o644, followsLinks: true)
             return .written
         }
     }

@@ -165,12 +165,15 @@ enum Files {
         throw Failure("cannot make the folder \(path): \(reason(problem))")
     }
 
-    /// Puts a file in the place of another in one step. A link stays: the file behind it is replaced.
+    /// Puts a file in the place of another in one step.
     ///
-    /// - Parameter isDurable: its content is on the disk when this returns. Without it, a loss of power may leave an
-    ///   empty file.
-    static func replace(_ path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true) throws(Failure) {
-        let path = target(path)
+    /// - Parameters:
+    ///   - isDurable: its content is on the disk when this returns. Without it, a loss of power may leave an empty file.
+    ///   - followsLinks: a link stays, and the file behind it is replaced. Without it, the file takes the link's place.
+    static func replace(
+        _ path: String, _ bytes: [UInt8], mode: mode_t, isDurable: Bool = true, followsLinks: Bool = false
+    ) throws(Failure) {
+        let path = followsLinks ? target(path) : path
         let temporary: String = try writeTemporary(beside: path, bytes, mode: mode, isDurable: isDurable)
         guard rename(temporary, path) == 0 else {
             let problem: Int32 = errno
@@ -264,14 +267,18 @@ enum Files {
     /// nothing that a program writes at the same moment is lost, not even into a file that it opened before. Where the
     /// file system cannot do that, the file is looked at right before.
     ///
-    /// - Parameter newMode: of a file that was not there.
+    /// - Parameters:
+    ///   - newMode: of a file that was not there.
+    ///   - followsLinks: a link stays, and the file behind it is replaced.
     static func replace(
         _ path: String, expecting expected: [UInt8]?, _ bytes: [UInt8], bytesMax: Int, patience: Int = writerPatience,
-        newMode: mode_t = 0o644
+        newMode: mode_t = 0o644, followsLinks: Bool = false
     ) throws(Failure) -> Guarded {
-        let path = target(path)
-        guard read(path, bytesMax: bytesMax) == (expected.map(Contents.bytes) ?? .absent) else {
-            return .changedMeanwhile
+        let path = followsLinks ? target(path) : path
+        switch read(path, bytesMax: bytesMax) {
+        case .failed(let reason): throw Failure("cannot read \(path): \(reason)")
+        case let found where found != (expected.map(Contents.bytes) ?? .absent): return .changedMeanwhile
+        default: break
         }
         var status: stat = .init()
         let mode: mode_t = stat(path, &status) == 0 ? status.st_mode & 0o777 : newMode

@@ -8,6 +8,14 @@ extension Mirror {
         tell(place, reason)
     }
 
+    /// What has become of a mirrored file that the scan of the folder has not found.
+    func missingFile(_ file: FileName) -> MissingFile {
+        let place = path(file.name)
+        if let reason = Files.obstacle(place) { return .hidden(reason) }
+        guard Files.stamp(place) != nil else { return .gone }
+        return MissingFile(file, among: Files.names(in: directory)) { state[$0] != nil }
+    }
+
     /// What keeps a new file from its place, and the place's name; nil: nothing does.
     func obstacle(to step: MirrorStep) -> (name: String, reason: String)? {
         guard case .write(nil, let base, _) = step else { return nil }

@@ -14,7 +14,7 @@ struct MirrorClock: Sendable {
 actor Mirror {
     let directory: String
     private let open: OpenBucket
-    private var state: MirrorState
+    var state: MirrorState
     /// The folder is looked at once and the command ends: nothing is left for later.
     private let isOnce: Bool
     private let limit: RemovalLimit
@@ -155,9 +155,14 @@ actor Mirror {
         blocked.remove(key)
         var name: FileName? = found
         for count in 0..<Mirror.stepsMax {
-            if name == nil, let known = state[key]?.file.name, let reason = Files.obstacle(path(known)) {
-                hold(key, known, reason)
-                return (count, nil)
+            if name == nil, let known = state[key]?.file {
+                switch missingFile(known) {
+                case .gone: break
+                case .there: name = known
+                case .hidden(let reason):
+                    hold(key, known.name, reason)
+                    return (count, nil)
+                }
             }
             if name == nil, let pause = grace(key) { return (count, pause) }
             if let name, isBeingWritten(name) { return (count, Mirror.restNanoseconds / 1_000_000) }
@@ -213,12 +218,9 @@ actor Mirror {
     /// nothing, since clocks of file systems tick slowly.
     private func rest(_ key: String, _ name: FileName?, _ stamp: Files.Stamp?) {
         missing[key] = nil
-        guard let name, let stamp, clock.fileTime() - stamp.changed > Mirror.restNanoseconds else {
-            stamps[key] = nil
-            return
-        }
-        told[name.name] = nil
-        stamps[key] = stamp
+        if let name { told[name.name] = nil }
+        let isOld = stamp.map { clock.fileTime() - $0.changed > Mirror.restNanoseconds } ?? false
+        stamps[key] = isOld && name != nil ? stamp : nil
     }
 
     /// Milliseconds to wait before a missing file counts as deleted; nil: it does.
@@ -265,7 +267,9 @@ actor Mirror {
     /// Before anything is done: what would be removed on either side must not be too much.
     private func checkRemovals(_ wanted: Set<String>, _ scan: FolderScan) async throws(Failure) {
         let total = state.keys.count
-        let missing = state.keys.filter { scan.files[$0] == nil }
+        let missing = state.keys.filter { key in
+            scan.files[key] == nil && state[key].map { missingFile($0.file) == .gone } ?? true
+        }
         let isEmptied = missing.count == total
         // At most all that is missing would be removed.
         if limit.stops(missing.count, of: total, isEmptied: isEmptied) {
@@ -318,7 +322,8 @@ actor Mirror {
         case .write(let expected, let base, let note):
             let done = try inFolder { () throws(Failure) in
                 try Files.replace(
-                    path(base.file.name), expecting: expected, base.bytes, bytesMax: FolderLimits.fileBytesMax)
+                    path(base.file.name), expecting: expected, base.bytes, bytesMax: FolderLimits.fileBytesMax,
+                    followsLinks: true)
             }
             guard done == .done else { return exists(base.file) ? base.file : name }
             try state.remember(base, for: key)

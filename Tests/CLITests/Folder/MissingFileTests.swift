@@ -1,0 +1,41 @@
+import Testing
+
+@testable import ThicketCLI
+
+/// A file of the folder that the file system finds although the scan has not: what it counts as.
+@Suite("Mirrored files that a scan has not found")
+struct MissingFileTests {
+    private func look(_ name: String, among entries: [String], mirrored: Set<String> = []) throws -> MissingFile {
+        MissingFile(try FileName(file: name), among: entries) { mirrored.contains($0) }
+    }
+
+    @Test("one that is listed by now is there again")
+    func again() throws {
+        #expect(try look("plan.md", among: ["other.md", "plan.md"]) == .there)
+        #expect(try look("=a%2Fb", among: ["=a%2Fb"]) == .there)
+    }
+
+    @Test("one whose capitals were changed is gone under its old name")
+    func renamed() throws {
+        #expect(try look("Plan.md", among: ["plan.md"]) == .gone)
+    }
+
+    @Test("two objects in one file: the folder has lost one, which counts as no deletion")
+    func collapsed() throws {
+        #expect(
+            try look("Plan.md", among: ["plan.md"], mirrored: ["plan.md"])
+                == .hidden("this folder does not tell its name from plan.md's"))
+        // The spelling of an accent, which some file systems change.
+        let (composed, apart) = ("caf\u{E9}.md", "cafe\u{301}.md")
+        let key = try FileName(file: apart).key
+        #expect(
+            try look(composed, among: [apart], mirrored: [key])
+                == .hidden("this folder does not tell its name from \(apart)'s"))
+        #expect(try look(composed, among: [apart]) == .gone)
+    }
+
+    @Test("one that is there without being listed counts as no deletion")
+    func unlisted() throws {
+        #expect(try look("plan.md", among: []) == .hidden("the folder does not list it, and has it nevertheless"))
+    }
+}
