@@ -2,9 +2,9 @@ import Glibc
 import ThicketClient
 import ThicketReplay
 
-/// Two people type one page through a real server, once into an open bucket and once into a sealed one. On the way the
-/// server is killed twice and each of them is cut off once. At the end all must hold exactly the recorded text; and one
-/// sees what the server's database holds of it.
+/// Two to five people type one page through a real server, once into an open bucket and once into a sealed one. On the
+/// way the server is killed twice and each of them is cut off once. At the end all must hold exactly the recorded text;
+/// and one sees what the server's database holds of it.
 @main
 struct Demo {
     static func main() async {
@@ -18,13 +18,19 @@ struct Demo {
     static func run(_ arguments: [String]) async throws {
         if arguments.contains("--help") || arguments.contains("-h") { return say(help) }
         let isFast: Bool = arguments.contains("--fast") || isatty(1) == 0
+        var arguments = arguments
+        let people = try takePeople(&arguments)
         let path: String? = arguments.first { !$0.hasPrefix("-") }
         if let unknown: String = arguments.first(where: { $0.hasPrefix("-") && $0 != "--fast" }) {
             throw DemoError("there is no option \(unknown); see --help")
         }
-        let trace: Trace = try path.map { try Trace(path: $0) } ?? ownTrace()
-        guard trace.isConcurrent, trace.agentCount == 2 else {
-            throw DemoError("the demo wants a concurrent trace of two people; `thicket replay` plays every trace")
+        guard path == nil || people == nil else {
+            throw DemoError("a trace says how many people type: no --people with it")
+        }
+        let trace: Trace = try path.map { try Trace(path: $0) } ?? ownTrace(by: people ?? 2)
+        guard trace.isConcurrent, TraceGenerator.authors.contains(trace.agentCount) else {
+            throw DemoError(
+                "the demo wants a concurrent trace of two to five people; `thicket replay` plays every trace")
         }
         let server: ServerBox = ServerBox(try ServerProcess())
         _ = try server.admin(["app", "create", "demo"])
@@ -33,7 +39,10 @@ struct Demo {
         var options: Replay.Options = Replay.Options(
             server: server.address, app: "demo",
             token: String(token.split(whereSeparator: { $0 == "\n" || $0 == " " }).last ?? ""), key: "page")
-        say("Two people type \(trace.transactions.count) edits into one page; the server keeps it in \(server.folder).")
+        let number = ["Two", "Three", "Four", "Five"][trace.agentCount - TraceGenerator.authors.lowerBound]
+        say(
+            "\(number) people type \(trace.transactions.count) edits into one page; the server keeps it in \(server.folder)."
+        )
         say("In an open bucket, where the server reads and merges:")
         options.bucket = openBucket
         try await type(trace, options, server, isFast)
@@ -42,6 +51,17 @@ struct Demo {
         options.keys = try Replay.randomKeys(app: options.app, bucket: sealedBucket)
         try await type(trace, options, server, isFast)
         try conclude(trace, server)
+    }
+
+    /// The value of `--people`, which is taken out of the arguments; nil without it.
+    static func takePeople(_ arguments: inout [String]) throws -> Int? {
+        guard let place = arguments.firstIndex(of: "--people") else { return nil }
+        let value = arguments.dropFirst(place + 1).first
+        guard let number = value.flatMap({ Int($0) }), TraceGenerator.authors.contains(number) else {
+            throw DemoError("--people takes a number from 2 to 5, not \(value.map { "'\($0)'" } ?? "nothing")")
+        }
+        arguments.removeSubrange(place...place + 1)
+        return number
     }
 
     static let openBucket: String = "pages"
@@ -65,14 +85,14 @@ struct Demo {
         if let difference: Replay.Difference = report.difference { throw DemoError("\(difference)") }
     }
 
-    /// The trace of this project: its README and documents, typed by two people.
-    static func ownTrace() throws -> Trace {
+    /// The trace of this project: its README and documents, typed by some people.
+    static func ownTrace(by people: Int) throws -> Trace {
         let files: [String] = ["README.md", "docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/PROTOCOL.md"]
         let texts: [String] = files.compactMap(contents)
         guard !texts.isEmpty else {
             throw DemoError("there is no README.md here: run it in the project's folder, or name a trace")
         }
-        var generator: TraceGenerator = TraceGenerator(seed: 2_026, texts: texts)
+        var generator: TraceGenerator = TraceGenerator(seed: 2_026, texts: texts, authors: people)
         return generator.make(editsMin: 6_000)
     }
 
@@ -99,16 +119,17 @@ struct Demo {
         guard sealed.found == 0 else { throw DemoError("words of the page stand in the sealed bucket") }
         let check: String = try server.admin(["check"])
         say("thicketd check: \(check.split(separator: "\n").last ?? "nothing printed")")
-        say("MATCH: in both buckets both clients and a fresh third one hold exactly the recorded text.")
+        let clients = trace.agentCount == 2 ? "both clients" : "all \(trace.agentCount) clients"
+        say("MATCH: in both buckets \(clients) and a fresh one hold exactly the recorded text.")
     }
 
     static let help: String = """
-        usage: thicket-demo [--fast] [TRACE]
+        usage: thicket-demo [--fast] [--people N | TRACE]
 
-        Two people type one page through a real server that is killed twice; each of them is cut off once. They do so
-        in an open bucket and then in a sealed one, and one sees what the server's database holds of each. Without
-        TRACE (a concurrent editing trace of two people, .json or .json.gz) they type this project's own documents.
-        Run it in the project's folder. The typing takes twice half a minute in a terminal, so that one can watch; with --fast,
+        Some people, two without --people, type one page through a real server that is killed twice; each of them is
+        cut off once. They do so in an open bucket and then in a sealed one, and one sees what the server's database
+        holds of each. Without TRACE (a concurrent editing trace of two to five people, .json or .json.gz) they type
+        this project's own documents. Run it in the project's folder. The typing takes twice half a minute in a terminal, so that one can watch; with --fast,
         or when the output is no terminal, it goes as fast as it can. Exit code 0: all ended in exactly the recorded text.
         """
 }

@@ -4,7 +4,7 @@ import ThicketClient
 import ThicketReplay
 import ThicketSealed
 
-/// Watches the two typists, disturbs them by plan, and draws what happens.
+/// Watches the typists, disturbs them by plan, and draws what happens.
 ///
 /// The server is killed when a third and when two thirds of the edits are typed. Each client is cut off once, at the
 /// longest stretch that the recording lets it type alone, and is back when that is over.
@@ -19,10 +19,10 @@ actor Stage: Replay.Observer {
     private let paceSeconds: Double
     private let begin: ContinuousClock.Instant = .now
     private var sessions: [Session] = []
-    private var typed: [Int] = [0, 0]
-    private var lastWords: [String] = ["", ""]
-    private var isOffline: [Bool] = [false, false]
-    private var offlineSince: [Int] = [0, 0]
+    private var typed: [Int]
+    private var lastWords: [String]
+    private var isOffline: [Bool]
+    private var offlineSince: [Int]
     private var isServerUp: Bool = true
     /// Runs while somebody waits and somebody is cut off.
     private var patience: Task<Void, Never>?
@@ -40,12 +40,16 @@ actor Stage: Replay.Observer {
         self.paceSeconds = paceSeconds
         total = trace.transactions.count
         killAt = [total / 3, total * 2 / 3]
+        let clients = trace.agentCount
+        (typed, offlineSince) = ([Int](repeating: 0, count: clients), [Int](repeating: 0, count: clients))
+        lastWords = [String](repeating: "", count: clients)
+        isOffline = [Bool](repeating: false, count: clients)
         let carrier: TraceCarrier = try TraceCarrier(trace)
-        cutOffAt = (0..<2).map { client in
-            // One in the first half and one in the second, not at the very ends, where there is little to merge with.
+        cutOffAt = (0..<clients).map { client in
+            // One after the other, not at the very ends, where there is little to merge with.
             let count: Int = carrier.byAgent[client].count
-            let part: Range<Int> = client == 0 ? count / 10..<count / 2 : count / 2..<count * 9 / 10
-            return carrier.stretchesAlone(of: client).first { part.contains($0.start) }?.start
+            let bounds = [client, client + 1].map { count * (clients + 8 * $0) / (10 * clients) }
+            return carrier.stretchesAlone(of: client).first { (bounds[0]..<bounds[1]).contains($0.start) }?.start
         }
     }
 
@@ -54,10 +58,8 @@ actor Stage: Replay.Observer {
     func typed(client: Int, count: Int, inserted: String) async {
         typed[client] = count
         lastWords[client] = String((lastWords[client] + inserted.replacing("\n", with: " ")).suffix(34))
-        if let next: Int = killAt.first, typed[0] + typed[1] >= next {
-            killAt.removeFirst()
-            await killServer()
-        }
+        // Once more only when it is back: others type on meanwhile.
+        if let next: Int = killAt.first, typedByAll >= next, isServerUp { await killServer() }
         if let place: Int = cutOffAt[client], count > place {
             cutOffAt[client] = nil
             // What it has typed goes out first, or the other would wait for that and not for a merge.
@@ -71,6 +73,8 @@ actor Stage: Replay.Observer {
         await keepPace()
     }
 
+    private var typedByAll: Int { typed.reduce(0, +) }
+
     private func sent(by client: Int) async throws {
         let session: Session = sessions[client]
         let bucket: Bucket =
@@ -78,7 +82,7 @@ actor Stage: Replay.Observer {
         try await bucket.waitUntilSynced(timeout: .seconds(10))
     }
 
-    /// Whoever waits for long needs what the other has typed: nobody can be offline then.
+    /// A client that waits for long needs what another has typed: none can be offline then.
     func blocked(client: Int) {
         guard isOffline.contains(true) else { return }
         let before: Int = typed[client]
@@ -86,12 +90,13 @@ actor Stage: Replay.Observer {
         patience = Task {
             try? await Task.sleep(for: .milliseconds(500))
             guard !Task.isCancelled, typed[client] == before else { return }
-            for other: Int in 0..<2 { await comeBack(other) }
+            for other in typed.indices { await comeBack(other) }
         }
     }
 
     func ending() async {
-        for client: Int in 0..<2 { await comeBack(client) }
+        for client in typed.indices { await comeBack(client) }
+        while !killAt.isEmpty { await killServer() }
         draw(isForced: true)
     }
 
@@ -101,11 +106,12 @@ actor Stage: Replay.Observer {
     }
 
     private func killServer() async {
+        killAt.removeFirst()
         isServerUp = false
         tell("the server is killed (SIGKILL)")
         server.kill()
         draw(isForced: true)
-        // Long enough that both notice and type on without it.
+        // Long enough that all notice and type on without it.
         try? await Task.sleep(for: .milliseconds(900))
         do {
             try server.start()
@@ -125,7 +131,7 @@ actor Stage: Replay.Observer {
 
     /// Waits until so much may have been typed, so that eyes can follow.
     private func keepPace() async {
-        let due: Double = paceSeconds * Double(typed[0] + typed[1]) / Double(max(total, 1))
+        let due: Double = paceSeconds * Double(typedByAll) / Double(max(total, 1))
         let early: Double = due - begin.duration(to: .now) / .seconds(1)
         if early > 0.005 { try? await Task.sleep(for: .seconds(early)) }
     }
@@ -134,7 +140,7 @@ actor Stage: Replay.Observer {
 
     private func tell(_ text: String) {
         erase()
-        say("  \((typed[0] + typed[1]) * 100 / max(total, 1)) %  \(text)")
+        say("  \(typedByAll * 100 / max(total, 1)) %  \(text)")
         draw(isForced: true)
     }
 
@@ -147,16 +153,16 @@ actor Stage: Replay.Observer {
         guard isTerminal, isForced || lastDrawn.duration(to: .now) > .milliseconds(60) else { return }
         lastDrawn = .now
         erase()
-        for client: Int in 0..<2 { write(line(client)) }
+        for client in typed.indices { write(line(client)) }
         write("  server    \(isServerUp ? "up" : "\u{1B}[31mkilled\u{1B}[0m")\n")
-        drawnLines = 3
+        drawnLines = typed.count + 1
     }
 
     /// One client: how far it is, whether it is connected, and the last words it typed.
     private func line(_ client: Int) -> String {
         let state: String = isOffline[client] ? "cut off" : isServerUp ? "online " : "alone  "
         let colour: String = isOffline[client] || !isServerUp ? "33" : "32"
-        let filled: Int = min(20, typed[client] * 40 / max(total, 1))
+        let filled: Int = min(20, typed[client] * 20 * typed.count / max(total, 1))
         let bar: String = String(repeating: "█", count: filled) + String(repeating: "·", count: 20 - filled)
         return "  client \(client)  \(bar) \u{1B}[\(colour)m\(state)\u{1B}[0m \(lastWords[client])▏\n"
     }

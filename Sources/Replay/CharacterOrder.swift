@@ -1,5 +1,8 @@
 /// Every character that a trace ever inserts, in one total order, with deleted ones kept as tombstones.
 ///
+/// Characters that several authors insert into one gap, none knowing of the others', stand in the order of YATA by both
+/// neighbours (docs/decisions/0088): it does not depend on which of them is played first.
+///
 /// Views share the order and differ in what they show, so a position in one view can be carried to another exactly:
 /// by the identity of the characters around it, not by counting. Chunks of at most `chunkMax` characters with a width
 /// per view make finding a position and finding a character cost the root of the length.
@@ -13,6 +16,12 @@ struct CharacterOrder {
         var widths: [Int]
     }
 
+    private struct Origin {
+        let left: Character?
+        let right: Character?
+        let author: Int
+    }
+
     private var chunks: [Chunk]
     /// Chunks in document order, as indexes into `chunks`.
     private var sequence: [Int]
@@ -22,6 +31,8 @@ struct CharacterOrder {
     /// a deletion by one may be played before another's insertion. It is never shown then.
     private var gone: [[Bool]]
     private(set) var scalars: [Unicode.Scalar] = []
+    /// Of each character: its neighbours when it was typed, in what its author knew, and its author.
+    private var origins: [Origin] = []
     /// How a view counts: in UTF-16 units, or in code points.
     private let countsUTF16: [Bool]
 
@@ -42,8 +53,19 @@ struct CharacterOrder {
         countsUTF16[view] && scalars[Int(character)].value > 0xFFFF ? 2 : 1
     }
 
-    /// Makes a character right behind `left` (nil: at the very start), shown in no view yet.
-    mutating func insert(_ scalar: Unicode.Scalar, after left: Character?) -> Character {
+    /// Makes a character behind `left` (nil: at the very start), shown in no view yet.
+    ///
+    /// - Parameters:
+    ///   - author: decides between characters of one gap that have the same neighbours: the smaller number stands first.
+    ///   - view: has everything that the author knew, and nothing else.
+    mutating func insert(_ scalar: Unicode.Scalar, after left: Character?, by author: Int, in view: Int) -> Character {
+        let right = self.right(of: left, in: view)
+        let place = place(between: left, right, author)
+        origins.append(Origin(left: left, right: right, author: author))
+        return insert(scalar, rightBehind: place)
+    }
+
+    private mutating func insert(_ scalar: Unicode.Scalar, rightBehind left: Character?) -> Character {
         let made: Character = Character(scalars.count)
         scalars.append(scalar)
         for view in shown.indices {
@@ -63,6 +85,57 @@ struct CharacterOrder {
         splitIfLarge(chunk)
         return made
     }
+
+    // MARK: Gaps that several authors insert into
+
+    /// The next character behind `left` that the view knows, deleted or not.
+    private func right(of left: Character?, in view: Int) -> Character? {
+        var next = following(left)
+        while let character = next, !shown[view][Int(character)], !gone[view][Int(character)] {
+            next = following(character)
+        }
+        return next
+    }
+
+    /// The character right behind which one with these neighbours belongs: all between them are unknown to its author.
+    private func place(between left: Character?, _ right: Character?, _ author: Int) -> Character? {
+        var place = left
+        var isPassing = false
+        var next = following(left)
+        while let other = next, other != right {
+            let origin = origins[Int(other)]
+            if origin.left == left {
+                if origin.right == right, author < origin.author { break }
+                isPassing = precedes(origin.right, right)
+            } else if left != nil, origin.left.map({ precedes($0, left) }) ?? true {
+                break
+            }
+            if !isPassing { place = other }
+            next = following(other)
+        }
+        return place
+    }
+
+    /// The character right behind another one (nil: the first of all).
+    private func following(_ character: Character?) -> Character? {
+        guard let character else { return sequence.lazy.compactMap { chunks[$0].characters.first }.first }
+        let home = Int(chunkOf[Int(character)])
+        let next = offset(of: character, in: home) + 1
+        if next < chunks[home].characters.count { return chunks[home].characters[next] }
+        guard let at = sequence.firstIndex(of: home) else { return nil }
+        return sequence[(at + 1)...].lazy.compactMap { chunks[$0].characters.first }.first
+    }
+
+    /// Whether one stands before the other; nil is the end.
+    private func precedes(_ one: Character?, _ other: Character?) -> Bool {
+        guard let one, one != other else { return false }
+        guard let other else { return true }
+        let (first, second) = (Int(chunkOf[Int(one)]), Int(chunkOf[Int(other)]))
+        if first == second { return offset(of: one, in: first) < offset(of: other, in: second) }
+        return sequence.first { $0 == first || $0 == second } == first
+    }
+
+    // MARK: Views
 
     mutating func show(_ character: Character, in view: Int) {
         guard !shown[view][Int(character)], !gone[view][Int(character)] else { return }

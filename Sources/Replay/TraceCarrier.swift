@@ -68,7 +68,7 @@ public struct TraceCarrier: Sendable {
             countsUTF16: .init(repeating: false, count: agents) + .init(repeating: true, count: agents))
         var last: CharacterOrder.Character?
         for scalar: Unicode.Scalar in trace.startContent.unicodeScalars {
-            let made: CharacterOrder.Character = order.insert(scalar, after: last)
+            let made: CharacterOrder.Character = order.insert(scalar, after: last, by: 0, in: 0)
             for view: Int in 0..<order.viewCount { order.show(made, in: view) }
             last = made
         }
@@ -156,13 +156,13 @@ public struct TraceCarrier: Sendable {
         guard !patch.inserted.isEmpty else { return }
         let agent: Int = trace.transactions[transaction].agent
         let seen: Int = trace.agentCount + agent
-        // Right behind the character on the left, and so before what was just deleted: where the merge puts it too.
+        // Behind the character on the left, and so before what was just deleted: where the merge puts it too.
         var left: CharacterOrder.Character? =
             patch.position == 0 ? nil : order.character(at: patch.position - 1, in: agent)
         let isBehindGone: Bool = left.map { !order.isShown($0, in: seen) } ?? false
         var position: Int?
         for scalar: Unicode.Scalar in patch.inserted.unicodeScalars {
-            let made: CharacterOrder.Character = order.insert(scalar, after: left)
+            let made: CharacterOrder.Character = order.insert(scalar, after: left, by: agent, in: agent)
             position = position ?? order.position(of: made, in: seen)
             order.show(made, in: agent)
             order.show(made, in: seen)

@@ -1,12 +1,15 @@
-/// Makes a typing session of two people out of given texts: bursts, typos and their correction, jumps into the other's
-/// paragraph, cut and paste, times offline. The same seed and texts give the same session.
+/// Makes a typing session of some people out of given texts: bursts, typos and their correction, jumps into another's
+/// paragraph, cut and paste, times offline. The same seed, texts and number of people give the same session.
 ///
-/// Nobody inserts where the other has inserted or deleted something unseen, so every right merge ends in one text.
+/// Nobody inserts where another has inserted or deleted something unseen, so every right merge ends in one text.
 public struct TraceGenerator {
     private typealias Character = CharacterOrder.Character
 
     /// What one person is busy with.
     private struct Person {
+        /// How many transactions of each person this one has seen, or made.
+        var clock: [Int]
+        var lastTransaction: Int?
         /// Left neighbour of the caret in the person's own part of the document.
         var home: Character?
         /// Left neighbour of the caret during a jump elsewhere.
@@ -16,10 +19,10 @@ public struct TraceGenerator {
         var backspaces: Int = 0
         var isAway: Bool = false
         var clipboard: String = ""
-        /// Steps until this person sees the other's edits again; 0 = online.
+        /// Steps until this person sees the others' edits again; 0 = online.
         var offlineSteps: Int = 0
-        var clock: [Int] = [0, 0]
-        var lastTransaction: Int?
+
+        init(among count: Int) { clock = [Int](repeating: 0, count: count) }
     }
 
     private enum Step {
@@ -27,21 +30,31 @@ public struct TraceGenerator {
         case delete(Character)
     }
 
+    /// How many people a session may have.
+    public static let authors: ClosedRange<Int> = 2...5
+    private static let numbers = ["two", "three", "four", "five"]
+
     private var random: SplitMix
     private let paragraphs: [[Unicode.Scalar]]
     private var nextParagraph: Int = 0
-    private var order: CharacterOrder = CharacterOrder(countsUTF16: [false, false])
-    private var people: [Person] = [Person(), Person()]
+    private var order: CharacterOrder
+    private var people: [Person]
     private var transactions: [Trace.Transaction] = []
-    private var steps: [[[Step]]] = [[], []]
-    private var rows: [[Int]] = [[], []]
+    private var steps: [[[Step]]]
+    private var rows: [[Int]]
     /// Who made each character, and in which of their transactions.
     private var origin: [(person: Int, ordinal: Int)] = []
 
     /// - Parameters:
     ///   - texts: what gets typed, split into paragraphs at empty lines and used in turn as often as needed.
-    public init(seed: UInt64, texts: [String]) {
+    ///   - authors: people who type, `Self.authors` of them.
+    public init(seed: UInt64, texts: [String], authors: Int = 2) {
+        precondition(Self.authors.contains(authors))
         random = SplitMix(state: seed)
+        order = CharacterOrder(countsUTF16: [Bool](repeating: false, count: authors))
+        people = (0..<authors).map { _ in Person(among: authors) }
+        steps = [[[Step]]](repeating: [], count: authors)
+        rows = [[Int]](repeating: [], count: authors)
         var found: [[Unicode.Scalar]] = []
         for text: String in texts {
             var paragraph: [Unicode.Scalar] = []
@@ -63,27 +76,29 @@ public struct TraceGenerator {
     public mutating func make(editsMin: Int) -> Trace {
         typeTitle()
         while transactions.count < editsMin || people.contains(where: { !$0.toType.isEmpty || $0.isAway }) {
-            let who: Int = random.below(2)
+            let who: Int = random.below(people.count)
             // Bursts: one keeps the keyboard for a while.
             for _ in 0..<(1 + random.below(12)) { step(who, isEnding: transactions.count >= editsMin) }
         }
-        sync(0)
-        sync(1)
+        for who in people.indices { sync(who) }
         return Trace(
-            isConcurrent: true, startContent: "", endContent: order.text(of: 0), agentCount: 2,
+            isConcurrent: true, startContent: "", endContent: order.text(of: 0), agentCount: people.count,
             transactions: transactions)
     }
 
-    /// A title and a line that parts the two people's halves; then both see it.
+    /// A title, and a line between each person's part and the next one's; then all see it.
     private mutating func typeTitle() {
         var left: Character?
-        for scalar: Unicode.Scalar in "A page by two people\n\n".unicodeScalars {
-            left = insert([scalar], after: left, by: 0)
-        }
+        let title = "A page by \(Self.numbers[people.count - Self.authors.lowerBound]) people\n\n"
+        for scalar: Unicode.Scalar in title.unicodeScalars { left = insert([scalar], after: left, by: 0) }
         people[0].home = left
-        for scalar: Unicode.Scalar in "\n\n--------\n\n".unicodeScalars { left = insert([scalar], after: left, by: 0) }
-        sync(1)
-        people[1].home = left
+        for who in 1..<people.count {
+            for scalar: Unicode.Scalar in "\n\n--------\n\n".unicodeScalars {
+                left = insert([scalar], after: left, by: 0)
+            }
+            people[who].home = left
+        }
+        for who in 1..<people.count { sync(who) }
     }
 
     private mutating func step(_ who: Int, isEnding: Bool) {
@@ -98,7 +113,7 @@ public struct TraceGenerator {
         typeLetter(who)
     }
 
-    /// While one is offline neither sees the other.
+    /// While one is offline nobody sees the others' edits.
     private var isTogether: Bool { people.allSatisfy { $0.offlineSteps == 0 } }
 
     private mutating func typeLetter(_ who: Int) {
@@ -151,7 +166,7 @@ public struct TraceGenerator {
         people[who].toType = Array((text + ["\n", "\n"]).reversed())
     }
 
-    /// Sets the caret somewhere in the whole document, often in the other's half.
+    /// Sets the caret somewhere in the whole document, often in another's part.
     private mutating func jump(_ who: Int, text: String, pasting: Bool) {
         let length: Int = order.length(of: who)
         guard length > 1, let target: Character = order.character(at: random.below(length), in: who),
@@ -175,7 +190,7 @@ public struct TraceGenerator {
         var text: String = ""
         for offset: Int in 0..<count {
             guard let character: Character = order.character(at: position + offset, in: who) else { return }
-            // The carets' neighbours stay, or both would have to look for a new place.
+            // The carets' neighbours stay, or all would have to look for a new place.
             if people.contains(where: { $0.home == character || $0.away == character }) { return }
             text.unicodeScalars.append(order.scalars[Int(character)])
         }
@@ -195,20 +210,24 @@ public struct TraceGenerator {
 
     // MARK: Safety
 
-    /// May `who` insert behind `left`: does the neighbourhood hold nothing that the other has changed unseen?
+    /// May `who` insert behind `left`: does the neighbourhood hold nothing that another has changed unseen?
     private func isSafe(_ left: Character?, for who: Int) -> Bool {
-        let other: Int = 1 - who
         if let left, !order.isShown(left, in: who) { return false }
-        return order.neighbourhood(after: left, reach: 8).allSatisfy { character in
-            let made: (person: Int, ordinal: Int) = origin[Int(character)]
-            if made.person == other, made.ordinal >= people[who].clock[other] { return false }
-            let otherKnows: Bool = made.person == other || made.ordinal < people[other].clock[who]
-            return !(otherKnows && order.isShown(character, in: who) != order.isShown(character, in: other))
-                || order.isShown(character, in: other)
-        }
+        let line = order.neighbourhood(after: left, reach: 8)
+        return line.allSatisfy { knows(who, $0) && !isDeletedByOthers($0, unseenBy: who) }
     }
 
-    /// The caret's place is not safe: look at the other's edits if online, and find a new place if it is gone.
+    private func knows(_ who: Int, _ character: Character) -> Bool {
+        let made = origin[Int(character)]
+        return made.person == who || made.ordinal < people[who].clock[made.person]
+    }
+
+    private func isDeletedByOthers(_ character: Character, unseenBy who: Int) -> Bool {
+        guard order.isShown(character, in: who) else { return false }
+        return people.indices.contains { $0 != who && knows($0, character) && !order.isShown(character, in: $0) }
+    }
+
+    /// The caret's place is not safe: look at the others' edits if online, and find a new place if it is gone.
     private mutating func makeSafe(_ who: Int) {
         if isTogether { sync(who) }
         guard let caret: Character = people[who].isAway ? people[who].away : people[who].home else { return }
@@ -224,7 +243,7 @@ public struct TraceGenerator {
         var caret: Character? = left
         var made: [Step] = []
         for scalar: Unicode.Scalar in scalars {
-            let character: Character = order.insert(scalar, after: caret)
+            let character: Character = order.insert(scalar, after: caret, by: who, in: who)
             origin.append((who, rows[who].count))
             order.show(character, in: who)
             made.append(.insert(character))
@@ -249,8 +268,9 @@ public struct TraceGenerator {
     private mutating func record(_ who: Int, _ patch: Trace.Patch, _ made: [Step]) {
         var parents: [Int] = []
         if let own: Int = people[who].lastTransaction { parents.append(own) }
-        let seen: Int = people[who].clock[1 - who]
-        if seen > 0 { parents.append(rows[1 - who][seen - 1]) }
+        for (other, seen) in people[who].clock.enumerated() where other != who && seen > 0 {
+            parents.append(rows[other][seen - 1])
+        }
         people[who].lastTransaction = transactions.count
         people[who].clock[who] += 1
         rows[who].append(transactions.count)
@@ -258,18 +278,19 @@ public struct TraceGenerator {
         transactions.append(Trace.Transaction(agent: who, parents: parents.sorted(), patches: [patch]))
     }
 
-    /// `who` sees all that the other has done.
+    /// `who` sees all that the others have done.
     private mutating func sync(_ who: Int) {
-        let other: Int = 1 - who
-        for made: [Step] in steps[other][people[who].clock[other]...] {
-            for step: Step in made {
-                switch step {
-                case .insert(let character): order.show(character, in: who)
-                case .delete(let character): order.hide(character, in: who)
+        for other in people.indices where other != who {
+            for made in steps[other][people[who].clock[other]...] {
+                for step in made {
+                    switch step {
+                    case .insert(let character): order.show(character, in: who)
+                    case .delete(let character): order.hide(character, in: who)
+                    }
                 }
             }
+            people[who].clock[other] = steps[other].count
         }
-        people[who].clock[other] = steps[other].count
     }
 }
 

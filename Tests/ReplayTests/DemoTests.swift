@@ -46,6 +46,16 @@ struct DemoTests {
         #expect(sealed.contains(" 0 of ") && sealed.contains(#"{"z":1,"s":{""#), "\(sealed)")
     }
 
+    @Test("three people, too")
+    func three() throws {
+        var generator = TraceGenerator(seed: 8, texts: [Self.text], authors: 3)
+        let path = try write("three.json", generator.make(editsMin: 400).json())
+        let outcome = try run(["--fast", path])
+        #expect(outcome.code == 0 && outcome.output.hasPrefix("Three people type "), "\(outcome)")
+        #expect(
+            outcome.output.hasSuffix("all 3 clients and a fresh one hold exactly the recorded text.\n"), "\(outcome)")
+    }
+
     @Test("a trace that is missing, damaged or of another kind is named, and nothing else is printed; exit code 1")
     func badTraces() throws {
         let table: [(path: String, says: String)] = [
@@ -59,7 +69,7 @@ struct DemoTests {
             ),
             (
                 try write("one.json", Array(#"{"startContent":"","endContent":"","txns":[]}"#.utf8)),
-                "a concurrent trace of two people"
+                "a concurrent trace of two to five people"
             ),
         ]
         for (path, says) in table {
@@ -67,6 +77,14 @@ struct DemoTests {
             #expect(outcome.code == 1 && outcome.output.isEmpty, "\(path): \(outcome)")
             #expect(outcome.errors.hasPrefix("demo: ") && outcome.errors.contains(says), "\(outcome.errors)")
             #expect(outcome.errors.split(separator: "\n").count == 1, "\(outcome.errors)")
+        }
+        for (words, says) in [
+            (["--people", "6"], "--people takes a number from 2 to 5, not '6'"),
+            (["--people"], "--people takes a number from 2 to 5, not nothing"),
+            (["--people", "3", "x.json"], "no --people with it"),
+        ] {
+            let outcome = try run(words)
+            #expect(outcome.code == 1 && outcome.errors.contains(says), "\(outcome)")
         }
         let option: ChildProcess.Outcome = try run(["--slow"])
         #expect(option.code == 1 && option.errors.contains("there is no option --slow"))

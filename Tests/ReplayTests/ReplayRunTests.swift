@@ -28,9 +28,10 @@ struct ReplayRunTests {
         return report
     }
 
-    static func made(edits: Int) -> Trace {
+    static func made(edits: Int, authors: Int = 2) -> Trace {
         var generator: TraceGenerator = TraceGenerator(
-            seed: 42, texts: ["One paragraph of words.\n\nAnother, with 🌲 and é.\n\nA third that is longer than both."])
+            seed: 42, texts: ["One paragraph of words.\n\nAnother, with 🌲 and é.\n\nA third that is longer than both."],
+            authors: authors)
         return generator.make(editsMin: edits)
     }
 
@@ -40,6 +41,14 @@ struct ReplayRunTests {
         #expect(report.difference == nil, "\(String(describing: report.difference))")
         #expect(report.edits >= 1_500)
         #expect(report.bytesSent > 0)
+    }
+
+    @Test("a made session of three ends in its recorded text on all clients, the server killed on the way")
+    func three() async throws {
+        let killer = Killer(try ServerProcess(), at: [500])
+        let report = try await Self.replay(Self.made(edits: 900, authors: 3), observer: killer, server: killer.server)
+        #expect(report.difference == nil, "\(String(describing: report.difference))")
+        #expect(report.edits >= 900 && killer.kills == 1)
     }
 
     @Test("a command of the server that fails is told with what it said")
