@@ -16,7 +16,8 @@ let program: Program = .init(
         Command(
             "sweep", summary: "stop a model of the server at every call to its disk, and let every call fail once",
             options: [
-                .value("changes", "N", "changes of each sweep", defaultText: "1000 with crashes, 240 with failing calls"),
+                .value(
+                    "changes", "N", "changes of each sweep", defaultText: "1000 with crashes, 240 with failing calls"),
                 .value("stride", "N", "look at every Nth point only", defaultText: "1"),
                 .value("seed", "NUMBER", "what is written, and what a crash leaves", defaultText: "the time"),
                 .value("call", "N", "let this call fail, and nothing else: what a fault named"),
