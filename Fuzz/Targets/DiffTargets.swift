@@ -96,12 +96,37 @@ public func fuzzJSONDiffTransform(_ bytes: [UInt8]) {
     let mine: JSONObject? = result(a, over: b, base, .exact(tie: .after), on: afterB)
     let theirs: JSONObject? = result(b, over: a, base, .exact(tie: .before), on: afterA)
     precondition(mine == theirs, "both orders meet")
-    _ = result(a, over: b, base, .reference, on: afterB)
+    let loose = result(a, over: b, base, .reference, on: afterB)
+    if let loose, let mine { checkTexts(loose, exact: mine, base, a, b) }
     if let moved: ObjectDiff = try? JSONDiff.transform(b, over: a, base: base, rule: .exact(tie: .before)),
         let both: ObjectDiff = try? JSONDiff.compose(a, moved),
         let after: JSONObject = try? JSONDiff.apply(both, to: base)
     {
         precondition(after == theirs, "composed does what both do")
+    }
+}
+
+/// Texts that both sides edit: a merge by the reference's rule has all that the exact one has, and what each side has
+/// typed in its order (docs/decisions/0087).
+private func checkTexts(
+    _ loose: JSONObject, exact: JSONObject, _ base: JSONObject, _ a: ObjectDiff, _ b: ObjectDiff
+) {
+    for (key, operation) in a.operations {
+        guard case .text(let mine) = operation,
+            case .text(let theirs)? = b.operations.first(where: { $0.key == key })?.operation,
+            let merged = loose[key]?.stringValue, let wanted = exact[key]?.stringValue
+        else { continue }
+        var surplus: [UInt16: Int] = [:]
+        for unit in merged.utf16 { surplus[unit, default: 0] += 1 }
+        for unit in wanted.utf16 { surplus[unit, default: 0] -= 1 }
+        precondition(surplus.values.allSatisfy { $0 >= 0 }, "a merge has lost a character")
+        for delta in [mine, theirs] {
+            var typed: [UInt16] = []
+            for step in delta.operations { if case .insert(let units) = step { typed += units } }
+            var rest = typed[...]
+            for unit in merged.utf16 where unit == rest.first { rest = rest.dropFirst() }
+            precondition(rest.isEmpty, "what was typed stands in its order")
+        }
     }
 }
 
