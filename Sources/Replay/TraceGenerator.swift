@@ -1,7 +1,7 @@
 /// Makes a typing session of some people out of given texts: bursts, typos and their correction, jumps into another's
 /// paragraph, cut and paste, times offline. The same seed, texts and number of people give the same session.
 ///
-/// Nobody inserts where another has inserted or deleted something unseen, so every right merge ends in one text.
+/// No person inserts where another has inserted or deleted something unseen, so every right merge ends in one text.
 public struct TraceGenerator {
     private typealias Character = CharacterOrder.Character
 
@@ -113,7 +113,7 @@ public struct TraceGenerator {
         typeLetter(who)
     }
 
-    /// While one is offline nobody sees the others' edits.
+    /// While one is offline none sees the others' edits.
     private var isTogether: Bool { people.allSatisfy { $0.offlineSteps == 0 } }
 
     private mutating func typeLetter(_ who: Int) {

@@ -1,7 +1,7 @@
 import ThicketProtocol
 
 /// Values of others that gave way to an edit of this device, in open buckets. What waits here is ordered behind what the
-/// server tells, so it is the local value that stands; nobody but this device can know that it had not seen the other.
+/// server tells, so it is the local value that stands; only this device can know that it had not seen the other.
 extension SyncMachine {
     /// Tells each value of a foreign change in whose place a local edit has put its own.
     ///

@@ -1,6 +1,6 @@
 extension TextDelta {
     /// Whether a merge of two edits of one text keeps all that the exact merge keeps: reference-style patching may drop a
-    /// character that one side typed, or one that nobody touched, and still say that every hunk found its place. What nobody
+    /// character that one side typed, or one that neither touched, and still say that every hunk found its place. What nobody
     /// touched may be what a third person typed, over whose edit both were carried.
     ///
     /// Two conditions, both linear in the texts. No character stands in `merged` less often than in the exact merge; and

@@ -36,7 +36,7 @@ struct CheckedChange: Sendable {
     let isWhole: Bool
 
     /// `d` is the object that the author wants. Our library sends `d` beside a `v` that was refused, which may be what
-    /// somebody typed, and says so when it is not.
+    /// was typed, and says so when it is not.
     var wantsWholeObject: Bool {
         if case .modify(_?, _) = intent, library == .thicket { return isWhole }
         return true

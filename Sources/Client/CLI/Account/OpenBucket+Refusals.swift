@@ -75,7 +75,14 @@ extension OpenBucket {
     /// Names each refused edit that is kept here and that the command has not named itself, a line each on standard
     /// error.
     func tellRefused() async {
-        guard let edits: [RefusedEdit] = try? await bucket.refused() else { return }
+        let edits: [RefusedEdit]
+        do throws(ClientError) { edits = try await bucket.refused() } catch {
+            // A session that has ended has said why.
+            if error.code != .closed {
+                Terminal.writeError("thicket: refused edits of \(name) cannot be listed: \(error)\n")
+            }
+            return
+        }
         for edit: RefusedEdit in edits { refusals.note(edit) }
         let untold: [RefusedEdit] = edits.filter { refusals.tell($0.key) }
         for edit: RefusedEdit in untold.prefix(Self.refusalsShownMax) {

@@ -1,4 +1,5 @@
 import Synchronization
+import ThicketCommandLine
 
 #if canImport(Darwin)
     import Darwin
@@ -41,7 +42,14 @@ struct EditFolder: Sendable {
 
     func remove() {
         EditFolder.writer.store(-1, ordering: .sequentiallyConsistent)
-        try? Files.removeTree(path)
+        EditFolder.removeTree(path)
+    }
+
+    /// Clear text that stays is told.
+    private static func removeTree(_ path: String) {
+        do throws(Failure) { try Files.removeTree(path) } catch {
+            Terminal.writeError("thicket: \(error.text). What was edited may lie there in clear text: remove \(path)\n")
+        }
     }
 
     /// Removes this user's folders whose program has ended.
@@ -54,7 +62,7 @@ struct EditFolder: Sendable {
             }
             let file = open("\(folder)/\(lockName)", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
             guard file >= 0 else { continue }
-            if flock(file, LOCK_EX | LOCK_NB) == 0 { try? Files.removeTree(folder) }
+            if flock(file, LOCK_EX | LOCK_NB) == 0 { removeTree(folder) }
             close(file)
         }
     }
@@ -69,7 +77,7 @@ struct EditFolder: Sendable {
         startThread {
             var byte: UInt8 = 0
             while read(reader, &byte, 1) < 0, errno == EINTR {}
-            try? Files.removeTree(path)
+            removeTree(path)
             _ = signal(Int32(byte), SIG_DFL)
             kill(getpid(), Int32(byte))
         }
