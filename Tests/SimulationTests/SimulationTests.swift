@@ -5,8 +5,8 @@ import ThicketSimulation
 
 @Suite("Simulation of server, clients, network and disks from a seed", .serialized, .nonceWatch)
 struct SimulationTests {
-    /// Wall seconds of fresh seeds; `./dev test` leaves it at 60.
-    private static var seconds: Double { setting("THICKET_SIM_SECONDS").flatMap(Double.init) ?? 60 }
+    /// Wall seconds of fresh seeds; `./dev test` leaves it at 30.
+    private static var seconds: Double { setting("THICKET_SIM_SECONDS").flatMap(Double.init) ?? 30 }
     /// `./dev test` passes a number made from the commit, so that each commit plays other seeds and the same again.
     private static var firstSeed: UInt64 { setting("THICKET_SEED").flatMap { UInt64($0) } ?? 1 }
 
