@@ -19,6 +19,18 @@ public struct IdentifierError: Error, Equatable, CustomStringConvertible {
     /// What is wrong with it; never the name itself.
     public let problem: String
     public var description: String { "\(kind): \(problem)" }
+
+    static func tooLong(_ count: Int, most: Int) -> String { "is \(count) bytes long, the most is \(most)" }
+
+    /// - Parameter offset: of the first byte that is not admitted.
+    static func refused(at offset: Int, of text: String) -> String {
+        var bytes = 0
+        for (index, scalar) in text.unicodeScalars.enumerated() {
+            bytes += UTF8.width(scalar)
+            if bytes > offset { return "holds \(scalar.named) (character \(index + 1)), which is not admitted" }
+        }
+        return "holds what is not admitted"
+    }
 }
 
 /// Checks a name by its UTF-8 bytes.
@@ -29,24 +41,15 @@ private func checked(
     let count: Int = text.utf8.count
     guard count > 0 else { throw IdentifierError(kind: kind, problem: "is empty") }
     guard count <= maxBytes else {
-        throw IdentifierError(kind: kind, problem: "is \(count) bytes long, the most is \(maxBytes)")
+        throw IdentifierError(kind: kind, problem: IdentifierError.tooLong(count, most: maxBytes))
     }
-    let refused: UInt8? = text.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> UInt8? in bytes.first { !admits($0) }
+    let refused: Int? = text.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> Int? in
+        bytes.firstIndex { !admits($0) }
     }
-    if let refused: UInt8 {
-        throw IdentifierError(kind: kind, problem: "holds \(named(refused, in: text)), which is not admitted")
+    if let refused: Int {
+        throw IdentifierError(kind: kind, problem: IdentifierError.refused(at: refused, of: text))
     }
     return text
-}
-
-/// The first character of a text that holds a byte, for a person: "'/'", "a blank", "U+00E9".
-private func named(_ byte: UInt8, in text: String) -> String {
-    let scalar = text.unicodeScalars.first { scalar in String(scalar).utf8.contains(byte) }
-    guard let scalar else { return "the byte \(byte)" }
-    if scalar == " " { return "a blank" }
-    if scalar.isASCII, scalar.value > 0x20, scalar.value != 0x7F { return "'\(scalar)'" }
-    let digits = String(scalar.value, radix: 16, uppercase: true)
-    return "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
 }
 
 @inline(__always)
