@@ -6,14 +6,18 @@ extension JSONError {
     ///   - bytes: the text that was read. Columns are counted in bytes.
     ///   - depthMax: levels of nesting that its reader takes.
     public func explanation(in bytes: [UInt8], depthMax: Int = Limits.jsonDepthMax) -> String {
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) {
+        if bytes.starts(with: Self.byteOrderMark) {
             return "a byte order mark stands in front of it (line 1, column 1): send or save it as UTF-8 without one"
         }
+        if bytes.isEmpty { return "it is empty (line 1, column 1)" }
         let before = bytes.prefix(offset)
         let line = before.reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
         let column = before.count - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
         return "\(problem(depthMax)) (line \(line), column \(column))"
     }
+
+    /// U+FEFF in UTF-8.
+    public static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     private func problem(_ depthMax: Int) -> String {
         switch kind {

@@ -119,13 +119,12 @@ enum RESTAnswer {
         failure(400, code, message, hint)
     }
 
-    static func badJSON(_ hint: String) -> HTTPResponse { invalid("invalid_json", "The body cannot be used.", hint) }
-
     /// What makes a body no JSON, and where; nesting that is too deep is a matter of size.
-    static func badJSON(_ error: JSONError, in body: [UInt8]) -> HTTPResponse {
-        let reason = error.explanation(in: body)
-        if error.kind == .tooDeep { return failure(413, "too_large", "The body is too large.", "It is \(reason).") }
-        return badJSON("The body is not JSON: \(reason).")
+    /// - Parameter wanted: what the body should be.
+    static func badJSON(_ problem: JSONBodyProblem, wanted: String) -> HTTPResponse {
+        let message = "The body is \(problem.text)."
+        if problem.isTooLarge { return failure(413, "too_large", message, "Send something smaller.") }
+        return invalid("invalid_json", message, "Send \(wanted) as JSON in UTF-8.")
     }
 
     static func unauthorized(_ message: String = "The token is missing, unknown or over.") -> HTTPResponse {

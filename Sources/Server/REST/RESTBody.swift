@@ -30,11 +30,8 @@ public struct RESTBody: Sendable {
         switch content {
         case .object(let key, let ccid, let version, let terms, let wantsObject):
             let body: JSONNode
-            do throws(JSONError) { body = try JSONDocument(parsing: bytes[...]).root } catch {
-                return .refused(RESTAnswer.badJSON(error, in: bytes))
-            }
-            guard body.kind == .object else {
-                return .refused(RESTAnswer.badJSON("The body is JSON, but not one object."))
+            do throws(JSONBodyProblem) { body = try JSONDocument.object(in: bytes) } catch {
+                return .refused(RESTAnswer.badJSON(error, wanted: "one object"))
             }
             return .operation(
                 .write(
@@ -53,9 +50,12 @@ public struct RESTBody: Sendable {
         } catch {
             guard error.kind != .tooManyElements else {
                 return .refused(
-                    RESTAnswer.badJSON("The body is an array of at most \(Limits.changesPerMessageMax) changes."))
+                    RESTAnswer.invalid(
+                        "invalid_json", "The body has more than \(Limits.changesPerMessageMax) changes.",
+                        "Send at most so many at once."))
             }
-            return .refused(RESTAnswer.badJSON(error, in: bytes))
+            return .refused(
+                RESTAnswer.badJSON(JSONBodyProblem(error, in: bytes), wanted: "a change, or an array of changes,"))
         }
         return .operation(.submit(changes))
     }

@@ -107,23 +107,18 @@ struct RESTDoor: Sendable {
         let token: String = try Self.token(request.fields)
         guard let app: AppID = try? AppID(place.app) else { throw Refusal(RESTAnswer.unauthorized()) }
         let query: RESTQuery = .init(request.query)
-        guard let client: ClientID = try? ClientID(query["clientid"] ?? Self.clientID) else {
-            throw Self.bad("clientid", "It is free text of 1 to 256 bytes.")
-        }
+        let client: ClientID = try Self.name(
+            query["clientid"] ?? Self.clientID, of: "clientid", "It is free text of 1 to 256 bytes.")
         let bucket: BucketName? = try place.bucket.map { (name: String) throws(Refusal) in
-            guard let bucket: BucketName = try? BucketName(name) else {
+            do throws(IdentifierError) { return try BucketName(name) } catch {
                 throw Refusal(
                     RESTAnswer.invalid(
-                        "invalid_bucket", "The bucket's name is not valid.",
-                        "It is 1 to 64 letters, digits or any of . _ - %."))
+                        "invalid_bucket", "The bucket's name \(error.problem).",
+                        "It is 1 to 64 of A-Z, a-z, 0-9 and . _ - %"))
             }
-            return bucket
         }
         let user: UserID? = try request.fields["x-simperium-user"].map { (name: String) throws(Refusal) in
-            guard let user: UserID = try? UserID(name) else {
-                throw Self.bad("X-Simperium-User", "It is a user's id of 1 to 256 bytes.")
-            }
-            return user
+            try Self.name(name, of: "X-Simperium-User", "It is a user's id of 1 to 256 bytes.")
         }
         return RESTCall(
             app: app, bucket: bucket, token: token, user: user, deviceID: request.fields["x-rezolve-device-id"],
@@ -198,9 +193,7 @@ struct RESTDoor: Sendable {
         _ key: EntityKey, _ version: Version?, removes: Bool, _ request: HTTPRequest, _ query: RESTQuery
     ) throws(Refusal) -> RESTCall.Operation {
         let ccid: String = query["ccid"] ?? makeChangeID()
-        guard (try? ChangeID(ccid)) != nil else {
-            throw Self.bad("ccid", "It is 1 to 256 printable characters without spaces.")
-        }
+        let _: ChangeID = try Self.name(ccid, of: "ccid", "It is 1 to 256 printable characters without spaces.")
         var terms: ChangeTerms = .init(condition: try Self.condition(request.fields))
         guard !removes else {
             return .write(
@@ -217,6 +210,16 @@ struct RESTDoor: Sendable {
     }
 
     // MARK: Parts
+
+    /// A name that stands in a parameter.
+    private static func name<Name: Identifier>(
+        _ text: String, of parameter: String, _ hint: String
+    ) throws(Refusal) -> Name {
+        do throws(IdentifierError) { return try Name(text) } catch {
+            throw Refusal(
+                RESTAnswer.invalid("invalid_parameter", "The parameter '\(parameter)' \(error.problem).", hint))
+        }
+    }
 
     private static func bad(_ parameter: String, _ hint: String) -> Refusal {
         Refusal(RESTAnswer.invalid("invalid_parameter", "The parameter '\(parameter)' is not valid.", hint))

@@ -10,10 +10,12 @@ public final class TestHTTP {
         /// The version that the answer tells of.
         public var version: Int? { fields["x-simperium-version"].flatMap { Int($0) } }
         /// `code` of an error.
-        public var code: String? {
-            (try? JSONValue(parsing: body))?.objectValue?["code"].flatMap { value in
-                if case .string(let text) = value { text } else { nil }
-            }
+        public var code: String? { member("code") }
+        /// `message` of an error.
+        public var message: String? { member("message") }
+
+        private func member(_ name: String) -> String? {
+            (try? JSONValue(parsing: body))?.objectValue?[name]?.stringValue
         }
     }
 
@@ -43,6 +45,13 @@ public final class TestHTTP {
         for (name, value): (String, String) in fields { text += "\(name): \(value)\r\n" }
         if let body { text += "content-length: \(body.utf8.count)\r\n" }
         try send(raw: text + "\r\n" + (body ?? ""))
+    }
+
+    /// A request whose body is these bytes, and its answer.
+    public func ask(_ method: String, _ path: String, bytes body: [UInt8]) throws -> Answer {
+        try send(method, path, fields: [("content-length", "\(body.count)")])
+        guard line.send(body) else { throw TestClient.Failure("a body could not be sent") }
+        return try receive(headOnly: false)
     }
 
     public func send(raw text: String) throws {

@@ -1,0 +1,34 @@
+/// Why the body of a request cannot be read as JSON, for the author of the request. Holds nothing of the body, which may
+/// be a password.
+public struct JSONBodyProblem: Error, Hashable, Sendable {
+    /// The rest of the sentence that begins with the body: "not JSON: a key that is there twice (line 1, column 9)".
+    public let text: String
+    /// It is well formed as far as it was read, and too much of it.
+    public let isTooLarge: Bool
+
+    /// - Parameter depthMax: levels of nesting that the body's reader takes.
+    public init(_ error: JSONError, in body: [UInt8], depthMax: Int = Limits.jsonDepthMax) {
+        let reason = error.explanation(in: body, depthMax: depthMax)
+        isTooLarge = error.kind == .tooDeep || error.kind == .tooLarge
+        text = isTooLarge ? reason : "not JSON: \(reason)"
+    }
+
+    private init(_ text: String) { (self.text, isTooLarge) = (text, false) }
+
+    /// Another value than an object.
+    public static let noObject = JSONBodyProblem("JSON, but not one object")
+}
+
+extension JSONDocument {
+    /// The object that a request's body is.
+    public static func object(
+        in body: [UInt8], depthMax: Int = Limits.jsonDepthMax
+    ) throws(JSONBodyProblem) -> JSONNode {
+        let root: JSONNode
+        do throws(JSONError) { root = try JSONDocument(parsing: body, maxDepth: depthMax).root } catch {
+            throw JSONBodyProblem(error, in: body, depthMax: depthMax)
+        }
+        guard root.kind == .object else { throw .noObject }
+        return root
+    }
+}
