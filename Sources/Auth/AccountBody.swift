@@ -17,15 +17,22 @@ struct AccountBody {
             (object, form) = (nil, [])
             return
         }
-        if let document: JSONDocument = try? JSONDocument(parsing: bytes[...], maxDepth: Self.depthMax) {
-            guard document.root.kind == .object else { throw .badRequest("the body is no object") }
-            (object, form) = (document.root, [])
-            return
+        do throws(JSONBodyProblem) {
+            (object, form) = (try JSONDocument.object(in: bytes, depthMax: Self.depthMax), [])
+        } catch {
+            guard error != .noObject, !Self.beginsAsJSON(bytes) else { throw .badRequest("the body is \(error.text)") }
+            guard bytes.contains(UInt8(ascii: "=")) else { throw .badRequest("the body is no form, and \(error.text)") }
+            (object, form) = (nil, try Self.members(bytes))
         }
-        guard let members: [(name: String, value: String)] = Self.members(bytes) else {
-            throw .badRequest("the body is neither JSON nor a form")
+    }
+
+    /// Whether a body can only be meant as JSON: it is told what is wrong with it as that, whatever "=" is in it.
+    private static func beginsAsJSON(_ bytes: [UInt8]) -> Bool {
+        if bytes.starts(with: JSONError.byteOrderMark) { return true }
+        return switch bytes.first(where: { $0 > 0x20 }) {
+        case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: "\""): true
+        default: false
         }
-        (object, form) = (nil, members)
     }
 
     /// A text; nil when it is missing, or something else.
@@ -44,21 +51,23 @@ struct AccountBody {
     func isNull(_ name: String) -> Bool { object?[name]?.kind == .null }
 
     /// `a=1&b=2`, percent-encoded, with `+` for a space (WHATWG URL, 5.1).
-    private static func members(_ bytes: [UInt8]) -> [(name: String, value: String)]? {
-        guard bytes.contains(UInt8(ascii: "=")), let text: String = String(validating: bytes, as: UTF8.self) else {
-            return nil
-        }
+    private static func members(_ bytes: [UInt8]) throws(AccountRefusal) -> [(name: String, value: String)] {
         var members: [(name: String, value: String)] = []
-        for part: Substring in text.split(separator: "&").prefix(membersMax) {
-            let halves: [Substring] = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name: String = decode(halves[0]), let value: String = decode(halves.count > 1 ? halves[1] : "")
-            else { return nil }
+        for part: ArraySlice<UInt8> in bytes.split(separator: UInt8(ascii: "&")).prefix(membersMax) {
+            let halves: [ArraySlice<UInt8>] = part.split(
+                separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name: String = decode(halves[0]), let value: String = decode(halves.count > 1 ? halves[1] : [])
+            else {
+                let place: String = "member \(members.count + 1) (byte \(part.startIndex + 1))"
+                throw .badRequest("the body is a form whose \(place) is not percent-encoded UTF-8")
+            }
             members.append((name, value))
         }
         return members
     }
 
-    private static func decode(_ text: Substring) -> String? {
-        PercentCoding.decode(Substring(String(decoding: text.utf8.map { $0 == 0x2B ? 0x20 : $0 }, as: UTF8.self)))
+    private static func decode(_ bytes: ArraySlice<UInt8>) -> String? {
+        let text: String? = String(validating: bytes.lazy.map { $0 == 0x2B ? 0x20 : $0 }, as: UTF8.self)
+        return text.flatMap { PercentCoding.decode($0[...]) }
     }
 }

@@ -23,36 +23,48 @@ extension PartnerService {
         let address: String
         /// Seconds since 1970.
         let now: Double
-        let body: JSONNode?
+        private let object: Result<JSONNode, BadBody>
 
         init(_ request: HTTPRequest, _ apiKey: String, _ address: String, _ now: Double) {
             (self.request, self.apiKey, self.address, self.now) = (request, apiKey, address, now)
-            let document: JSONDocument? = try? JSONDocument(
-                parsing: request.body[...], maxDepth: TokenRules.jsonDepthMax)
-            body = document?.root.kind == .object ? document?.root : nil
+            object = Result { () throws(BadBody) in try PartnerService.object(request) }
         }
+
+        func member(_ name: String) throws(BadBody) -> JSONNode? { try object.get()[name] }
 
         /// A member that is a text of so many bytes, without control characters.
         func text(_ name: String, _ bytes: ClosedRange<Int>) throws(BadBody) -> String {
-            guard let text: String = body?[name]?.string, bytes.contains(text.utf8.count),
+            guard let text: String = try member(name)?.string, bytes.contains(text.utf8.count),
                 text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
             else { throw BadBody(name) }
             return text
         }
 
         func password(_ name: String) throws(BadBody) -> String {
-            guard let text: String = body?[name]?.string, passwordBytes.contains(text.utf8.count) else {
+            guard let text: String = try member(name)?.string, passwordBytes.contains(text.utf8.count) else {
                 throw BadBody(name)
             }
             return text
         }
     }
 
-    /// A member of the body is missing or cannot be used.
+    /// The body, or a member of it, is missing or cannot be used.
     struct BadBody: Error {
-        let member: String
-        init(_ member: String) { self.member = member }
-        var answer: HTTPResponse { PartnerAnswer.invalid("\(member) is missing or cannot be used.") }
+        private let what: String
+        init(_ member: String) { what = "\(member) is missing or cannot be used." }
+        init(_ problem: JSONBodyProblem) { what = "The body is \(problem.text)." }
+        /// - Parameter problem: as `UserID.problem` tells it.
+        init(name problem: String) { what = "username \(problem)." }
+        var answer: HTTPResponse { PartnerAnswer.invalid(what) }
+    }
+
+    /// The object that a request's body is.
+    static func object(_ request: HTTPRequest) throws(BadBody) -> JSONNode {
+        do throws(JSONBodyProblem) {
+            return try JSONDocument.object(in: request.body, depthMax: TokenRules.jsonDepthMax)
+        } catch {
+            throw BadBody(error)
+        }
     }
 
     /// Too many tries of late.
@@ -64,9 +76,9 @@ extension PartnerService {
     mutating func registerUser(_ asked: Asked) throws -> Outcome {
         try admitAddress(asked)
         let partner: Partner = try keeper(asked)
-        let username: String = try asked.text("username", 1...Self.usernameBytesMax)
+        let username: String = try Self.name(asked, isNew: true)
         let password: String = try asked.password("password")
-        let phone: String = asked.body?["phone"] == nil ? "" : try asked.text("phone", 0...Self.phoneBytesMax)
+        let phone: String = try asked.member("phone") == nil ? "" : try asked.text("phone", 0...Self.phoneBytesMax)
         let made: PasswordVerifier = try stretch(password, salt: random(PasswordVerifier.saltBytes))
         // Whoever makes up names, good or not, does so slowly.
         attempts.addresses.add(asked.address, now: asked.now)
@@ -79,11 +91,22 @@ extension PartnerService {
         return Outcome(PartnerAnswer.user(profile))
     }
 
+    /// - Parameter isNew: the name of a user who is not there yet.
+    private static func name(_ asked: Asked, isNew: Bool = false) throws(BadBody) -> String {
+        guard let name: String = try asked.member("username")?.string else { throw BadBody("username") }
+        let problem: String? =
+            isNew
+            ? UserID.problem(asNew: name, bytesMax: usernameBytesMax)
+            : UserID.problem(of: name, bytesMax: usernameBytesMax)
+        if let problem: String { throw BadBody(name: problem) }
+        return name
+    }
+
     /// `POST /v2/credentials/login`
     mutating func loginUser(_ asked: Asked) throws -> Outcome {
         try admitAddress(asked)
         let partner: Partner = try keeper(asked)
-        let username: String = try asked.text("username", 1...Self.usernameBytesMax)
+        let username: String = try Self.name(asked)
         let device: String = try asked.text("deviceId", 1...Limits.userIDBytesMax)
         let password: String = try asked.password("password")
         if let named: String = Self.single("x-rezolve-device-id", in: asked.request.fields), !same(named, device) {
@@ -142,7 +165,7 @@ extension PartnerService {
     /// the answer (`sendCode`), so that the answer takes as long where there is nobody.
     mutating func forgotPassword(_ asked: Asked) throws -> Outcome {
         let partner: Partner = try keeper(asked)
-        let username: String = try asked.text("username", 1...Self.usernameBytesMax)
+        let username: String = try Self.name(asked)
         let known = try directory.verifier(of: username, partner: partner.id)
         var outcome: Outcome = .init(PartnerAnswer.success([:]))
         guard attempts.addresses.wait(asked.address, now: asked.now) == nil else { return outcome }
@@ -157,7 +180,7 @@ extension PartnerService {
     mutating func verifyCode(_ asked: Asked) throws -> Outcome {
         try admitAddress(asked)
         let partner: Partner = try keeper(asked)
-        let username: String = try asked.text("username", 1...Self.usernameBytesMax)
+        let username: String = try Self.name(asked)
         let code: String = try asked.text("code", 1...64)
         let password: String = try asked.password("password")
         let name: String = Self.guarded(username, partner)

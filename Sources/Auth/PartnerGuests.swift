@@ -6,7 +6,7 @@ extension PartnerService {
     mutating func registerGuest(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
         let (claims, partner): (TokenClaims, Partner) = try read(request, apiKey, .registration, now)
         try verifier.expectLive(claims, now: now)
-        try expectObject(request)
+        _ = try Self.object(request)
         try admitRegistration(of: partner, now: now)
         let profile: Profile = try directory.registerGuest(
             partner: partner.id, partnerEntity: claims.partnerEntity, newID: Partner.newID(random: random), now: now)
@@ -17,7 +17,7 @@ extension PartnerService {
     /// tokens of its guests.
     func loginGuest(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> Outcome {
         let user: LoggedIn = try login(request, apiKey, now) { _, _ in true }
-        let body: JSONNode = try expectObject(request)
+        let body: JSONNode = try Self.object(request)
         guard let device: String = body["deviceId"]?.string, same(device, user.pass.device) else {
             throw BadBody("deviceId")
         }
@@ -30,14 +30,6 @@ extension PartnerService {
         var response: HTTPResponse = PartnerAnswer.user(profile)
         response.fields.append("authorization", "Bearer " + user.token)
         return Outcome(response)
-    }
-
-    @discardableResult
-    private func expectObject(_ request: HTTPRequest) throws -> JSONNode {
-        guard let body: JSONDocument = try? JSONDocument(parsing: request.body[...], maxDepth: TokenRules.jsonDepthMax),
-            body.root.kind == .object
-        else { throw BadBody("body") }
-        return body.root
     }
 }
 

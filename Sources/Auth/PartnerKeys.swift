@@ -15,8 +15,7 @@ extension PartnerService {
         let entity: Entity = try login(request, apiKey, now) { claims, partner in
             same(pathPartner, partner.id) && same(pathEntity, claims.entity)
         }.entity
-        let document: JSONDocument? = try? JSONDocument(parsing: request.body[...], maxDepth: TokenRules.jsonDepthMax)
-        guard let body: JSONNode = document?.root, body.kind == .object else { throw BadBody("body") }
+        let body: JSONNode = try Self.object(request)
         let publicKey: [UInt8] = try Self.key("public_key", body)
         let signKey: [UInt8] = try Self.key("sign_key", body)
         guard try directory.setKeys(public: publicKey, sign: signKey, of: entity.id) else {

@@ -148,10 +148,8 @@ public struct PartnerService {
     private mutating func register(_ request: HTTPRequest, _ apiKey: String, _ now: Double) throws -> HTTPResponse {
         let (claims, partner): (TokenClaims, Partner) = try read(request, apiKey, .registration, now)
         try verifier.expectLive(claims, now: now)
-        guard let body: JSONDocument = try? JSONDocument(parsing: request.body[...], maxDepth: TokenRules.jsonDepthMax),
-            body.root.kind == .object
-        else { return PartnerAnswer.invalid("The body is not one JSON object.") }
-        guard let email: String = body.root["email"]?.string, Self.isEmail(email) else {
+        let body: JSONNode = try Self.object(request)
+        guard let email: String = body["email"]?.string, Self.isEmail(email) else {
             return PartnerAnswer.invalid("email is missing or no e-mail address.")
         }
         try admitRegistration(of: partner, now: now)

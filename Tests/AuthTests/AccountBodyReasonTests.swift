@@ -1,0 +1,130 @@
+import Testing
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+
+@testable import ThicketAuth
+
+/// What the requests of accounts and of partners' apps say of a body that they cannot read: what is wrong and where, and
+/// nothing of the body, which holds a password.
+@Suite("Bodies of accounts and partners that are no JSON")
+struct AccountBodyReasonTests {
+    /// Sends bytes as a body, and gives the answer.
+    private static func ask(
+        _ peer: HTTPPeer, _ method: String, _ path: String, _ fields: [String: String], _ body: [UInt8]
+    ) throws -> HTTPPeer.Answer {
+        var head: String = "\(method) \(path) HTTP/1.1\r\nhost: x\r\ncontent-length: \(body.count)\r\n"
+        for (name, value): (String, String) in fields { head += "\(name): \(value)\r\n" }
+        try peer.send(raw: Array((head + "\r\n").utf8) + body)
+        return try peer.answer()
+    }
+
+    private static let texts: [String] = [
+        "create/", "authorize/", "update/", "forgot/", "verify/", "reset_password/", "delete/",
+    ]
+    private static let sealed: [String] = [
+        "auth/prelogin", "auth/signup", "auth/login", "auth/recover", "auth/upgrade", "auth/forgot", "auth/verify",
+    ]
+
+    @Test("an account's request tells reason and place in its own shape, and repeats no password")
+    func accounts() throws {
+        let house: DoorHouse = try .init()
+        let peer: HTTPPeer = try house.peer()
+        for path: String in Self.texts + Self.sealed {
+            for bad: BadJSON in BadJSON.all {
+                let answer: HTTPPeer.Answer = try Self.ask(
+                    peer, "POST", "/1/notes/\(path)", ["x-simperium-api-key": house.adminKey], bad.bytes)
+                #expect(answer.status == 400, "\(path), \(bad.name): \(answer)")
+                let message: String? =
+                    Self.texts.contains(path) ? answer.body : DoorHouse.member("message", of: answer)
+                #expect(message == "the body is \(bad.reason)", "\(path)")
+                #expect(!answer.body.contains(BadJSON.secret), "\(path)")
+            }
+        }
+    }
+
+    @Test(
+        "a partner's request tells reason and place to who has shown a good token or key, and repeats no password")
+    func partners() throws {
+        let house: DoorHouse = try .init()
+        let peer: HTTPPeer = try house.peer()
+        let registration: String = TokenMaker.registration(
+            partnerEntity: "p9", expiry: "1800000600", key: house.authKey)
+        let (registering, loggedIn): ([String: String], [String: String]) = (
+            house.partnerFields(registration), house.partnerFields(house.login())
+        )
+        let keys: String = "/api/v1/partner/\(house.partner)/customer/\(house.user)/publickey"
+        let bundle: [String: String] = ["x-simperium-token": house.login(), "x-rezolve-device-id": "d"]
+        for (method, path, fields): (String, String, [String: String]) in [
+            ("POST", "/api/v1/authentication/register", registering),
+            ("POST", "/api/v2/authentication/register/guest", registering),
+            ("POST", "/api/v2/authentication/login/guest", loggedIn), ("PUT", keys, loggedIn),
+            ("POST", "/v2/credentials/register", house.partnerFields()),
+            ("POST", "/v2/credentials/login", house.partnerFields()),
+            ("POST", "/v2/credentials/forgot", house.partnerFields()),
+            ("POST", "/v2/credentials/verify", house.partnerFields()), ("PUT", "/1/app/auth/bundle", bundle),
+        ] {
+            for bad: BadJSON in BadJSON.all {
+                let answer: HTTPPeer.Answer = try Self.ask(peer, method, path, fields, bad.bytes)
+                #expect(answer.status == 400, "\(path), \(bad.name): \(answer)")
+                #expect(DoorHouse.member("type", of: answer) == "Validation", "\(path): \(answer)")
+                let start: String = path.hasSuffix("bundle") ? "the" : "The"
+                let message: String? = DoorHouse.member("message", of: answer)
+                #expect(message == "\(start) body is \(bad.reason)" + (start == "The" ? "." : ""), "\(path)")
+                #expect(!answer.body.contains(BadJSON.secret), "\(path)")
+            }
+        }
+        let stranger: HTTPPeer.Answer = try Self.ask(
+            peer, "POST", "/api/v1/authentication/register", house.partnerFields("x"), BadJSON.all[0].bytes)
+        #expect(stranger.status == 403 && !stranger.body.contains("JSON"))
+    }
+
+    private static func refusal(_ body: [UInt8]) -> String? {
+        do throws(AccountRefusal) { _ = try AccountBody(body) } catch {
+            if case .badRequest(let text) = error { return text }
+            return "another refusal"
+        }
+        return nil
+    }
+
+    @Test("nesting that is too deep is named by its levels and its place, for accounts as for partners")
+    func deep() throws {
+        let lists: String = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
+        let body: [UInt8] = Array("{\"p\":\(lists)}".utf8)
+        #expect(Self.refusal(body) == "the body is nested deeper than 8 levels (line 1, column 13)")
+        let bench: CredentialBench = try .init()
+        let answer: HTTPResponse = try bench.ask(
+            "POST /v2/credentials/login", String(decoding: body, as: UTF8.self)
+        ).response
+        #expect(answer.status == 400)
+        #expect(
+            bench.member("message", of: answer)?.stringValue
+                == "The body is nested deeper than 64 levels (line 1, column 69).")
+    }
+
+    @Test(
+        "a form is told which member is not read, JSON that is no object that it is none, and what is neither both",
+        arguments: [
+            ("username=ann&password=%zz", "a form whose member 2 (byte 14) is not percent-encoded UTF-8"),
+            ("%=1", "a form whose member 1 (byte 1) is not percent-encoded UTF-8"),
+            ("a=1&&b=%C3", "a form whose member 2 (byte 6) is not percent-encoded UTF-8"),
+            ("[\"hunter2\"]", "JSON, but not one object"), ("\"a=hunter2\"", "JSON, but not one object"),
+            ("hunter2", "no form, and not JSON: something that cannot stand here (line 1, column 1)"),
+            ("NaN", "no form, and not JSON: something that cannot stand here (line 1, column 1)"),
+            ("  {\"password\":\"a=hunter2\"", "not JSON: it ends too early (line 1, column 26)"),
+        ])
+    func forms(body: String, reason: String) { #expect(Self.refusal(Array(body.utf8)) == "the body is \(reason)") }
+
+    @Test("bytes of a form that are no UTF-8 are told by their member")
+    func formBytes() {
+        let body: [UInt8] = Array("username=ann&password=".utf8) + [0xFF]
+        #expect(
+            Self.refusal(body) == "the body is a form whose member 2 (byte 14) is not percent-encoded UTF-8")
+    }
+
+    @Test(
+        "forms are read as before, whatever they begin with",
+        arguments: ["a=1&b=2", " a=1", "\u{E9}=1", "a=[{&b", "+=1"])
+    func goodForms(body: String) { #expect(Self.refusal(Array(body.utf8)) == nil) }
+}
