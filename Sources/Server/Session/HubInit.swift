@@ -46,18 +46,22 @@ extension Hub {
             metrics.limitHits.add(1, .channels)
             throw InitRefusal(.serverError, "Too many channels")
         }
-        guard let pathApp: AppID = session.app, let app: AppID = try? AppID(request.appID ?? ""), app == pathApp else {
-            throw InitRefusal(.serverError, "App id invalid")
+        let app: AppID = try Self.name(request.appID, "App id")
+        guard app == session.app else {
+            throw InitRefusal(.serverError, "App id invalid: it is not the app of the connection's path")
         }
-        guard let name: BucketName = try? BucketName(request.name ?? "") else {
-            throw InitRefusal(.serverError, "Bucket name invalid")
-        }
-        guard let clientID: ClientID = try? ClientID(request.clientID ?? "") else {
-            throw InitRefusal(.serverError, "Client id invalid")
-        }
+        let name: BucketName = try Self.name(request.name, "Bucket name")
+        let clientID: ClientID = try Self.name(request.clientID, "Client id")
         nextLife += 1
         return Channel(
             session: session, number: number, life: nextLife, clientID: clientID, bucketName: name, request: request)
+    }
+
+    private static func name<Name: Identifier>(_ text: String?, _ what: String) throws(InitRefusal) -> Name {
+        guard let text: String else { throw InitRefusal(.serverError, "\(what) invalid: it is missing") }
+        do throws(IdentifierError) { return try Name(text) } catch {
+            throw InitRefusal(.serverError, "\(what) invalid: it \(error.problem)")
+        }
     }
 
     /// The token was looked up among those that operators have made.

@@ -62,6 +62,42 @@ struct InitTests {
         #expect(peer.ask(#"0:init:{"api":"1.1",\#(Self.fields)}"#) == ["0:auth:ann@example.com"])
     }
 
+    @Test(
+        "a refused init says what is wrong with the name of app, bucket or client, and which character it is",
+        arguments: [
+            (#""clientid":"c","name":"notes""#, "App id invalid: it is missing"),
+            (
+                #""clientid":"c","app_id":"a b","name":"notes""#,
+                "App id invalid: it holds a blank (character 2), which is not admitted"
+            ),
+            (
+                #""clientid":"c","app_id":"other","name":"notes""#,
+                "App id invalid: it is not the app of the connection's path"
+            ),
+            (#""clientid":"c","app_id":"app""#, "Bucket name invalid: it is missing"),
+            (#""clientid":"c","app_id":"app","name":"""#, "Bucket name invalid: it is empty"),
+            (
+                #""clientid":"c","app_id":"app","name":"ab/c""#,
+                "Bucket name invalid: it holds '/' (character 3), which is not admitted"
+            ),
+            (
+                #""clientid":"c","app_id":"app","name":"\#(String(repeating: "b", count: 65))""#,
+                "Bucket name invalid: it is 65 bytes long, the most is 64"
+            ),
+            (#""app_id":"app","name":"notes""#, "Client id invalid: it is missing"),
+            (
+                #""clientid":"c\u001b[2J","app_id":"app","name":"notes""#,
+                "Client id invalid: it holds U+001B (character 2), which is not admitted"
+            ),
+        ])
+    func reasons(fields: String, message: String) throws {
+        let peer: Peer = try HubHarness().connect()
+        #expect(
+            peer.ask(#"0:init:{"api":"1.1","token":"ann-token",\#(fields)}"#) == [
+                #"0:auth:{"msg":"\#(message)","code":500}"#
+            ])
+    }
+
     @Test("the app's name does not depend on case, and client_id does for clientid")
     func lenient() throws {
         let harness: HubHarness = try HubHarness()
