@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketProtocol
 
 /// A user whom the server itself knows by a name and a proof.
 public struct Account: Sendable, Hashable {
@@ -76,10 +77,14 @@ public struct Account: Sendable, Hashable {
     /// A new user id.
     static func newID(random: (Int) -> [UInt8]) -> String { Hex.encode(random(16)) }
 
-    /// Whether a user may be called so: 1 to 254 bytes without control characters, and no space at its ends.
-    static func isName(_ name: String) -> Bool {
-        (1...nameBytesMax).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-            && name.utf8.first != 0x20 && name.utf8.last != 0x20
+    /// What is wrong with a name that a user may have: 1 to 254 bytes without control characters, no blank at its ends.
+    ///
+    /// - Parameter isNew: the name is no user's yet; then the ends hold nothing else either that is not seen. Such names
+    ///   were taken once, and a user who has one comes in by it.
+    static func problem(ofName name: String, isNew: Bool) -> String? {
+        let isOld: Bool = !isNew && name.utf8.first != 0x20 && name.utf8.last != 0x20
+        return isOld
+            ? UserID.problem(of: name, bytesMax: nameBytesMax) : UserID.problem(asNew: name, bytesMax: nameBytesMax)
     }
 
     /// What names are compared by: e-mail addresses differ by case for nobody.

@@ -24,7 +24,7 @@ extension AccountService {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
         if kind == .password { try admitPassword(body, asked) }
-        let name: String = try Self.newName(body.text(kind == .password ? "username" : "u"))
+        let name: String = try Self.name(body.text(kind == .password ? "username" : "u"))
         guard addresses.wait(asked.address, now: asked.now) == nil else { return AccountAnswer.done }
         addresses.add(asked.address, now: asked.now)
         let found: Account? = try find(name, asked)
@@ -42,7 +42,7 @@ extension AccountService {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
         try admitPassword(body, asked)
-        let name: String = try Self.newName(body.text("username"))
+        let name: String = try Self.name(body.text("username"))
         let password: [UInt8] = try Self.newPassword(body.text("new_password"))
         let (place, code): (String, String) = try admitCode(name, body, asked)
         let (salt, hash): ([UInt8], [UInt8]) = try stretched(password)
@@ -58,7 +58,7 @@ extension AccountService {
     mutating func verifyKey(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
-        let name: String = try Self.newName(body.text("u"))
+        let name: String = try Self.name(body.text("u"))
         let stretch: Account.Stretch = try Self.stretch(body)
         let verifier: [UInt8] = secrets.verifier(try Self.bytes("a", body))
         let (place, code): (String, String) = try admitCode(name, body, asked)

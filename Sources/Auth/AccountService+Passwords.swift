@@ -128,10 +128,10 @@ extension AccountService {
     /// The account whose name and password the body has: by its own login, or by the one from before it got keys. Takes as long,
     /// and answers the same, where there is none.
     mutating func prove(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
-        guard let name: String = body.text("username"), Account.isName(name),
-            let password: String = body.text("password"), !password.utf8.isEmpty,
+        guard body.text("username") != nil, let password: String = body.text("password"), !password.utf8.isEmpty,
             password.utf8.count <= Self.passwordBytesMax
         else { throw .badRequest("username and password are wanted") }
+        let name: String = try Self.name(body.text("username"))
         let place: String = Self.place(name, asked)
         try admitProof(place, asked)
         var found: Account? = try find(name, asked)
@@ -151,9 +151,8 @@ extension AccountService {
 
     /// The account that an operator's program names.
     private func known(_ body: AccountBody, _ asked: Asked) throws(AccountRefusal) -> Account {
-        guard let name: String = body.text("username"), Account.isName(name) else {
-            throw .badRequest("username is wanted")
-        }
+        guard body.text("username") != nil else { throw .badRequest("username is wanted") }
+        let name: String = try Self.name(body.text("username"))
         guard let account: Account = try find(name, asked) else { throw .unknownUser }
         return account
     }
@@ -186,9 +185,16 @@ extension AccountService {
 
 // What both kinds of accounts share.
 extension AccountService {
-    static func newName(_ text: String?) throws(AccountRefusal) -> String {
-        guard let text: String, Account.isName(text) else {
+    /// The name of a user who is not there yet.
+    static func newName(_ text: String?) throws(AccountRefusal) -> String { try name(text, isNew: true) }
+
+    /// The name by which a user comes in.
+    static func name(_ text: String?, isNew: Bool = false) throws(AccountRefusal) -> String {
+        guard let text: String else {
             throw .badRequest("a user name of 1 to \(Account.nameBytesMax) bytes is wanted")
+        }
+        if let problem: String = Account.problem(ofName: text, isNew: isNew) {
+            throw .badRequest("the user name \(problem)")
         }
         return text
     }

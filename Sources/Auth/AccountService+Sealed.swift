@@ -21,7 +21,7 @@ extension AccountService {
         _ = try key(asked, body)
         try admit(prelogins, asked.address, .prelogins, asked)
         prelogins.add(asked.address, now: asked.now)
-        let name: String = try Self.newName(body.text("u"))
+        let name: String = try Self.name(body.text("u"))
         let found: Account? = try find(name, asked)
         var stretch: Account.Stretch = .init(salt: pretended("salt", name, asked, Account.Stretch.saltBytes))
         if case .key(let proof)? = found?.proof { stretch = proof.stretch }
@@ -56,7 +56,7 @@ extension AccountService {
     mutating func login(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
-        let name: String = try Self.newName(body.text("u"))
+        let name: String = try Self.name(body.text("u"))
         let shown: [UInt8] = secrets.verifier(try Self.bytes("a", body))
         let device: String = try Self.device(body)
         let place: String = Self.place(name, asked)
@@ -96,7 +96,7 @@ extension AccountService {
     mutating func recover(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
-        let name: String = try Self.newName(body.text("u"))
+        let name: String = try Self.name(body.text("u"))
         let shown: [UInt8] = secrets.verifier(try Self.bytes("r", body))
         let (found, proof): (Account, Account.KeyProof) = try proveWords(name, shown, asked)
         let (text, after): (String, Account.KeyProof) = try replace(found, proof, body, asked)

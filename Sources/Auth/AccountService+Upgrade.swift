@@ -13,7 +13,8 @@ extension AccountService {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
         try admitPassword(body, asked)
-        let name: String = try Self.newName(body.text("u"))
+        let isNew: Bool = body.text("username") != body.text("u")
+        let name: String = try Self.name(body.text("u"), isNew: isNew)
         let proof: Account.KeyProof = .init(
             stretch: try Self.stretch(body), verifier: secrets.verifier(try Self.bytes("a", body)),
             recovery: secrets.verifier(try Self.bytes("recover", body)),
@@ -77,7 +78,7 @@ extension AccountService {
     mutating func finishUpgrade(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let body: AccountBody = try .init(asked.request.body)
         _ = try key(asked, body)
-        let name: String = try Self.newName(body.text("u"))
+        let name: String = try Self.name(body.text("u"))
         let shown: [UInt8] = secrets.verifier(try Self.bytes("r", body))
         let device: String = try Self.device(body)
         let (account, _): (Account, Account.KeyProof) = try proveWords(name, shown, asked)

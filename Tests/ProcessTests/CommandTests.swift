@@ -100,6 +100,27 @@ struct CommandTests {
         #expect(check.code == 0 && check.output.hasPrefix("clean: 0 buckets"))
     }
 
+    @Test("no token is made for a name that looks like another one, unless a user is called so already")
+    func unseenNames() throws {
+        try Daemon.command(data, ["app", "create", "notes"], succeeding: true)
+        func create(_ user: String) throws -> ChildProcess.Outcome {
+            try run("token", "create", "--app", "notes", "--user", user, "--data", data)
+        }
+        for (user, problem): (String, String) in [
+            ("a ", "ends with a blank (character 2); leave it out"), (" a", "begins with a blank; leave it out"),
+            ("a\u{200B}", "ends with U+200B (character 2); leave it out"),
+            ("a\n", "holds U+000A (character 2), which is not admitted"), ("", "is empty"),
+        ] {
+            let refused: ChildProcess.Outcome = try create(user)
+            #expect(refused.code == 2 && refused.output.isEmpty, "\(refused)")
+            #expect(refused.errors.contains("user name: \(problem)"), "\(refused.errors)")
+        }
+        let import_: String = write("tokens.jsonl", #"{"app":"notes","user":"a ","token":"0123456789abcdef"}"# + "\n")
+        #expect(try run("token", "import", import_, "--data", data).code == 0)
+        #expect(try create("a ").output.utf8.count == 33)
+        #expect(try create("b ").code == 2)
+    }
+
     @Test("keys and tokens are listed without their secrets, and end when they are revoked")
     func keysAndTokens() throws {
         try Daemon.command(data, ["app", "create", "notes"], succeeding: true)

@@ -21,6 +21,27 @@ struct LoginCommandTests {
         return String(try #require(output.split(separator: "\n").first).split(separator: " ").last ?? "")
     }
 
+    @Test(
+        "a name with an unseen end makes no account, before a password is asked for; a login says what is wrong"
+    )
+    func unseenNames() throws {
+        let bench: CommandBench = try .init()
+        let key: String = try apiKey(bench)
+        let sent: [String] = words(bench, "ann ", key: key)
+        let keyed: [String] = sent.filter { $0 != "--sent-password" }
+        for words: [String] in [sent, keyed] {
+            let refused: ChildProcess.Outcome = try bench.run(["signup"] + words)
+            #expect(refused.code == 2 && refused.output.isEmpty, "\(refused)")
+            #expect(
+                refused.errors.contains(
+                    "no account was made: the user name ends with a blank (character 4); leave it out"))
+            let login: ChildProcess.Outcome = try bench.run(
+                ["login"] + words, variables: ["THICKET_PASSWORD": "open sesame"])
+            #expect(login.code != 0, "\(login)")
+            #expect(login.errors.contains("the user name ends with a blank (character 4); leave it out"), "\(login)")
+        }
+    }
+
     @Test("at a terminal: the password is asked for twice, is not shown, and the terminal is as before")
     func typed() throws {
         let bench: CommandBench = try .init()

@@ -20,6 +20,7 @@ struct KeyLogin {
         let user: String? = call.setting("user") ?? (isNew || !isSame ? nil : place.old?.user)
         let apiKey: String? = call.setting("api-key") ?? (isSame ? old?.apiKey : nil)
         guard let user, let apiKey else { throw PasswordLogin.missing(user: user, apiKey: apiKey) }
+        if isNew { try LoginPlace.expectNew(user) }
         self.user = user
         var profile: Profile = try place.profile(token: "")
         profile.kind = .keys

@@ -98,6 +98,12 @@ struct LoginPlace: Sendable {
         (self.server, self.app) = (server, app)
     }
 
+    /// A name that no new user may have is refused before a password is asked for.
+    static func expectNew(_ user: String) throws(Failure) {
+        guard let problem = UserID.problem(asNew: user) else { return }
+        throw Failure("no account was made: the user name \(problem)", .usage)
+    }
+
     /// What has to be said, all at once. nil: it was.
     static func missing(_ words: [String?]) -> Failure {
         let rows: [String] = words.compactMap { $0.map { "  " + $0 } }

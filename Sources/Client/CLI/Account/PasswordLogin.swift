@@ -13,6 +13,7 @@ enum PasswordLogin {
         guard let user, let apiKey else {
             throw missing(user: user, apiKey: apiKey)
         }
+        if isNew { try LoginPlace.expectNew(user) }
         let isPartner: Bool = call.flag("partner") || (isSame && place.old?.kind == .partner)
         var profile: Profile = try place.profile(token: "")
         profile.kind = isPartner ? .partner : .account

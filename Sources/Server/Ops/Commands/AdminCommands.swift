@@ -112,6 +112,7 @@ enum AdminCommands {
             isReadOnly: call.flag("read-only"), expires: try end(call.value("lifetime")))
         let folder: DataFolder = try folderWithData(config)
         let admin: StoreAdmin = try admin(folder)
+        try expectSeen(grant, admin, folder)
         do throws(StoreAdminError) {
             Terminal.write(try admin.createToken(grant, now: UnixTime.now().milliseconds) + "\n")
             if let account: UserID = try admin.account(named: grant.user, of: grant.app) {
@@ -122,6 +123,18 @@ enum AdminCommands {
         } catch {
             throw CommandFailure("\(folder.path): \(explained(error, admin))")
         }
+    }
+
+    /// Refuses a name that looks like another one, unless a user is called so already.
+    private static func expectSeen(
+        _ grant: TokenGrant, _ admin: StoreAdmin, _ folder: DataFolder
+    ) throws(CommandFailure) {
+        guard let problem = UserID.problem(asNew: grant.user.text) else { return }
+        let isThere: Bool
+        do throws(StoreAdminError) { isThere = try admin.hasUser(grant.user, of: grant.app) } catch {
+            throw CommandFailure("\(folder.path): \(explained(error, admin))")
+        }
+        guard isThere else { throw CommandFailure("user name: \(problem)", .usage) }
     }
 
     /// Milliseconds since 1970 at which a token ends that is made now.

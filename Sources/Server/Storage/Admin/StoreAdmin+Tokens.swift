@@ -57,6 +57,18 @@ extension StoreAdmin {
         return listed
     }
 
+    /// Whether a user has a token or a bucket in an app.
+    public func hasUser(_ user: UserID, of app: AppID) throws(StoreAdminError) -> Bool {
+        try doing("looking for a user") { () throws(SQLiteError) in
+            try database.statement(
+                """
+                SELECT 1 FROM token WHERE app = ?1 AND user = ?2
+                UNION ALL SELECT 1 FROM bucket WHERE app = ?1 AND owner = ?2 LIMIT 1
+                """
+            ).bind(1, app.text).bind(2, user.text).first { _ in true } ?? false
+        }
+    }
+
     /// Ends tokens of a user. A connection that one of them has opened is not touched here.
     /// - Parameter id: as `tokens` names it; nil ends all.
     /// - Returns: how many there were.

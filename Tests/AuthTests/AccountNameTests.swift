@@ -1,0 +1,133 @@
+import Testing
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+
+@testable import ThicketAuth
+
+/// Names of users whose ends are not seen: none is made any more, whoever has one comes in by it.
+@Suite("Names of accounts with unseen ends")
+struct AccountNameTests {
+    private let bench: AccountBench
+
+    init() throws { bench = try AccountBench() }
+
+    private static let unseen: [(name: String, problem: String)] = [
+        ("ann ", "ends with a blank (character 4); leave it out"), (" ann", "begins with a blank; leave it out"),
+        ("ann\u{A0}", "ends with U+00A0 (character 4); leave it out"),
+        ("\u{FEFF}ann", "begins with U+FEFF; leave it out"),
+        ("ann\u{200B}", "ends with U+200B (character 4); leave it out"),
+        ("ann\u{202E}", "ends with U+202E (character 4); leave it out"),
+    ]
+
+    @Test("no account is made with one, by a password or by keys, and none gets one; the message names the character")
+    func none() throws {
+        #expect(try bench.create("bob").status == 200)
+        for (name, problem): (String, String) in Self.unseen {
+            for answer: HTTPResponse in [
+                try bench.create(name), try bench.post("create/", "username=\(name)&password=open+sesame"),
+                try bench.post(
+                    "update/", #"{"username":"bob","password":"open sesame","new_username":"\#(name)"}"#),
+            ] {
+                #expect(answer.status == 400 && answer.text == "the user name \(problem)", "\(answer.text)")
+            }
+            let keyed: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup(name))
+            #expect(keyed.status == 400 && keyed.member("code") == .string("invalid_request"))
+            #expect(keyed.member("message") == .string("the user name \(problem)"))
+        }
+        #expect(try bench.create("ann").status == 200, "the name was nobody's")
+    }
+
+    @Test("a login by one that ends with a blank says so; control characters are named, too")
+    func logins() throws {
+        for (name, problem): (String, String) in [
+            ("ann ", "ends with a blank (character 4); leave it out"), (" ann", "begins with a blank; leave it out"),
+            (#"a\nn"#, "holds U+000A (character 2), which is not admitted"),
+            ("", "is empty"),
+            (String(repeating: "x", count: 255), "is 255 bytes long, the most is 254"),
+        ] {
+            let answer: HTTPResponse = try bench.authorize(name)
+            #expect(answer.status == 400 && answer.text == "the user name \(problem)")
+            for keyed: HTTPResponse in [
+                try bench.post("auth/login", SealedBodies.login(name)),
+                try bench.post("auth/prelogin", #"{"u":"\#(name)"}"#),
+            ] {
+                #expect(keyed.status == 400 && keyed.member("message") == .string("the user name \(problem)"))
+            }
+        }
+        #expect(try bench.post("authorize/", #"{"password":"open sesame"}"#).text == "username and password are wanted")
+    }
+
+    /// Gives an account a name that the requests do not admit any more.
+    private func rename(_ name: String, to other: String) throws {
+        var account: Account = try #require(try bench.store.account(named: name, in: "notes"))
+        account.name = other
+        #expect(try bench.store.change(account, from: account.proof, endsTokens: false, token: nil, now: 5))
+    }
+
+    @Test("whoever is called so already logs in, changes the password and the name, and ends the account")
+    func existing() throws {
+        #expect(try bench.create("ann").status == 200)
+        try rename("ann", to: "ann\u{A0}")
+        #expect(try bench.authorize("ann").status == 401, "that is another name")
+        let answer: HTTPResponse = try bench.authorize("ann\u{A0}")
+        #expect(answer.status == 200)
+        #expect(try answer.string("username") == "ann\u{A0}")
+        #expect(
+            try bench.post(
+                "update/", #"{"username":"ann\#u{A0}","password":"open sesame","new_password":"other one"}"#
+            ).status == 200)
+        #expect(try bench.authorize("ann\u{A0}", "other one").status == 200)
+        #expect(
+            try bench.post(
+                "update/", #"{"username":"ann\#u{A0}","password":"other one","new_username":"ann"}"#
+            ).status == 200)
+        #expect(try bench.authorize("ann", "other one").status == 200)
+        try rename("ann", to: "ann\u{A0}")
+        #expect(
+            try bench.post("delete/", #"{"username":"ann\#u{A0}","password":"other one"}"#).status == 200)
+    }
+
+    @Test("whoever is called so already comes in by keys, and gets keys without another name")
+    func existingKeys() throws {
+        #expect(try bench.post("auth/signup", SealedBodies.signup("ann")).status == 200)
+        try rename("ann", to: "ann\u{200B}")
+        #expect(try bench.post("auth/prelogin", #"{"u":"ann\#u{200B}"}"#).status == 200)
+        #expect(try bench.post("auth/login", SealedBodies.login("ann\u{200B}")).status == 200)
+        #expect(try bench.create("bob").status == 200)
+        try rename("bob", to: "bob\u{A0}")
+        func upgrade(to name: String) throws -> HTTPResponse {
+            let old: String =
+                #","username":"bob\#u{A0}","password":"open sesame","old_salt":"\#(SealedBodies.salt)","#
+                + #""old_access":"\#(SealedBodies.key(5, count: 61))""#
+            return try bench.post("auth/upgrade", SealedBodies.signup(name, words: 7, more: old))
+        }
+        let other: HTTPResponse = try upgrade(to: "rob\u{A0}")
+        #expect(other.status == 400 && other.text.contains("ends with U+00A0 (character 4); leave it out"))
+        #expect(try upgrade(to: "bob\u{A0}").status == 200)
+        #expect(try bench.post("auth/login", SealedBodies.login("bob\u{A0}")).status == 200)
+    }
+
+    @Test("a partner's new user is called nothing of the kind; who is called so already logs in")
+    func partners() throws {
+        let partners: CredentialBench = try .init()
+        for (name, problem): (String, String) in Self.unseen {
+            let answer: HTTPResponse = try partners.register(name)
+            #expect(answer.status == 400)
+            #expect(partners.member("message", of: answer)?.stringValue == "username \(problem).")
+        }
+        #expect(try partners.login("ann ").status == 403, "nobody is called so")
+        let salt: [UInt8] = .init(repeating: 7, count: PasswordVerifier.saltBytes)
+        let hash: [UInt8] = try #require(partners.service.derive(Array("correct horse".utf8), salt))
+        let user: NewUser = .init(
+            partner: partners.partner, entity: "e-9", partnerEntity: "password:e-9", username: "ann ", phone: "",
+            verifier: PasswordVerifier(salt: salt, hash: hash))
+        #expect(try partners.store.add(user, now: 0) != nil)
+        #expect(try partners.login("ann ").status == 200)
+        let control: HTTPResponse = try partners.login(#"a\u001b"#)
+        #expect(control.status == 400)
+        #expect(
+            partners.member("message", of: control)?.stringValue
+                == "username holds U+001B (character 2), which is not admitted.")
+    }
+}
