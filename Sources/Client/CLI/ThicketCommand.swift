@@ -146,6 +146,11 @@ struct Call: Sendable {
         }
         return time
     }
+
+    /// How long the command may wait in all, if `--timeout` says so.
+    func wait() throws(Failure) -> WaitBudget {
+        WaitBudget(try timeout(), isWhole: setting("timeout") != nil)
+    }
 }
 
 extension Duration {

@@ -37,7 +37,7 @@ public enum ThicketProgram {
         .value("pin", "PINS", "trust only servers with this public key: sha256//BASE64 (THICKET_PIN)"),
         .value("proxy", "URL", "go through this proxy: http://…, socks5://… (THICKET_PROXY)")
             .refusing { $0.utf8.contains(UInt8(ascii: "@")) ? proxySecret : nil },
-        .value("timeout", "TIME", "longest wait for an answer of the server (THICKET_TIMEOUT)", defaultText: "30s"),
+        .value("timeout", "TIME", "longest wait for the server (THICKET_TIMEOUT)", defaultText: "30s"),
     ]
     static let jsonOption: Option = .flag("json", "print JSON, one object a line")
     private static let bucketArgument: Argument = .one("BUCKET", "name of the bucket, such as notes")

@@ -19,7 +19,8 @@ struct MirrorRaceTests {
             server: "http://127.0.0.1:9", app: "app", token: "token", options: options)
         let bucket: Bucket = try await session.bucket("notes")
         let open: OpenBucket = .init(
-            session: session, bucket: bucket, name: "notes", server: "http://127.0.0.1:9", timeout: .seconds(10),
+            session: session, bucket: bucket, name: "notes", server: "http://127.0.0.1:9",
+            wait: WaitBudget(.seconds(10), isWhole: false),
             isKept: true)
         let state: MirrorState = try .init(
             directory: folder.path, server: open.server, app: "app", bucket: open.name)

@@ -14,6 +14,8 @@ struct Account: Sendable {
     /// Where a renewed token is kept; nil: nowhere.
     let home: ProfileHome?
     let timeout: Duration
+    /// The same, less what this command has waited already.
+    let wait: WaitBudget
     /// The call says that its bucket is sealed.
     let isSealed: Bool
     /// What the call has opened.
@@ -50,6 +52,7 @@ struct Account: Sendable {
         self.profile = profile
         profileName = name
         timeout = try call.timeout()
+        wait = try call.wait()
         isSealed = call.flag("sealed")
         opened = call.opened
         let isKept: Bool = kept?.agrees(with: profile) ?? false

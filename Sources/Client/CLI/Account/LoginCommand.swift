@@ -199,6 +199,7 @@ extension Account {
         keyFile = kept?.keyFile(profileName)
         home = nil
         timeout = try call.timeout()
+        wait = try call.wait()
         isSealed = false
         opened = call.opened
         strays = []

@@ -11,7 +11,7 @@ struct OpenBucket: Sendable {
     let bucket: Bucket
     let name: String
     let server: String
-    let timeout: Duration
+    let wait: WaitBudget
     /// Edits outlive this command.
     let isKept: Bool
     /// Of a sealed bucket.
@@ -52,7 +52,7 @@ struct OpenBucket: Sendable {
         }
         let open: OpenBucket = OpenBucket(
             session: opened.session, client: opened.client, bucket: bucket, name: name, server: account.profile.server,
-            timeout: account.timeout, isKept: isKept, opening: sealing, renewal: account.profile.renewal)
+            wait: account.wait, isKept: isKept, opening: sealing, renewal: account.profile.renewal)
         account.opened.add(open)
         return open
     }
@@ -241,7 +241,7 @@ struct OpenBucket: Sendable {
                     + "right?\(way)", .offline)
         case .deadline:
             Failure(
-                "\(server) did not answer within \(timeout.words); \(consequence). --timeout waits longer.\(way)",
+                "\(server) did not answer within \(wait.total.words); \(consequence). --timeout waits longer.\(way)",
                 .offline)
         case .sealed:
             Failure(
@@ -270,14 +270,38 @@ struct OpenBucket: Sendable {
         var seen = follower.progress
         while true {
             do throws(ClientError) {
-                try await bucket.waitUntilSynced(timeout: timeout)
+                try await wait.counting { (left) throws(ClientError) in
+                    try await bucket.waitUntilSynced(timeout: left)
+                }
                 return .success(())
             } catch {
-                guard error.code == .deadline, !Task.isCancelled, follower.progress > seen else {
+                guard error.code == .deadline, !wait.isWhole, !Task.isCancelled, follower.progress > seen else {
                     return .failure(error)
                 }
                 seen = follower.progress
             }
+        }
+    }
+
+    /// Asks the server for what is no part of the sync, such as an old version. When the time given is over before the
+    /// answer is there, the session ends: the command has failed then.
+    func asking<Value: Sendable>(
+        _ body: () async throws(ClientError) -> Value
+    ) async throws(ClientError) -> Value {
+        guard wait.isWhole else { return try await body() }
+        let lateness = Task {
+            guard (try? await Task.sleep(for: wait.left)) != nil else { return false }
+            await end()
+            return true
+        }
+        defer { lateness.cancel() }
+        do throws(ClientError) {
+            return try await wait.counting { (_) throws(ClientError) in try await body() }
+        } catch {
+            lateness.cancel()
+            guard await lateness.value else { throw error }
+            throw ClientError(
+                .deadline, "\(server) did not answer within \(wait.total.words); --timeout waits longer")
         }
     }
 
@@ -288,6 +312,10 @@ struct OpenBucket: Sendable {
     func close(tellsRefused: Bool = true) async {
         await tellUnheard()
         if tellsRefused { await tellRefused() }
+        await end()
+    }
+
+    private func end() async {
         if let client { await client.close() } else { await session.close() }
     }
 }

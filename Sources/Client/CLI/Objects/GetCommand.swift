@@ -95,7 +95,8 @@ enum Keys {
     /// One version of an object, from the server.
     static func fetch(_ version: Int64, of key: String, in open: OpenBucket) async throws(Failure) -> JSONObject {
         let found: JSONObject? = try await trying("cannot read version \(version) of \(open.name)/\(key)") {
-            () throws(ClientError) in try await open.bucket.version(version, of: key)
+            () throws(ClientError) in
+            try await open.asking { () throws(ClientError) in try await open.bucket.version(version, of: key) }
         }
         guard let found else {
             throw Failure(

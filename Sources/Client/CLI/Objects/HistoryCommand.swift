@@ -13,10 +13,13 @@ enum HistoryCommand {
         try await open.ready()
         if call.flag("export") { return try await export(key, limit, open, app: account.profile.app) }
         let versions: [ObjectVersion] = try await trying("cannot read the history of \(name)/\(key)") {
-            () throws(ClientError) in try await open.bucket.history(of: key, limit: limit)
+            () throws(ClientError) in
+            try await open.asking { () throws(ClientError) in try await open.bucket.history(of: key, limit: limit) }
         }
         let removals: [RemovedObject]
-        do throws(ClientError) { removals = try await open.bucket.removals(of: key) } catch {
+        do throws(ClientError) {
+            removals = try await open.asking { () throws(ClientError) in try await open.bucket.removals(of: key) }
+        } catch {
             // Another server than thicketd lists no removals; its versions are shown all the same.
             guard error.code == .unavailable else { throw Failure("cannot read the history of \(name)/\(key)", error) }
             removals = []
@@ -50,7 +53,9 @@ enum HistoryCommand {
         let history: StoredHistory = try await trying(what) { () throws(ClientError) in
             StoredHistory(
                 app: app, bucket: open.name, object: try await open.bucket.storedKey(of: key),
-                versions: try await open.bucket.storedHistory(of: key, limit: limit))
+                versions: try await open.asking { () throws(ClientError) in
+                    try await open.bucket.storedHistory(of: key, limit: limit)
+                })
         }
         await open.close()
         guard !history.versions.isEmpty else {

@@ -13,7 +13,9 @@ enum RemovedObjects {
         let open = try await OpenBucket.open(account, bucket: name, store: .profile)
         try await open.ready()
         let removed = try await trying("cannot list the removed objects of \(name)") { () throws(ClientError) in
-            try await open.bucket.removed(limit: StreamLimits.removedMax)
+            try await open.asking { () throws(ClientError) in
+                try await open.bucket.removed(limit: StreamLimits.removedMax)
+            }
         }
         await open.close()
         let widest = min(removed.map { Self.name($0).utf8.count }.max() ?? 0, 40)
