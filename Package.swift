@@ -235,7 +235,7 @@ let package = Package(
             "CLITests",
             [
                 "ThicketCLI", "ThicketClient", "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol",
-                "ThicketCrypto", "ThicketTestSupport", "thicketd", "thicket",
+                "ThicketCrypto", "ThicketTestSupport", "ThicketThreats", "thicketd", "thicket",
             ]),
         tests(
             "ClientTests",

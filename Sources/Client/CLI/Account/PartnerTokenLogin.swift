@@ -35,6 +35,8 @@ enum PartnerTokenLogin {
         let entity: String
         let name: String
         let device: String
+        /// The server made it for a password, and renews it as long as that login lasts.
+        let isOfPassword: Bool
 
         init?(_ token: String) {
             let parts: [Substring] = token.split(separator: ".", omittingEmptySubsequences: false)
@@ -44,6 +46,7 @@ enum PartnerTokenLogin {
                 let device: String = object["device_id"]?.stringValue
             else { return nil }
             (self.entity, self.device) = (entity, device)
+            isOfPassword = object["thicket_session"] != nil
             name = object["partner_entity_id"]?.stringValue ?? entity
         }
     }

@@ -49,7 +49,7 @@ struct Profile: Sendable, Equatable {
 
     /// A partner's server signed the token: it renews itself by no password that the user has here.
     var hasPartnerToken: Bool {
-        kind == .partner && PartnerTokenLogin.Claims(token) != nil
+        kind == .partner && PartnerTokenLogin.Claims(token)?.isOfPassword == false
     }
 
     /// What to do when the login has ended, as a sentence.

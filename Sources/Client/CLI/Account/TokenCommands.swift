@@ -128,7 +128,7 @@ enum AccountCall {
             return try await with(account, body)
         } catch {
             guard error.code == .unauthorized, error.number == 401 else { throw Failure(what, error) }
-            throw Failure("\(what): the login has ended. Run 'thicket login'.", .unauthorized)
+            throw Failure("\(what): the login has ended. \(account.profile.renewal)", .unauthorized)
         }
     }
 }

@@ -30,7 +30,8 @@ enum WatchCommand {
         let interrupts: AsyncStream<Int32> = Interrupts.stream()
         try await open.ready()
         var view: WatchView = WatchView(
-            name: open.name, keys: keys, isJSON: call.flag("json"), isRepeating: call.flag("all"))
+            name: open.name, keys: keys, isJSON: call.flag("json"), isRepeating: call.flag("all"),
+            renewal: open.renewal)
         view.describe(server: account.profile.server)
         await tellRefused(account, open.name)
         await withTaskGroup { group in
@@ -74,12 +75,14 @@ enum WatchCommand {
         private var before: [String: JSONObject] = [:]
         private var lastStatus: String = "connected"
         private(set) var problem: Failure?
+        private let renewal: String
 
-        init(name: String, keys: [String], isJSON: Bool, isRepeating: Bool) {
+        init(name: String, keys: [String], isJSON: Bool, isRepeating: Bool, renewal: String) {
             self.name = name
             self.keys = Set(keys)
             self.isJSON = isJSON
             self.isRepeating = isRepeating
+            self.renewal = renewal
         }
 
         func describe(server: String) {
@@ -185,7 +188,7 @@ enum WatchCommand {
             case .offline(.unreachable(let reason)), .offline(.untrusted(let reason)):
                 text = "offline (\(reason)); trying again"
             case .offline(.unauthorized(let reason)):
-                problem = Failure("the login has ended (\(reason)). Run 'thicket login'.", .unauthorized)
+                problem = Failure("the login has ended (\(reason)). \(renewal)", .unauthorized)
                 return false
             case .offline(.storeFailed(let reason)): text = "the local copy cannot be written (\(reason)); trying again"
             case .offline(.wrongAccount):

@@ -19,7 +19,7 @@ enum MirrorCommand {
         let signal: (any FolderSignal)? = isOnce ? nil : FolderSignals.best(folder: directory)
         let mirror: Mirror = Mirror(
             directory: directory, open: open, state: state, isOnce: isOnce, limit: limit, signal: signal)
-        let inbox: MirrorInbox = MirrorInbox()
+        let inbox: MirrorInbox = MirrorInbox(renewal: open.renewal)
         let events: AsyncStream<BucketEvent> = await open.bucket.changes
         let reader: Task<Void, Never> = Task { for await event: BucketEvent in events { inbox.take(event) } }
         let problem: Failure?
@@ -165,7 +165,11 @@ final class MirrorInbox: Sendable {
     private let alarms: AsyncStream<Int64>
     private let alarm: AsyncStream<Int64>.Continuation
 
-    init() {
+    /// What to do when the login has ended, as a sentence.
+    private let renewal: String
+
+    init(renewal: String) {
+        self.renewal = renewal
         (signals, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (alarms, alarm) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
     }
@@ -201,7 +205,7 @@ final class MirrorInbox: Sendable {
         case .offline(.unauthorized(let reason)):
             mail.withLock {
                 $0.problem = Failure(
-                    "the login has ended (\(reason)). Run 'thicket login'.", .unauthorized)
+                    "the login has ended (\(reason)). \(renewal)", .unauthorized)
             }
             bell.yield(())
             return
