@@ -251,6 +251,13 @@ public struct Bucket: Sendable {
         return try await engine.act { (machine, _) throws(ClientError) in (try machine.unconfirmedKeys(bucket), []) }
     }
 
+    /// Objects that are sent again since the last call, because the server, which need not be the one known before, did
+    /// not have them. They are noted from the first call on.
+    package func takeBroughtBack() async throws(ClientError) -> [String] {
+        let bucket = bucket
+        return try await engine.act { (machine, _) throws(ClientError) in (try machine.takeBroughtBack(bucket), []) }
+    }
+
     // MARK: - Repair of sealed objects
 
     /// What makes an object of a sealed bucket read-only, for a person; nil: nothing does.

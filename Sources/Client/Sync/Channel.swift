@@ -105,6 +105,8 @@ struct Channel {
     private(set) var stale: Set<EntityKey> = []
     /// Conflicts and alarms that nobody was told of.
     var untold: UntoldEvents = UntoldEvents()
+    /// Objects that a bucket did not have which need not be the one known before: they are sent again. nil: not asked for.
+    var broughtBack: Set<EntityKey>?
     /// Questions for removals that the server has not answered on this connection.
     var removalsAsked = 0
     /// Nothing is asked before this moment (a bucket refused, an index asked for too often).

@@ -212,6 +212,7 @@ extension SyncMachine {
             entity.base = nil
             return put(number, key, entity, [.ghost, .edits])
         }
+        if entity.record.ghost.object != nil { channels[number].broughtBack?.insert(key) }
         if let pending = entity.record.edits.pending, case .modify? = pending.edit {
             // A server that was restored to a state that has the change says so by its ccid.
             guard channels[number].storeTold != nil else {
@@ -228,5 +229,14 @@ extension SyncMachine {
         entity.base = nil
         put(number, key, entity, [.ghost, .edits])
         queue(number, key, entity.record.edits)
+    }
+
+    /// Objects that were brought back since the last call, in the order of their keys; they are noted from the first
+    /// call on.
+    package mutating func takeBroughtBack(_ bucket: BucketName) throws(ClientError) -> [String] {
+        let number = try number(bucket)
+        let keys = channels[number].broughtBack ?? []
+        channels[number].broughtBack = []
+        return keys.sorted().map { shownKey(number, $0) }
     }
 }

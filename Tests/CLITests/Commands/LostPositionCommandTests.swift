@@ -43,11 +43,14 @@ struct LostPositionCommandTests {
         try replaceServer()
         let outcome = try once()
         #expect(outcome.code == 0, "\(outcome)")
+        let lines = ["a", "b", "c"].map { "sent \($0).md again: the server did not have it any more\n" }
+        #expect(outcome.output == lines.joined(), "each that was sent again has a line")
         for name in ["a", "b", "c"] {
             #expect(bench.read("m/\(name).md") == "text of \(name)\n")
             #expect(try bench.good(["get", "n", "\(name).md", "--path", "text"], home: "home") == "text of \(name)\n")
         }
-        #expect(try once().code == 0)
+        let second = try once()
+        #expect(second.code == 0 && second.output.isEmpty, "told once: \(second)")
         #expect(try bench.good(["ls", "n"]) == "a.md  v1\nb.md  v1\nc.md  v1\n", "sent once")
     }
 
@@ -84,6 +87,8 @@ struct LostPositionCommandTests {
         let outcome = try once()
         #expect(outcome.code == 0, "\(outcome)")
         #expect(bench.read("m/late.md") == "text of late\n" && bench.read("m/same.md") == "text of same\n")
+        #expect(outcome.output.contains("sent late.md again: the server did not have it any more\n"), "\(outcome)")
+        #expect(outcome.output.ranges(of: " again: ").count == 1, "the backup has the others: \(outcome)")
         #expect(try bench.good(["get", "n", "late.md", "--path", "text"]) == "text of late\n")
         #expect(bench.read("m/a.md") == "text of a\n" && bench.read("m/a.conflict-1.md") == "newer\n")
         #expect(outcome.output.contains("a.conflict-1.md") && outcome.errors.contains("newer"), "\(outcome)")
@@ -119,6 +124,7 @@ struct LostPositionCommandTests {
             return found?.output == "text of late\n" ? true : nil
         }
         #expect(isBack == true)
+        try mirror.wait(for: "sent late.md again: the server did not have it any more")
         #expect(bench.read("m/late.md") == "text of late\n" && bench.read("m/a.md") == "text of a\n")
         mirror.signal(SIGINT)
         #expect(try mirror.finish().code == 0)

@@ -433,6 +433,7 @@ actor Mirror {
     /// the server refused is sent once more, once a run: its limits may be others by now.
     func sendAgain() async throws(Failure) {
         if !isOnce { try await nameRefused() }
+        try await noteBroughtBack()
         let what: String = "cannot read \(open.name)"
         for key: String in try await trying(what, { () throws(ClientError) in try await open.bucket.unconfirmedKeys() })
         {
@@ -446,6 +447,7 @@ actor Mirror {
 
     /// Says what the server has confirmed by now, and what waits for a connection.
     func tellConfirmed() async throws(Failure) {
+        try await noteBroughtBack()
         guard !outbox.isEmpty else { return }
         let (waiting, refused): ([String], [RefusedEdit]) = try await trying("cannot read \(open.name)") {
             () throws(ClientError) in
@@ -455,6 +457,14 @@ actor Mirror {
         let lines: [String] = outbox.tell(
             waiting: Set(waiting), refused: Set(refused.map(\.key)), isOffline: isOffline)
         for line: String in lines { say(line) }
+    }
+
+    /// What the library sends again by itself is said like what the mirror sends.
+    private func noteBroughtBack() async throws(Failure) {
+        let keys = try await trying("cannot read \(open.name)") { () throws(ClientError) in
+            try await open.bucket.takeBroughtBack()
+        }
+        for key in keys { sends(state[key]?.file.name ?? key, key, " again: the server did not have it any more") }
     }
 
     /// Names what the server does not take: the files stay here as they are, and no run counts them as the same.
