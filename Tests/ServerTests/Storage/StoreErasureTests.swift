@@ -142,6 +142,40 @@ import ThicketTestSupport
         #expect(try places("dull", "copy.db") > 0 && places("bobs", "copy.db") > 0)
     }
 
+    @Test(
+        "the highest row of an erased user is not given again, also after a restart: the bucket made anew has another identity",
+        arguments: [false, true])
+    func rowsAreGivenOnce(restarts: Bool) throws {
+        var store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        var driver = try StoreDriver(try store.makeWriter(), seed: 204)
+        let (ann, bob) = (try StoreDriver.id("a", user: "ann"), try StoreDriver.id("a", user: "bob"))
+        for id in [ann, bob] {
+            try driver.put(try EntityKey("k"), ["n": 1], in: id)
+            try driver.commit()
+        }
+        let codec = ChangeVersionCodec(store.identity)
+        var known: Set<String> = []
+        var highest = try #require(driver.buckets[bob]?.record.row)
+        #expect(highest > (try #require(driver.buckets[ann]?.record.row)))
+        known.insert(codec.identity(of: bob, row: highest))
+        // Twice: what is remembered of the first erasure does not hide the second.
+        for _ in 0..<2 {
+            try end("bob", try Database(path: store.path))
+            let keeper = try store.makeKeeper(tiny())
+            while let batch = try keeper.nextBatch(now: driver.now) { _ = try driver.writer.apply(batch) }
+            #expect(try driver.writer.bucket(bob) == nil)
+            if restarts { store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing) }
+            driver = try StoreDriver(try store.makeWriter(), seed: 205)
+            try driver.put(try EntityKey("k"), ["n": 1], in: bob)
+            try driver.commit()
+            let row = try #require(driver.buckets[bob]?.record.row)
+            #expect(row > highest)
+            #expect(known.insert(codec.identity(of: bob, row: row)).inserted, "another bucket under the old name")
+            highest = row
+        }
+        #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
+    }
+
     private func places(_ text: String, _ file: String) throws -> Int {
         let (bytes, wanted): ([UInt8], [UInt8]) = (try folder.bytes(file), Array(text.utf8))
         return bytes.indices.count { bytes[$0] == wanted[0] && bytes[$0...].starts(with: wanted) }
