@@ -38,6 +38,8 @@ struct Failure: Error, Equatable {
     let code: ExitCode
     /// One file of a folder could not be read or written, which keeps no other from its turn.
     var isOfOneFile = false
+    /// The local copy is damaged, or sealed for other keys.
+    var isOfCopy = false
 
     init(_ text: String, _ code: ExitCode = .failure) {
         self.text = text
@@ -47,6 +49,7 @@ struct Failure: Error, Equatable {
     /// - Parameter what: what was being done, as the beginning of a sentence: "cannot read notes/plan".
     init(_ what: String, _ error: ClientError) {
         self.init("\(what): \(Failure.reason(error))", Failure.code(error))
+        isOfCopy = error.code == .store
     }
 
     private static func reason(_ error: ClientError) -> String {

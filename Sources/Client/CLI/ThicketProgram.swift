@@ -210,12 +210,15 @@ public enum ThicketProgram {
             choice both are shown. --mine makes the object anew with what is here; other machines are asked the same question or
             get yours. --servers takes what the server shows, and prints what was here, which is nowhere else then.
 
+            A mirror has a copy of its own: --mirror DIR is for what 'thicket mirror' has named. The mirror then writes or sends it.
+
             With --json a line is {"key":…,"problem":…,"mine":…,"readable":…,"server":…}: null for what is deleted, and no "server"
             where that cannot be read.
             """,
         arguments: [bucketArgument, .any("KEY", "the objects; without any, all that wait for a choice")],
         options: [
-            .flag("mine", "keep what is here"), .flag("servers", "take what the server shows"), jsonOption,
+            .flag("mine", "keep what is here"), .flag("servers", "take what the server shows"),
+            .value("mirror", "DIR", "choose in the copy of this mirrored folder"), jsonOption,
         ] + bucketOptions,
         examples: [
             Example("thicket repair diary", "what waits, and what both have"),

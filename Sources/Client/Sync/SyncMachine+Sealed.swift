@@ -108,7 +108,7 @@ extension SyncMachine {
             guard
                 let opened = try? SealedObject.open(
                     entity, author: sealing.author, place: sealing.place(key), with: sealer)
-            else { throw ClientError(.store, "a sealed object in the local store does not open") }
+            else { throw ClientError(.store, Self.doesNotOpen) }
             log = opened.object.log
         }
         guard
@@ -117,6 +117,9 @@ extension SyncMachine {
         else { throw ClientError(.store, "the edits kept for a sealed object do not fit it") }
         return Entity(record: record, base: nil, local: shownObject(sealed), sealed: sealed)
     }
+
+    private static let doesNotOpen =
+        "a sealed object in the local copy does not open: it is damaged, or sealed for the keys of another account"
 
     /// What the server holds of the object, or will hold once the creation in flight has arrived.
     private static func keptEntity(

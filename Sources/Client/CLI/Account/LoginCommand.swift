@@ -127,17 +127,25 @@ struct LoginPlace: Sendable {
     }
 
     func keep(_ profile: Profile) async throws(Failure) {
-        if let old, !old.isSameAccount(as: profile) { try await replace(old) }
+        if let old, !old.isSameAccount(as: profile) { try await replace(old, by: profile) }
         try home.write(profile, name)
         let who: String = profile.user.map { " as \(Screen.safe($0))" } ?? ""
         let which: String = same(name, "default") ? "" : " (profile \(name))"
         Terminal.write("logged in to \(server), app \(app)\(who)\(which)\n")
     }
 
-    /// Another account under the same name: its copies go, unless something in them was never sent.
-    private func replace(_ old: Profile) async throws(Failure) {
+    /// Another account in the same profile: its copies go, unless something in them was never sent. Where the account was
+    /// made anew under its name they may be all that is left of the earlier one, and are set aside.
+    private func replace(_ old: Profile, by new: Profile) async throws(Failure) {
         try await expectNothingUnsent()
-        try home.remove(name)
+        guard let before = old.user, let user = new.user, same(before.lowercased(), user.lowercased()),
+            same(old.server, server), same(old.app, app), !home.buckets(name).isEmpty, !call.flag("discard")
+        else { return try home.remove(name) }
+        let aside = try home.setAside(name)
+        Terminal.writeError(
+            "\(server) has another account of the name \(Screen.safe(user)) now. What this machine had of the earlier one is "
+                + "kept as the profile '\(aside)': 'thicket export BUCKET DIR --offline --profile \(aside)' brings it out, "
+                + "'thicket logout --profile \(aside)' removes it\n")
     }
 
     /// - Throws: the same, unless the profile is this user's own.

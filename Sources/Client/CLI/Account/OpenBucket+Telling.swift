@@ -29,7 +29,7 @@ extension OpenBucket {
         // What cannot be read here is told by the command itself.
         guard let problems: [String] = try? await bucket.problems(), !problems.isEmpty else { return }
         let what: String = problems.count == 1 ? "1 object is" : "\(problems.count) objects are"
-        Terminal.writeError("\(name): \(what) read-only until you choose: thicket repair \(name)\n")
+        Terminal.writeError("\(name): \(what) read-only until you choose: \(repair)\n")
     }
 
     /// On standard error. What others have written must not drive the terminal; a file gets it as it is.

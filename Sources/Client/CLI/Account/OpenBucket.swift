@@ -60,6 +60,12 @@ struct OpenBucket: Sendable {
     /// How a login that has ended is renewed.
     var renewal = "Run 'thicket login'."
 
+    /// The folder whose mirror has this copy.
+    var mirror: String?
+
+    /// What shows the objects that are read-only, and lets the user choose.
+    var repair: String { "thicket repair \(name)" + (mirror.map { " --mirror " + Screen.safe($0) } ?? "") }
+
     /// What `--offline` does with an edit.
     var keepsEdit: String { "the edit is kept here and goes out with the next command on \(name)" }
 
@@ -207,7 +213,7 @@ struct OpenBucket: Sendable {
         if waited.code == .refused {
             guard !info.hasUnconfirmedEdits else {
                 throw Failure(
-                    "'\(what)' is not confirmed: the object is read-only here ('thicket repair' shows why). The edit is kept "
+                    "'\(what)' is not confirmed: the object is read-only here ('\(repair)' shows why). The edit is kept "
                         + "here.")
             }
             try await opening?.tellOthers(session)

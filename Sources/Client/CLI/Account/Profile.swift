@@ -266,6 +266,23 @@ struct ProfileHome: Sendable {
         }
     }
 
+    /// Keeps a profile with all its copies under another name, and gives that.
+    func setAside(_ name: String) throws(Failure) -> String {
+        try blocking("cannot set the profile '\(name)' aside") { () throws(ClientError) in
+            if try keyFile(name).hasPassphrase { try keyFile(name).lock() }
+        }
+        for number in 1...10_000 {
+            let aside = "\(name.prefix(54)).old-\(number)"
+            switch Files.renameNew(folder(name), folder(aside)) {
+            case 0: return aside
+            case EEXIST, ENOTEMPTY: continue
+            case let problem:
+                throw Failure("cannot set the profile '\(name)' aside as '\(aside)': \(Files.reason(problem))")
+            }
+        }
+        throw Failure("there are too many profiles '\(name).old-…': 'thicket logout' removes one")
+    }
+
     /// Checks a name that becomes a folder.
     static func checked(_ name: String) throws(Failure) -> String {
         let isGood: Bool =

@@ -16,7 +16,7 @@ enum RepairCommand {
         guard !keys.isEmpty || !(isMine || isServers) else {
             throw Failure("say which object: 'thicket repair \(name)' lists those that wait", .usage)
         }
-        let open: OpenBucket = try await OpenBucket.open(try Account(call), bucket: name, store: .profile)
+        let open = try await open(call, name)
         try await open.ready()
         guard open.isSealed else {
             await open.close()
@@ -28,6 +28,21 @@ enum RepairCommand {
             try await show(keys, in: open, isJSON: call.flag("json"))
         }
         await open.close()
+    }
+
+    /// A mirror has a copy of its own, which has seen other states than the profile's.
+    private static func open(_ call: Call, _ name: String) async throws(Failure) -> OpenBucket {
+        let account = try Account(call)
+        guard let directory = call.value("mirror") else {
+            return try await OpenBucket.open(account, bucket: name, store: .profile)
+        }
+        try Keys.checkBucket(name)
+        let path = try MirrorState.existing(
+            directory: directory, server: account.profile.server, app: account.profile.app, bucket: name
+        ).storePath
+        var open = try await OpenBucket.open(account, bucket: name, store: .file(path), durability: .power)
+        open.mirror = directory
+        return open
     }
 
     // MARK: - Showing

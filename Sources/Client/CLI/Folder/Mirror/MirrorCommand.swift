@@ -14,7 +14,8 @@ enum MirrorCommand {
         let state: MirrorState = try MirrorState(
             directory: directory, server: account.profile.server, app: account.profile.app, bucket: name)
         // What the mirror remembers must never be newer than its copy of the bucket, not even after a loss of power.
-        let open: OpenBucket = try await self.open(account, name, state)
+        var open = try await self.open(account, name, state)
+        open.mirror = directory
         let isOnce: Bool = call.flag("once")
         let signal: (any FolderSignal)? = isOnce ? nil : FolderSignals.best(folder: directory)
         let mirror: Mirror = Mirror(
@@ -43,8 +44,15 @@ enum MirrorCommand {
         await reader.value
         // Ctrl-C is how a mirror is meant to end: that files are refused was told when it was so.
         if !isOnce { open.refusals.forget() }
-        if let problem { throw problem }
+        if let problem { throw problem.isOfCopy && open.isSealed ? beginAnew(problem, state) : problem }
         if isOnce, await mirror.problems > 0 { throw Failure("some files were left alone: see above") }
+    }
+
+    /// What to do where the copy does not open: the files have everything that it would bring.
+    private static func beginAnew(_ problem: Failure, _ state: MirrorState) -> Failure {
+        Failure(
+            "\(problem.text). Nothing was changed. When \(state.path) is removed the mirror begins anew: it deletes no file, "
+                + "and sends what the server does not have", problem.code)
     }
 
     private static func open(

@@ -47,6 +47,16 @@ struct MirrorState {
         }
     }
 
+    /// Of a folder that is mirrored already.
+    static func existing(
+        directory: String, server: String, app: String, bucket: String
+    ) throws(Failure) -> MirrorState {
+        guard Files.stamp(folder(in: directory) + "/mirror.json") != nil else {
+            throw Failure("\(directory) mirrors no bucket", .notFound)
+        }
+        return try MirrorState(directory: directory, server: server, app: app, bucket: bucket)
+    }
+
     private mutating func check(_ bytes: [UInt8], _ directory: String) throws(Failure) {
         guard var known: JSONObject = (try? JSONValue(parsing: bytes))?.objectValue else {
             throw Failure(
