@@ -237,6 +237,39 @@ struct SealedCommandTests {
         #expect(outcome.code == 0, "\(outcome)")
     }
 
+    @Test("keys of 250 to 256 characters: mirror and export name the same ones in the same words, and write the others")
+    func longKeys() throws {
+        let (bench, _): (CommandBench, [String]) = try signedUp()
+        let words = "the key is too long for a file name"
+        var (written, named): ([String], [String]) = ([], [])
+        for length in 250...256 {
+            let (text, whole) = (String(repeating: "t", count: length), String(repeating: "w", count: length))
+            try bench.good(["put", "--sealed", "diary", text, #"{"text":"a text\n"}"#])
+            try bench.good(["put", "--sealed", "diary", whole, #"{"n":1}"#])
+            if length <= 255 { written.append(text) } else { named.append(text) }
+            if length <= 250 { written.append(whole + ".json") } else { named.append(whole) }
+        }
+        let mirror: [String] = ["mirror", "--sealed", bench.path("m"), "diary", "--once"]
+        for round in 0..<2 {
+            let mirrored = try bench.run(mirror)
+            #expect(mirrored.output.isEmpty == (round == 1), "what was received is remembered: \(mirrored)")
+            let exported = try bench.run(["export", "diary", bench.path("out"), "--force"])
+            #expect(mirrored.code == 1 && exported.code == 1, "\(mirrored) \(exported)")
+            for key in named {
+                #expect(mirrored.errors.contains("thicket: \(key) is left alone: \(words)\n"), "\(mirrored)")
+                #expect(exported.errors.contains("  \(key): \(words)\n"), "\(exported)")
+            }
+            for told in [mirrored, exported] { #expect(told.errors.ranges(of: words).count == named.count, "\(told)") }
+            for name in written { #expect(bench.exists("m/\(name)") && bench.exists("out/\(name)"), "\(name.count)") }
+        }
+        #expect(try bench.good(["ls", "diary"]).split(separator: "\n").count == 14, "none was taken for deleted")
+        // The longest name is a file like any other.
+        let longest = String(repeating: "t", count: 255)
+        unlink(bench.path("m/" + longest))
+        #expect(try bench.run(mirror).output == "removed \(longest) from the bucket\n")
+        #expect(try bench.run(["get", "diary", longest]).code == 3)
+    }
+
     @Test("a mirror tells before it ends what the server does not show any more; the files stay as they were")
     func mirrored() throws {
         let (bench, _): (CommandBench, [String]) = try signedUp()

@@ -121,6 +121,35 @@ struct FileNameTests {
         }
     }
 
+    @Test(
+        "long names of all scripts go to a key and back, one for one; what has no key is longer than the short form takes",
+        arguments: [UInt64(5), 6, 7])
+    func longUnicode(seed: UInt64) throws {
+        var names = RandomNames(seed: seed)
+        var known: [String: String] = [:]
+        var (short, tooLong) = (0, 0)
+        for _ in 0..<4_000 {
+            let name = names.next()
+            let place: Comment = "seed \(seed): \(name.unicodeScalars.map { String($0.value, radix: 16) })"
+            let stem = name.hasSuffix(".json") ? String(name.dropLast(5)) : name
+            let file: FileName
+            do throws(FileName.Problem) { file = try FileName(file: name) } catch {
+                // 254 characters of base64url hold 190 bytes; the shortest escape of those is longer than a key, too.
+                #expect(error == .keyTooLong && stem.utf8.count > 190, place)
+                tooLong += 1
+                continue
+            }
+            if file.key.hasPrefix("%@") { short += 1 }
+            #expect((try? EntityKey(file.key)) != nil, place)
+            let back = try FileName(key: file.key, kind: file.kind)
+            #expect(back == file && back.name.utf8.elementsEqual(name.utf8), place)
+            // Composed and decomposed letters are two names, as file systems have it.
+            let other = known.updateValue(name, forKey: file.key + "/" + file.kind.rawValue) ?? name
+            #expect(other.utf8.elementsEqual(name.utf8), place)
+        }
+        #expect(short > 200 && tooLong > 200, "\(short) short, \(tooLong) too long")
+    }
+
     @Test("of two files of one object one is taken and the other named")
     func scan() {
         let scan: FolderScan = .init(["plan.json", "plan", "sub", ".x", "b.md"], isFolder: { $0 == "sub" })

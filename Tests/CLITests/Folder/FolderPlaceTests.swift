@@ -147,6 +147,75 @@ struct FolderPlaceTests {
         #expect(!bench.exists("m/" + name) && bench.read("m/=" + key) == "of an older program\n")
     }
 
+    @Test("import reads the file behind a link; links to a folder and to nothing are named")
+    func importedLinks() throws {
+        let bench = try bench([])
+        mkdir(bench.path("elsewhere"), 0o700)
+        try bench.write("elsewhere/behind.md", "behind it\n")
+        try bench.write("elsewhere/behind.json", #"{"n":1}"#)
+        symlink(bench.path("elsewhere/behind.md"), bench.path("m/a.md"))
+        symlink("../elsewhere/behind.json", bench.path("m/b.json"))
+        // A link to a link.
+        symlink("a.md", bench.path("m/c.md"))
+        symlink(bench.path("elsewhere"), bench.path("m/folder.md"))
+        symlink(bench.path("missing"), bench.path("m/nowhere.md"))
+        let outcome = try bench.run(["import", "docs", bench.path("m")])
+        #expect(outcome.code == 1 && outcome.output.contains("3 files read"), "\(outcome)")
+        for name in ["folder.md", "nowhere.md"] { #expect(outcome.errors.contains("\(name): "), "\(outcome)") }
+        #expect(try bench.good(["get", "docs", "a.md", "--path", "text"]) == "behind it\n")
+        #expect(try bench.good(["get", "docs", "b", "--json"]) == "{\"n\":1}\n")
+        #expect(try bench.good(["get", "docs", "c.md", "--path", "text"]) == "behind it\n")
+        #expect(try bench.good(["ls", "docs"]).split(separator: "\n").count == 3)
+    }
+
+    @Test("export leaves a different file behind a link alone; --force writes it through the link, which stays one")
+    func exportedLinks() throws {
+        let bench = try bench(["plan.md", "same.md", "nowhere.md"])
+        try bench.write("behind.md", "other words\n")
+        chmod(bench.path("behind.md"), 0o640)
+        try bench.write("same-behind.md", "of the bucket\n")
+        symlink("../behind.md", bench.path("m/plan.md"))
+        symlink(bench.path("same-behind.md"), bench.path("m/same.md"))
+        symlink(bench.path("missing"), bench.path("m/nowhere.md"))
+        let kept = try bench.run(["export", "docs", bench.path("m")])
+        #expect(kept.code == 1 && kept.errors.contains("plan.md: a different file"), "\(kept)")
+        #expect(kept.output.contains("1 the same already") && bench.read("behind.md") == "other words\n", "\(kept)")
+        let forced = try bench.run(["export", "docs", bench.path("m"), "--force"])
+        #expect(
+            forced.code == 1 && forced.errors.contains("nowhere.md: it is a link that leads to nothing"), "\(forced)")
+        #expect(bench.read("behind.md") == "of the bucket\n" && !bench.exists("missing"))
+        for name in ["plan.md", "same.md", "nowhere.md"] {
+            var link = [CChar](repeating: 0, count: 4_096)
+            #expect(readlink(bench.path("m/" + name), &link, link.count) > 0, "\(name)")
+        }
+        var status = stat()
+        #expect(stat(bench.path("behind.md"), &status) == 0 && status.st_mode & 0o777 == 0o640, "its rights stay")
+    }
+
+    @Test("long names of all scripts, imported and exported, are the same files")
+    func scripts() throws {
+        let bench = try bench([])
+        var names = RandomNames(seed: 8)
+        var files: [String: String] = [:]
+        var keys: Set<String> = []
+        while files.count < 60 {
+            let name = names.next()
+            guard !name.hasSuffix(".json"), let file = try? FileName(file: name), keys.insert(file.key).inserted else {
+                continue
+            }
+            files[name] = "number \(files.count)\n"
+            try bench.write("m/" + name, files[name] ?? "")
+        }
+        try bench.good(["import", "docs", bench.path("m")])
+        try bench.good(["export", "docs", bench.path("out")])
+        try bench.good(["mirror", bench.path("mirrored"), "docs"] + Self.once)
+        for folder in ["out", "mirrored"] {
+            let found = Files.names(in: bench.path(folder)).filter { !$0.hasPrefix(".") }
+            #expect(Set(found.map { Array($0.utf8) }) == Set(files.keys.map { Array($0.utf8) }))
+            for (name, text) in files { #expect(bench.read("\(folder)/\(name)") == text, "\(name)") }
+        }
+    }
+
     @Test("export names what it cannot write and writes the rest")
     func exported() throws {
         let bench = try bench(["dir.md", "pipe.md", "free.md"])

@@ -156,7 +156,7 @@ enum ExportCommand {
             return .blocked("what is there cannot be read: \(reason)\(advice)")
         case .bytes where !isForced: return .kept
         case .bytes, .failed:
-            try Files.replace(path, bytes, mode: 0o644, followsLinks: true)
+            try Files.replace(path, bytes, mode: Files.rights(path) ?? 0o644, followsLinks: true)
             return .written
         }
     }

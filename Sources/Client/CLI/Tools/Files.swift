@@ -182,6 +182,12 @@ enum Files {
         }
     }
 
+    /// The rights on what is there, behind links too; nil: nothing is.
+    static func rights(_ path: String) -> mode_t? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
+    }
+
     /// Puts on the disk which files a folder has.
     static func sync(folder path: String) throws(Failure) {
         let folder: Int32 = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -280,9 +286,7 @@ enum Files {
         case let found where found != (expected.map(Contents.bytes) ?? .absent): return .changedMeanwhile
         default: break
         }
-        var status: stat = .init()
-        let mode: mode_t = stat(path, &status) == 0 ? status.st_mode & 0o777 : newMode
-        let temporary: String = try writeTemporary(beside: path, bytes, mode: mode)
+        let temporary: String = try writeTemporary(beside: path, bytes, mode: rights(path) ?? newMode)
         guard let expected else {
             let problem: Int32 = renameNew(temporary, path)
             if problem != 0 { unlink(temporary) }

@@ -1,10 +1,11 @@
+import ThicketCrypto
 import ThicketProtocol
 
 /// What a mirror remembers in its folder, so that changes made while it does not run are recognised.
 ///
 /// ```
 /// DIR/.thicket/mirror.json    which bucket of which account
-/// DIR/.thicket/base/kKEY      the last common state of a file and its object
+/// DIR/.thicket/base/kKEY      the last common state of a file and its object; hHASH where KEY is too long for that
 /// DIR/.thicket/bucket.db      the mirror's own copy of the bucket, with edits not sent yet
 /// ```
 struct MirrorState {
@@ -42,8 +43,9 @@ struct MirrorState {
         case .failed(let reason): throw Failure("\(path)/mirror.json cannot be read: \(reason)")
         case .bytes(let bytes): try check(bytes, directory)
         }
-        for name: String in Files.names(in: path + "/base") where name.hasPrefix("k") {
-            try load(String(name.dropFirst()))
+        for name: String in Files.names(in: path + "/base") {
+            if name.hasPrefix("k") { try load(name, key: String(name.dropFirst())) }
+            if name.hasPrefix("h") { try load(name, key: nil) }
         }
     }
 
@@ -108,15 +110,24 @@ struct MirrorState {
     var keys: [String] { Array(bases.keys) }
     subscript(key: String) -> MirrorBase? { bases[key] }
 
-    private func file(_ key: String) -> String { path + "/base/k" + key }
+    private func file(_ key: String) -> String { path + "/base/" + Self.name(key) }
 
-    private mutating func load(_ key: String) throws(Failure) {
-        guard case .bytes(let bytes) = Files.read(file(key), bytesMax: 4 * FolderLimits.fileBytesMax),
-            let value: JSONValue = try? JSONValue(parsing: bytes), let record: JSONValue = value["base"]
+    /// The name of a base's file.
+    private static func name(_ key: String) -> String {
+        guard key.utf8.count >= FolderLimits.nameBytesMax else { return "k" + key }
+        return "h" + Hex.encode(Hash.sha256(Array(key.utf8)))
+    }
+
+    /// - Parameter known: nil: the base says of which key it is.
+    private mutating func load(_ name: String, key known: String?) throws(Failure) {
+        let place = path + "/base/" + name
+        guard case .bytes(let bytes) = Files.read(place, bytesMax: 4 * FolderLimits.fileBytesMax),
+            let value: JSONValue = try? JSONValue(parsing: bytes), let record: JSONValue = value["base"],
+            let key = known ?? record["name"]?.stringValue.flatMap({ try? FileName(file: $0) })?.key,
+            same(Self.name(key), name)
         else {
             // Without a base, file and object are compared: equal ones go on, others are set aside. Nothing is lost.
-            try Files.removeTree(file(key))
-            return
+            return try Files.removeTree(place)
         }
         bases[key] = MirrorBase(record, key: key)
         origins[key] = value["origin"]?.stringValue
