@@ -25,7 +25,8 @@ func program(_ name: String, _ path: String, _ needs: [Target.Dependency]) -> Ta
 }
 
 func tests(_ name: String, _ needs: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: needs, path: "Tests/\(name)", swiftSettings: strict)
+    .testTarget(
+        name: name, dependencies: needs + ["ThicketBlocking"], path: "Tests/\(name)", swiftSettings: strict)
 }
 
 let package = Package(
@@ -121,8 +122,9 @@ let package = Package(
 
         library(
             "ThicketTestSupport", "Tests/Support", ["ThicketProtocol"],
-            exclude: ["TestServer", "Allocations", "Nonces"]),
+            exclude: ["TestServer", "Allocations", "Nonces", "Blocking"]),
         // For tests that seal: whether a key sees a nonce twice.
+        library("ThicketBlocking", "Tests/Support/Blocking", []),
         library("ThicketNonces", "Tests/Support/Nonces", ["ThicketCrypto"]),
         // Counts calls of the heap, for the tests that link it.
         .target(name: "CThicketAllocations", path: "Tests/Support/Allocations"),

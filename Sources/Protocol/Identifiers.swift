@@ -43,11 +43,10 @@ private func checked(
     guard count <= maxBytes else {
         throw IdentifierError(kind: kind, problem: IdentifierError.tooLong(count, most: maxBytes))
     }
-    let refused: Int? = text.withBytes { (bytes: UnsafeBufferPointer<UInt8>) -> Int? in
-        bytes.firstIndex { !admits($0) }
-    }
-    if let refused: Int {
-        throw IdentifierError(kind: kind, problem: IdentifierError.refused(at: refused, of: text))
+    let isAdmitted = text.withBytes { (bytes: UnsafeBufferPointer<UInt8>) in bytes.first { !admits($0) } == nil }
+    if !isAdmitted {
+        let place = text.utf8.enumerated().first { !admits($0.element) }?.offset ?? 0
+        throw IdentifierError(kind: kind, problem: IdentifierError.refused(at: place, of: text))
     }
     return text
 }

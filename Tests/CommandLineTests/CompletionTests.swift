@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 @testable import ThicketCommandLine
 
-@Suite("Shell completion")
+@Suite("Shell completion", .blocking)
 struct CompletionTests {
     /// Runs a shell with a script as its argument and gives what it printed.
     private func run(_ shell: String, _ script: String) throws -> String? {

@@ -1,11 +1,12 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketClient
 import ThicketProcesses
 import ThicketProtocol
 
 /// The auth servers of `Examples/auth-server`, as they stand there, with a real thicketd and a session of the library.
-@Suite("Examples: auth servers", .serialized, .timeLimit(.minutes(15)))
+@Suite("Examples: auth servers", .blocking, .serialized, .timeLimit(.minutes(15)))
 struct AuthServerTests {
     private static let folder: String =
         #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")

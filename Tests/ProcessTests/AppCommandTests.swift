@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Apps with users of their own: what commands do about them.
-@Suite("Commands about apps and their users")
+@Suite("Commands about apps and their users", .blocking)
 struct AppCommandTests {
     private let folder: TemporaryFolder = .init("apps")
 

@@ -1,9 +1,10 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 
 /// `thicketd bucket mode`, beside a running server and without one.
-@Suite("thicketd bucket mode")
+@Suite("thicketd bucket mode", .blocking)
 struct BucketModeTests {
     private let folder: TemporaryFolder = .init("modes")
 

@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 
 /// `thicketd` as an operator meets it: the built program, its words, its output and its exit codes.
-@Suite("thicketd commands")
+@Suite("thicketd commands", .blocking)
 struct CommandTests {
     private let folder: TemporaryFolder = .init("commands")
     private var data: String { folder.path + "/data" }

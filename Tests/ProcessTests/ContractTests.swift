@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// All requests against their own description: made by a program that knows nothing but `/openapi.yaml`.
-@Suite("Requests and their description")
+@Suite("Requests and their description", .blocking)
 struct ContractTests {
     private static let root: String = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     /// Made by `./dev setup --tests`.

@@ -1,8 +1,9 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
-@Suite("Crash", .serialized)
+@Suite("Crash", .blocking, .serialized)
 struct CrashTests {
     @Test("three kills under load lose no acknowledged change, apply none twice, and leave the data sound")
     func kills() throws {

@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 
 @testable import ThicketEndurance
 
-@Suite("Endurance", .serialized)
+@Suite("Endurance", .blocking, .serialized)
 struct EnduranceTests {
     @Test("five seconds of mixed load, with restarts and kills as they fall, leave everybody with the same")
     func miniature() async {

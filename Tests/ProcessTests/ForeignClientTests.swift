@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketTestSupport
 
 /// `thicketd` as others see it: WebSocket libraries that share nothing with ours, and a machine short of descriptors.
-@Suite("thicketd and programs of others")
+@Suite("thicketd and programs of others", .blocking)
 struct ForeignClientTests {
     private static let python: String = "/usr/bin/python3"
     private let folder: TemporaryFolder = .init("foreign")

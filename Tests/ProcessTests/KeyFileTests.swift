@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Partners and the key file, by the commands that operators use.
-@Suite("Partners by command")
+@Suite("Partners by command", .blocking)
 struct KeyFileTests {
     private let folder: TemporaryFolder = .init("keyfile")
 

@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Codes for forgotten passwords, from the request to the mail server, with a server that is killed in between.
-@Suite("Mail of a server")
+@Suite("Mail of a server", .blocking)
 struct MailTests {
     private static let python: String = "/usr/bin/python3"
     private static let script: String =

@@ -1,4 +1,5 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 import ThicketSQLite
@@ -6,7 +7,7 @@ import ThicketSQLite
 @testable import ThicketServer
 
 /// `thicketd account pro` for users of partners, who have no account here.
-@Suite("Commands about partners' users")
+@Suite("Commands about partners' users", .blocking)
 struct ProCommandTests {
     private let folder: TemporaryFolder = .init("pro")
 

@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 
 /// A running `thicketd`, its neighbours and its end.
-@Suite("thicketd serve")
+@Suite("thicketd serve", .blocking)
 struct ServeTests {
     private let folder: TemporaryFolder = .init("serve")
 

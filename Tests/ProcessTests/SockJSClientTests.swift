@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// The published client library of SockJS, as Debian packages it, in a real browser against a real server.
-@Suite("sockjs-client in a browser")
+@Suite("sockjs-client in a browser", .blocking)
 struct SockJSClientTests {
     /// Where Debian's package `node-sockjs-client` puts it.
     private static let library: String = "/usr/share/nodejs/sockjs-client/dist/sockjs.js"

@@ -1,11 +1,13 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketTestSupport
 
 /// `thicketd` with TLS, as an operator meets it.
 @Suite(
-    "thicketd and TLS", .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
+    "thicketd and TLS", .blocking,
+    .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
 struct TLSTests {
     private static let curl: String = "/usr/bin/curl"
     private let folder: TemporaryFolder = .init("tls")

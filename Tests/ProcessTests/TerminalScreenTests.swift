@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// The model of a terminal that tests of full-screen programs look at: known sequences, known rows.
-@Suite("The screen of a terminal")
+@Suite("The screen of a terminal", .blocking)
 struct TerminalScreenTests {
     private static func screen(_ pieces: String..., rows: Int = 4, columns: Int = 12) -> TerminalScreen {
         var screen: TerminalScreen = .init(rows: rows, columns: columns)

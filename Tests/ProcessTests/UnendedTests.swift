@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// What `./dev test` says of a run that crashed or was given up.
-@Suite("Tests that had begun and not ended", .timeLimit(.minutes(15)))
+@Suite("Tests that had begun and not ended", .blocking, .timeLimit(.minutes(15)))
 struct UnendedTests {
     private static let root: String = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
 

@@ -1,12 +1,13 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketSQLite
 
 @testable import ThicketServer
 
 /// Programs and databases of different ages: what is older, what is newer, and who may bring which up to date.
-@Suite("Databases of other versions")
+@Suite("Databases of other versions", .blocking)
 struct UpgradeTests {
     private let folder: TemporaryFolder = .init("upgrade")
     private var path: String { folder.path + "/thicket.db" }

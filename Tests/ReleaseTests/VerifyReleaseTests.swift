@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// `thicket-release` and `thicket verify-release` as they are typed.
-@Suite("Releases: from making one to checking it")
+@Suite("Releases: from making one to checking it", .blocking)
 struct VerifyReleaseTests {
     private static let commit: String = .init(repeating: "7f", count: 20)
 

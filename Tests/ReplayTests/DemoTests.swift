@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketReplay
 
 /// `thicket-demo` as a newcomer runs it: a process, with its exit code and what it says.
-@Suite("thicket-demo")
+@Suite("thicket-demo", .blocking)
 struct DemoTests {
     private let folder: TemporaryFolder = .init("demo")
 

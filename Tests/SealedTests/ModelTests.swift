@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketCrypto
 import ThicketProcesses
 import ThicketProtocol
@@ -9,7 +10,7 @@ import ThicketProtocol
 /// The second, independent implementation (`Tests/InteropTests/sealed_model.py`) and ours read what the other has
 /// written, and agree on all of it. `THICKET_SEALED_LOGS` sets how many logs each writes, `THICKET_SEED` another
 /// beginning.
-@Suite("Sealed objects and the independent model")
+@Suite("Sealed objects and the independent model", .blocking)
 struct ModelTests {
     private static let root: String = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     private static let script: String = root + "/Tests/InteropTests/sealed_model.py"

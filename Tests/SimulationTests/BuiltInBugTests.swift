@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketNonces
 import ThicketSimulation
 
-@Suite("Bugs that are built in, found by the simulation", .serialized, .nonceWatch)
+@Suite("Bugs that are built in, found by the simulation", .blocking, .nonceWatch)
 struct BuiltInBugTests {
     @Test(
         // Some of these bugs use a nonce twice.

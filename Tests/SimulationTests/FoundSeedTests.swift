@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketNonces
 import ThicketSimulation
 
-@Suite("Seeds of the simulation that have found something, and days of people", .serialized, .nonceWatch)
+@Suite("Seeds of the simulation that have found something, and days of people", .blocking, .nonceWatch)
 struct FoundSeedTests {
     /// What they found is in decisions 0069, 0070, 0072, 0081 and 0082.
     @Test(

@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketNonces
 import ThicketSimulation
 
-@Suite("Simulation of server, clients, network and disks from a seed", .serialized, .nonceWatch)
+@Suite("Simulation of server, clients, network and disks from a seed", .blocking, .serialized, .nonceWatch)
 struct SimulationTests {
     /// Wall seconds of fresh seeds; `./dev test` leaves it at 30.
     private static var seconds: Double { setting("THICKET_SIM_SECONDS").flatMap(Double.init) ?? 30 }

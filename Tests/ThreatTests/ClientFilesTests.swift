@@ -1,11 +1,12 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketCrypto
 import ThicketProcesses
 import ThicketThreats
 
 /// What the program leaves on the disk of the machine that it runs on.
-@Suite("Files of a client")
+@Suite("Files of a client", .blocking)
 struct ClientFilesTests {
     private static func words(_ name: String) -> (canary: Canary, text: String) {
         let text: String = "canary-\(RandomBytes.hex(12))"

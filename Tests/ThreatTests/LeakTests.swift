@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketCrypto
 import ThicketProcesses
 import ThicketThreats
 
-@Suite("Secrets and where they must not be")
+@Suite("Secrets and where they must not be", .blocking)
 struct LeakTests {
     @Test(
         "T22: after every kind of login at debug level no token, password or key stands in log, metrics, refusals, files, mail, backup or crash text"

@@ -1,11 +1,12 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketCrypto
 import ThicketProcesses
 import ThicketThreats
 
 /// T19 over more than one process, and at the end of a whole run.
-@Suite("Nonces of whole runs", .timeLimit(.minutes(15)))
+@Suite("Nonces of whole runs", .blocking, .timeLimit(.minutes(15)))
 struct SealsTests {
     private static let recordBytes: Int = SealRecorder.recordBytes
 

@@ -1,4 +1,5 @@
 import Testing
+import ThicketBlocking
 import ThicketCrypto
 import ThicketProcesses
 import ThicketThreats
@@ -6,7 +7,7 @@ import ThicketThreats
 /// T1 and T2 by what the kernel is handed: a file that is removed, written over or renamed hides nothing here, and neither
 /// does a connection that goes past the proxy.
 @Suite(
-    "What the program hands to the kernel", .serialized, .timeLimit(.minutes(15)),
+    "What the program hands to the kernel", .blocking, .serialized, .timeLimit(.minutes(15)),
     .enabled(if: TracedProgram.isThere, "Debian's strace is not here: ./dev setup --tests installs it"))
 struct TracedLifeTests {
     @Test(

@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Who is logged in, what is not permitted, and servers that are not there.
-@Suite("thicket: accounts")
+@Suite("thicket: accounts", .blocking)
 struct AccountCommandTests {
     @Test("login keeps a profile for its owner's eyes; status tells of it; logout forgets it")
     func profile() throws {

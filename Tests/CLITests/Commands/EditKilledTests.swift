@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 @testable import ThicketCLI
 
-@Suite("A killed edit")
+@Suite("A killed edit", .blocking)
 struct EditKilledTests {
     @Test("No clear text stays after SIGTERM and SIGHUP while the editor runs", arguments: [SIGTERM, SIGHUP])
     func ended(_ number: Int32) throws {

@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Two machines set one object to the same, one of them without a connection (docs/decisions/0086).
-@Suite("thicket: the same object from two machines")
+@Suite("thicket: the same object from two machines", .blocking)
 struct EqualObjectTests {
     private static let milk: String = #"{"text":"shopping: milk"}"#
 

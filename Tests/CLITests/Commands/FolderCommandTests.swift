@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Import, export and mirror, as processes against a real server.
-@Suite("thicket: folders")
+@Suite("thicket: folders", .blocking)
 struct FolderCommandTests {
     @Test("what is imported is exported as it was, and what cannot be taken is named")
     func roundTrip() throws {

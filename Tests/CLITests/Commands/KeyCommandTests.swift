@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketClient
 import ThicketCrypto
 import ThicketProcesses
@@ -8,7 +9,7 @@ import ThicketProtocol
 @testable import ThicketCLI
 
 /// Accounts whose keys stay on the machine, by the real programs.
-@Suite("thicket: accounts with keys")
+@Suite("thicket: accounts with keys", .blocking)
 struct KeyCommandTests {
     private func apiKey(_ bench: CommandBench) throws -> String {
         let output: String = try Daemon.command(

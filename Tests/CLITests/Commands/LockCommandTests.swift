@@ -1,12 +1,13 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketClient
 import ThicketProcesses
 
 @testable import ThicketCLI
 
 /// `thicket lock` and `thicket unlock` as they are typed.
-@Suite("thicket: locking")
+@Suite("thicket: locking", .blocking)
 struct LockCommandTests {
     private static let cheap: [String: String] = ["THICKET_CHEAP_PASSPHRASES": "1", "XDG_RUNTIME_DIR": ""]
     private static let phrase: [String: String] = cheap.merging(["THICKET_PASSPHRASE": "four green leaves"]) { $1 }

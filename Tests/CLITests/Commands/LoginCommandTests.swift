@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketCrypto
 import ThicketProcesses
 import ThicketProtocol
@@ -7,7 +8,7 @@ import ThicketProtocol
 @testable import ThicketCLI
 
 /// Accounts by the real programs, with passwords that are typed at a terminal, read from files, or in the environment.
-@Suite("thicket: logging in")
+@Suite("thicket: logging in", .blocking)
 struct LoginCommandTests {
     /// Words that name the server and an account of its app.
     private func words(_ bench: CommandBench, _ user: String, key: String) -> [String] {

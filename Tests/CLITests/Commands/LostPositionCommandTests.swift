@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Folders and copies that meet a server without what they have, as processes (docs/decisions/0083, 0091).
-@Suite("thicket: a server that has lost or forgotten")
+@Suite("thicket: a server that has lost or forgotten", .blocking)
 struct LostPositionCommandTests {
     private let bench: CommandBench
 

@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Accounts and apps that are made anew under an old name, and sealed folders that meet an older server: what a device
 /// has is not deleted, and what was confirmed is not lost (docs/decisions/0083).
-@Suite("thicket: made anew under an old name")
+@Suite("thicket: made anew under an old name", .blocking)
 struct MadeAnewCommandTests {
     private static let password = ["THICKET_PASSWORD": "correct barley"]
     private static let names = ["a", "b", "c"]

@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// The commands about single objects, as processes against a real server.
-@Suite("thicket: objects")
+@Suite("thicket: objects", .blocking)
 struct ObjectCommandTests {
     @Test("what one profile puts another gets; rm, history and revert do what they say")
     func life() throws {

@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// What a machine that gets keys from another one says when the server does not show what that one has seen.
-@Suite("thicket pair")
+@Suite("thicket pair", .blocking)
 struct PairCommandTests {
     @Test("whoever ends the new machine's command where it asks for a yes leaves no login behind")
     func interrupted() throws {

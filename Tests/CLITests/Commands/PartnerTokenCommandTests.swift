@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 import ThicketThreats
@@ -7,7 +8,7 @@ import ThicketThreats
 @testable import ThicketCLI
 
 /// A partner's user logs in by a token that the partner's server signed: there is no password here.
-@Suite("thicket: a partner's token that has ended")
+@Suite("thicket: a partner's token that has ended", .blocking)
 struct PartnerTokenCommandTests {
     private let bench: CommandBench
     private let partnerKey: String

@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// What answers in place of the server is named as it answered.
-@Suite("thicket: a proxy answers the upgrade")
+@Suite("thicket: a proxy answers the upgrade", .blocking)
 struct ProxyAnswerTests {
     private func answer(_ status: Int, _ fields: [String] = []) -> FakeEdge.Manner {
         let lines = ["HTTP/1.1 \(status) X", "Content-Length: 5", "Connection: close"] + fields

@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketClient
 import ThicketProcesses
 import ThicketProtocol
@@ -7,7 +8,7 @@ import ThicketProtocol
 @testable import ThicketCLI
 
 /// A refusal stays a refusal until it is resolved: real programs and a real server (docs/decisions/0084).
-@Suite("thicket: refused edits")
+@Suite("thicket: refused edits", .blocking)
 struct RefusalCommandTests {
     private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
     /// Larger than the server keeps objects.

@@ -1,11 +1,12 @@
 import Testing
+import ThicketBlocking
 import ThicketClient
 import ThicketProcesses
 
 @testable import ThicketCLI
 
 /// What machines with newer keys do after an honest restore of the server.
-@Suite("thicket keys --restored")
+@Suite("thicket keys --restored", .blocking)
 struct RestoredCommandTests {
     private let bench: CommandBench
     private let place: [String]

@@ -1,11 +1,12 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 @testable import ThicketCLI
 
 /// What reaches a terminal and what reaches a pipe, by the real programs. Python's pty is the terminal.
-@Suite("thicket: what a terminal is shown")
+@Suite("thicket: what a terminal is shown", .blocking)
 struct ScreenCommandTests {
     private static let text = "a\u{202E}b\u{9B}2J\u{1B}[31m\u{7F}\u{200B}\u{2066}c"
 

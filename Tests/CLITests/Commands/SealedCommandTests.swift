@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketClient
 import ThicketProcesses
 import ThicketProtocol
@@ -7,7 +8,7 @@ import ThicketProtocol
 @testable import ThicketCLI
 
 /// Sealed buckets of accounts with keys, by the real programs.
-@Suite("thicket: sealed buckets")
+@Suite("thicket: sealed buckets", .blocking)
 struct SealedCommandTests {
     private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
 

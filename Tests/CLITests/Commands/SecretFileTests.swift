@@ -1,10 +1,11 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 @testable import ThicketCLI
 
 /// Files with secrets: those of a shell's `<(…)` are pipes.
-@Suite("thicket: secrets from pipes")
+@Suite("thicket: secrets from pipes", .blocking)
 struct SecretFileTests {
     private func bash(_ bench: CommandBench, _ line: String, _ more: [String: String] = [:]) throws
         -> ChildProcess.Outcome

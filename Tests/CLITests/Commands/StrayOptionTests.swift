@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Commands that work with a profile's login, and what they say when it is not there for them.
-@Suite("thicket: logins that are not used, or gone")
+@Suite("thicket: logins that are not used, or gone", .blocking)
 struct StrayOptionTests {
     private let bench: CommandBench
     private let place: [String]

@@ -1,12 +1,13 @@
 import Glibc
 import Synchronization
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 @testable import ThicketCLI
 
 /// `--timeout` is the whole wait, wherever the server stalls.
-@Suite("thicket: --timeout")
+@Suite("thicket: --timeout", .blocking)
 struct TimeoutCommandTests {
     private static let seconds = 2
     /// However slow the machine: less than a second wait would add.

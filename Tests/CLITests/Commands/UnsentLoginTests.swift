@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// What is said of logins of which nothing, or not the password, goes out.
-@Suite("thicket: what a login says of what is sent")
+@Suite("thicket: what a login says of what is sent", .blocking)
 struct UnsentLoginTests {
     private static let words: String = Array(repeating: "abandon", count: 23).joined(separator: " ") + " art"
 

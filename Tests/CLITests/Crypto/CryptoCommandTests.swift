@@ -1,10 +1,11 @@
 import Testing
+import ThicketBlocking
 import ThicketCrypto
 import ThicketProcesses
 import ThicketProtocol
 import ThicketTestSupport
 
-@Suite("thicket crypto answers other programs, line by line")
+@Suite("thicket crypto answers other programs, line by line", .blocking)
 struct CryptoCommandTests {
     /// What every failed opening says.
     static let refusal: JSONValue = ["error": "what was sealed did not open"]

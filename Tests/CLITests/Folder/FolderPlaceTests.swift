@@ -1,11 +1,12 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 @testable import ThicketCLI
 
 /// Paths where a file belongs and something else lies, by the real programs.
-@Suite("thicket: folders with other things than files in them")
+@Suite("thicket: folders with other things than files in them", .blocking)
 struct FolderPlaceTests {
     private static let once = ["--once"]
 

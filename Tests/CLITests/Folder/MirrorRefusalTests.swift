@@ -1,9 +1,10 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// What a mirror says of files that the server refuses, and of those it has not confirmed.
-@Suite("thicket mirror: refused files")
+@Suite("thicket mirror: refused files", .blocking)
 struct MirrorRefusalTests {
     /// Larger than the server keeps objects.
     private static let large: String = String(repeating: "y", count: 1_150_000)

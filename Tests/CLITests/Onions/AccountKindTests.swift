@@ -1,9 +1,10 @@
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 
 /// Of which kind an account is says its user or its profile, and never a guess: the old login is made of the password without a
 /// salt, and whoever gets it tries passwords cheaply.
-@Suite("thicket: of which kind an account of notes is")
+@Suite("thicket: of which kind an account of notes is", .blocking)
 struct AccountKindTests {
     private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
 

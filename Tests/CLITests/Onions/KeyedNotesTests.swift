@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 
 /// `thicket onions …` with accounts that have keys of their own, and the way there, by the real programs.
-@Suite("thicket: encrypted notes of accounts with keys", .serialized)
+@Suite("thicket: encrypted notes of accounts with keys", .blocking, .serialized)
 struct KeyedNotesTests {
     /// A server with a notes app.
     private final class House {

@@ -1,10 +1,11 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 
 /// `thicket onions …` against a real server, as a person at a terminal and as a script.
-@Suite("thicket: encrypted notes")
+@Suite("thicket: encrypted notes", .blocking)
 struct OnionCommandTests {
     /// A server with a notes app, and an account on it.
     private final class Notes {

@@ -1,6 +1,7 @@
 import Glibc
 import Synchronization
 import Testing
+import ThicketBlocking
 import ThicketAuth
 import ThicketProcesses
 import ThicketProtocol
@@ -46,7 +47,9 @@ struct TestCertificate {
     var words: [String] { ["--cert", certificate, "--key", key] }
 }
 
-@Suite("Handing messages over to a mail server", .enabled(if: access(SystemPython.path, X_OK) == 0, "no python3"))
+@Suite(
+    "Handing messages over to a mail server", .blocking,
+    .enabled(if: access(SystemPython.path, X_OK) == 0, "no python3"))
 struct SMTPTests {
     private let folder: TemporaryFolder = .init("smtp")
 

@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import ThicketBlocking
 import ThicketProcesses
 import ThicketProtocol
 import ThicketTestSupport
@@ -23,7 +24,7 @@ enum SystemPython {
     static func run(_ arguments: [String]) throws -> ChildProcess.Outcome { try ChildProcess.run([path] + arguments) }
 }
 
-@Suite("Two client libraries of others against our server")
+@Suite("Two client libraries of others against our server", .blocking)
 struct InteropTests {
     private func drive(_ script: String) throws {
         var settings: NetSettings = .init()

@@ -1,8 +1,9 @@
 import Testing
+import ThicketBlocking
 import ThicketSweep
 
 /// Samples of the sweeps that `./dev soak --crash-sweep` runs whole.
-@Suite("Crash and fault sweep") struct SweepTests {
+@Suite("Crash and fault sweep", .blocking) struct SweepTests {
     @Test("a power cut at any call loses no acknowledged change, applies none twice, and leaves a sound store")
     func crashes() throws {
         var settings: CrashSweep.Settings = .init()
