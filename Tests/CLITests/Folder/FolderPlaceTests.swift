@@ -217,6 +217,57 @@ struct FolderPlaceTests {
         }
     }
 
+    /// A file system of its own in the bench's folder, for as long as `body` takes.
+    private func mounted(
+        _ bench: CommandBench, _ name: String, _ settings: String, isReadOnly: Bool = false,
+        _ body: (String) throws -> Void
+    ) throws {
+        let place = bench.path(name)
+        mkdir(place, 0o700)
+        try #require(mount("tmpfs", place, "tmpfs", isReadOnly ? UInt(MS_RDONLY) : 0, settings) == 0)
+        defer { umount2(place, Int32(MNT_DETACH)) }
+        try body(place)
+    }
+
+    private static let mayMount: Bool = {
+        let folder = TemporaryFolder("mount")
+        guard mount("tmpfs", folder.path, "tmpfs", 0, "size=64k") == 0 else { return false }
+        return umount2(folder.path, Int32(MNT_DETACH)) == 0
+    }()
+
+    @Test(
+        "what a full disk, a read-only one and a file in use do not take is named, and the rest goes on",
+        .enabled(if: mayMount, "needs the right to mount file systems"))
+    func disks() throws {
+        let bench = try bench(["a.md", "b.md"])
+        try bench.write("big.json", #"{"text":"\#(String(repeating: "x", count: 200_000))"}"#)
+        try bench.good(["put", "docs", "big.md", "@" + bench.path("big.json")])
+        try mounted(bench, "full", "size=64k") { place in
+            let outcome = try bench.run(["export", "docs", place])
+            #expect(outcome.code == 1 && outcome.errors.contains("big.md: cannot write"), "\(outcome)")
+            #expect(outcome.errors.contains("No space left on device"), "\(outcome)")
+            #expect(bench.read("full/a.md") == "of the bucket\n" && bench.read("full/b.md") == "of the bucket\n")
+            #expect(!bench.exists("full/big.md"))
+        }
+        try mounted(bench, "fixed", "size=64k", isReadOnly: true) { place in
+            let outcome = try bench.run(["export", "docs", place])
+            #expect(outcome.code == 1 && outcome.errors.contains("a.md: cannot write"), "\(outcome)")
+            #expect(outcome.errors.ranges(of: "Read-only file system").count == 3, "\(outcome)")
+        }
+        // A file that is a mount of its own cannot be replaced.
+        try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
+        let file = bench.path("m/a.md")
+        for key in ["a.md", "b.md"] { try bench.good(["put", "docs", key, #"{"text":"newer\n"}"#]) }
+        try #require(mount(file, file, nil, UInt(MS_BIND), nil) == 0)
+        let outcome = try bench.run(["mirror", bench.path("m"), "docs"] + Self.once)
+        #expect(umount2(file, Int32(MNT_DETACH)) == 0)
+        #expect(outcome.code == 1 && outcome.errors.contains("a.md is left alone: cannot write"), "\(outcome)")
+        #expect(bench.read("m/b.md") == "newer\n" && bench.read("m/a.md") == "of the bucket\n")
+        try bench.good(["mirror", bench.path("m"), "docs"] + Self.once)
+        #expect(bench.read("m/a.md") == "newer\n")
+        #expect(try bench.good(["ls", "docs"]).split(separator: "\n").count == 3)
+    }
+
     @Test("export names what it cannot write and writes the rest")
     func exported() throws {
         let bench = try bench(["dir.md", "pipe.md", "free.md"])

@@ -296,6 +296,7 @@ struct OpenBucket: Sendable {
     ) async throws(ClientError) -> Value {
         guard wait.isWhole else { return try await body() }
         let lateness = Task {
+            // Ended early: the answer is there.
             guard (try? await Task.sleep(for: wait.left)) != nil else { return false }
             await end()
             return true
