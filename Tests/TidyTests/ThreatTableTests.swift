@@ -1,101 +1,121 @@
 import Testing
 
-/// Documents that name tests: docs/THREATS.md says which stands against which threat, docs/SOCKJS.md which does what a
-/// published test of SockJS does.
+/// Documents that name tests: docs/THREATS.md names the tests against each threat, docs/SECURITY-MODEL.md those of each
+/// claim, both by the ids of docs/TEST-INDEX.md; docs/SOCKJS.md names those that do what a published test of SockJS does.
 @Suite("Tables of tests")
 struct ThreatTableTests {
-    /// The numbers of the threats that this part of the house has to do with.
-    private static let wanted: Set<String> = [
-        "T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T17",
-        "T18",
-        "T19", "T20",
-        "T21",
-        "T22",
-        "T23", "T24",
-    ]
+    private static let tests = TestIndex.Tests(paths: SwiftText.paths("Tests"))
 
-    @Test("every threat has a row with tests that exist and bear its number; no numbered test is left out")
-    func table() throws {
-        var rows: [String: Set<String>] = [:]
-        for line: Substring in Repository.lines("docs/THREATS.md") where line.hasPrefix("| T") {
-            let cells: [Substring] = line.split(separator: "|")
-            let number: String = .init(cells[0].filter { $0 != " " })
-            #expect(rows[number] == nil, "docs/THREATS.md has two rows for \(number)")
-            let quoted: [Substring] = (cells.dropFirst(2).first ?? "").split(
-                separator: "\"", omittingEmptySubsequences: false)
-            rows[number] = Set(quoted.indices.filter { $0 % 2 == 1 }.map { String(quoted[$0]) })
+    private static let index = TestIndex(lines: Repository.lines(TestIndex.path))
+
+    /// The rows of a document's table whose first cell is the number of a threat or a claim.
+    private static func rows(_ path: String, _ isNumber: (Substring) -> Bool) -> [(number: String, cells: [Substring])]
+    {
+        Repository.lines(path).compactMap { line in
+            let cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
+                .map(TestIndex.trimmed)
+            guard line.hasPrefix("|"), let number = cells.first, isNumber(number) else { return nil }
+            return (String(number), cells)
         }
-        #expect(Set(rows.keys) == Self.wanted)
-        let names: Set<String> = Set(SwiftText.paths("Tests").flatMap(Self.names))
-        #expect(names.count > 500, "\(names.count) names were found")
-        for (number, tests): (String, Set<String>) in rows {
-            #expect(!tests.isEmpty, "docs/THREATS.md names no test for \(number)")
-            for test: String in tests {
-                #expect(names.contains(test), "docs/THREATS.md, \(number): there is no test or suite '\(test)'")
-                #expect(Self.numbers(of: test).contains(number), "'\(test)' does not bear the number \(number)")
+    }
+
+    /// The ids that a cell of a document names; each has to be in the index.
+    private static func ids(_ path: String, _ number: String, _ cell: Substring) -> Set<TestIndex.ID> {
+        let (ids, unread) = TestIndex.ids(in: cell)
+        #expect(unread.isEmpty, "\(path), \(number): these are not ids of tests: \(unread)")
+        let names = index.names
+        for id in ids { #expect(names[id] != nil, "\(path), \(number): \(TestIndex.path) has no \(id)") }
+        return Set(ids)
+    }
+
+    @Test("the index is what ./dev test-index writes; its tests exist, and no numbered test is left out")
+    func file() {
+        var made = Self.index
+        made.complete(with: Self.tests)
+        #expect(
+            Array(made.text(Self.tests).utf8) == Repository.bytes(TestIndex.path),
+            "\(TestIndex.path) is out of date: run ./dev test-index")
+        #expect(Self.tests.declared.count > 500, "\(Self.tests.declared.count) names were found")
+        #expect(Set(made.entries.map(\.id)).count == made.entries.count, "an id is given twice")
+        #expect(Set(made.entries.map(\.name)).count == made.entries.count, "a test has two ids")
+        for entry in made.entries {
+            #expect(
+                Self.tests.file(of: entry.name) != nil,
+                "\(TestIndex.path), \(entry.id): there is no test, suite or case '\(entry.name)'")
+            let first = TestIndex.threats(of: entry.name).first
+            #expect(
+                first.map { $0 == entry.id.group } ?? entry.id.group.hasPrefix("SP"),
+                "\(entry.id): '\(entry.name)' bears another number")
+            #expect(!entry.name.contains("|"), "\(entry.id): a name with | cannot be read from the table")
+        }
+    }
+
+    @Test("every threat has one row; it names all tests that bear its number, and no other")
+    func threats() {
+        let path = "docs/THREATS.md"
+        let rows = Self.rows(path, TestIndex.ID.isThreat)
+        #expect(rows.map(\.number) == (1...24).map { "T\($0)" })
+        let names = Self.index.names
+        for (number, cells) in rows where cells.count > 2 {
+            let named = Self.ids(path, number, cells[2])
+            let bearing = names.filter { TestIndex.threats(of: $0.value).contains(number) }
+            #expect(!named.isEmpty, "\(path) names no test for \(number)")
+            for id in named.subtracting(bearing.keys).sorted() {
+                Issue.record("\(path): the test \(id) does not bear the number \(number)")
             }
-        }
-        for name: String in names {
-            for number: String in Self.numbers(of: name) {
-                #expect(rows[number]?.contains(name) == true, "docs/THREATS.md does not name '\(name)' for \(number)")
+            for id in Set(bearing.keys).subtracting(named).sorted() {
+                Issue.record("\(path) does not name \(id) for \(number)")
             }
         }
     }
 
-    @Test("every claim SP1 to SP12 has a row with tests that exist, or says that it is not held yet")
-    func claims() throws {
-        let names: Set<String> = Set(SwiftText.paths("Tests").flatMap(Self.strings))
-        var claimed: [String] = []
-        for line: Substring in Repository.lines("docs/SECURITY-MODEL.md") where line.hasPrefix("| SP") {
-            let cells: [Substring] = line.split(separator: "|")
-            claimed.append(String(cells[0].filter { $0 != " " }))
-            let quoted: [Substring] = try #require(cells.dropFirst(2).first).split(
-                separator: "\"", omittingEmptySubsequences: false)
-            let tests: [String] = quoted.indices.filter { $0 % 2 == 1 }.map { String(quoted[$0]) }
-            #expect(!tests.isEmpty, "\(claimed.last ?? "") names no test")
-            for test: String in tests { #expect(names.contains(test), "there is no test '\(test)'") }
+    @Test("every claim SP1 to SP12 names tests or says that it is not held yet; no test of a claim is unused")
+    func claims() {
+        let path = "docs/SECURITY-MODEL.md"
+        let rows = Self.rows(path, TestIndex.ID.isClaim)
+        #expect(rows.map(\.number) == (1...12).map { "SP\($0)" })
+        var named: Set<TestIndex.ID> = []
+        for (number, cells) in rows {
+            let ids = Self.ids(path, number, cells.last ?? "")
+            #expect(!ids.isEmpty || (cells.last ?? "").contains("not held yet"), "\(number) names no test")
+            named.formUnion(ids)
         }
-        #expect(claimed == (1...12).map { "SP\($0)" })
+        for entry in Self.index.entries where entry.id.group.hasPrefix("SP") {
+            #expect(named.contains(entry.id), "\(path) does not name \(entry.id)")
+        }
     }
 
-    /// Every text in a file: names of tests, and of the cases of those that are tables.
-    private static func strings(_ path: String) -> [String] {
-        (Repository.text(path) ?? "").split(separator: "\n").flatMap { (line: Substring) in
-            let parts: [Substring] = line.split(separator: "\"", omittingEmptySubsequences: false)
-            return parts.indices.filter { $0 % 2 == 1 }.map { String(parts[$0]) }
+    @Test(
+        "the cells of these tables have at most 200 characters",
+        arguments: ["docs/THREATS.md", "docs/SECURITY-MODEL.md", TestIndex.path])
+    func cells(path: String) {
+        for line in Repository.lines(path) where line.hasPrefix("|") {
+            for cell in line.split(separator: "|").map(TestIndex.trimmed) where cell.count > 200 {
+                Issue.record("\(path): a cell of \(cell.count) characters: \(cell)")
+            }
         }
+    }
+
+    @Test("ids and ranges are read; what only looks like one is told")
+    func reading() {
+        let read = TestIndex.ids(in: "in private buckets: SP4.1, T9.2–T9.4; *planned*: T23.1")
+        #expect(read.ids.map(\.description) == ["SP4.1", "T9.2", "T9.3", "T9.4", "T23.1"])
+        #expect(read.unread.isEmpty)
+        let wrong = TestIndex.ids(in: "T9.4–T9.2, T9.1–T8.2, T9.x, SP1.")
+        #expect(wrong.ids.isEmpty && wrong.unread.count == 4)
     }
 
     @Test("every published test of SockJS has one of ours that exists")
-    func published() throws {
-        let names: Set<String> = Set(SwiftText.paths("Tests").flatMap(Self.names))
-        var count: Int = 0
-        for line: Substring in Repository.lines("docs/SOCKJS.md") where line.contains("\"") {
-            let quoted: [Substring] = line.split(separator: "\"", omittingEmptySubsequences: false)
-            for place: Int in quoted.indices where place % 2 == 1 {
+    func published() {
+        let names = Set(Self.tests.declared)
+        var count = 0
+        for line in Repository.lines("docs/SOCKJS.md") where line.contains("\"") {
+            let quoted = line.split(separator: "\"", omittingEmptySubsequences: false)
+            for place in quoted.indices where place % 2 == 1 {
                 #expect(names.contains(String(quoted[place])), "docs/SOCKJS.md: there is no test '\(quoted[place])'")
                 count += 1
             }
         }
         #expect(count > 30)
-    }
-
-    /// What `@Test` and `@Suite` call themselves in a file.
-    private static func names(_ path: String) -> [String] {
-        let text: String = Repository.text(path) ?? ""
-        return ["@Test(", "@Suite("].flatMap { (mark: String) in
-            text.ranges(of: mark).compactMap { (range: Range<String.Index>) -> String? in
-                let rest: Substring = text[range.upperBound...].drop { $0 == " " || $0 == "\n" }
-                return rest.first == "\"" ? String(rest.dropFirst().prefix { $0 != "\"" }) : nil
-            }
-        }
-    }
-
-    /// The threats that a name begins with, before its colon: `T10, T11: …`; or, as in `…; T11: nobody else's`, further in.
-    private static func numbers(of name: String) -> Set<String> {
-        Set(
-            name.split { " ,;:".contains($0) }.map(String.init).filter { (word: String) in
-                word.first == "T" && word.count > 1 && word.dropFirst().allSatisfy(\.isNumber)
-            })
     }
 }
