@@ -20,8 +20,8 @@ let singleThreaded: [SwiftSetting] = [
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))
 ]
 
-func program(_ name: String, _ path: String, _ needs: [Target.Dependency]) -> Target {
-    .executableTarget(name: name, dependencies: needs, path: path, swiftSettings: strict)
+func program(_ name: String, _ path: String, _ needs: [Target.Dependency], exclude: [String] = []) -> Target {
+    .executableTarget(name: name, dependencies: needs, path: path, exclude: exclude, swiftSettings: strict)
 }
 
 func tests(_ name: String, _ needs: [Target.Dependency]) -> Target {
@@ -104,12 +104,16 @@ let package = Package(
         program("thicket", "Sources/Client/Main", ["ThicketCLI"]),
 
         program("thicket-demo", "Sources/Demo", ["ThicketReplay", "ThicketClient", "ThicketSealed", "ThicketSQLite"]),
+        // Compares a run's figures with those of an earlier one. Pure; outside the program, so that tests can import it.
+        library("ThicketBenchComparison", "Bench/Comparison", ["ThicketProtocol"]),
+        tests("BenchTests", ["ThicketBenchComparison"]),
         program(
             "thicket-bench", "Bench",
             [
-                "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto",
+                "ThicketBenchComparison", "ThicketReplay", "ThicketClient", "ThicketServer", "ThicketAuth",
+                "ThicketProtocol", "ThicketCrypto",
                 "ThicketSealed", "ThicketSQLite", "CThicketNet", "CThicketCores", "COpenSSL",
-            ]),
+            ], exclude: ["Baselines", "Comparison"]),
 
         // The whole system in one process on a virtual clock: for SimulationTests, and for as long as one likes.
         library(

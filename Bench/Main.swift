@@ -1,7 +1,8 @@
 import Glibc
+import ThicketBenchComparison
 import ThicketProtocol
 
-/// `thicket-bench [SCENARIO…]`: runs scenarios against a real server and prints a table and one line of JSON each.
+/// `thicket-bench [SCENARIO…] [--compare [FILE]] [--save FILE]`: runs scenarios against a real server and prints a table and one line of JSON each.
 @main
 struct Bench {
     struct Scenario {
@@ -95,12 +96,14 @@ struct Bench {
         raiseDescriptorLimit()
         let wanted: [String] = Array(CommandLine.arguments.dropFirst())
         if wanted.contains(where: { ["help", "--help", "-h"].contains($0) }) { return printLine(help) }
-        for name: String in wanted where !scenarios.contains(where: { $0.name == name }) {
-            fputsError("bench: there is no scenario '\(name)'\n\n\(help)")
+        do {
+            let call = try BenchCall(wanted, scenarios: scenarios.map(\.name))
+            let chosen = scenarios.filter { call.scenarios.isEmpty || call.scenarios.contains($0.name) }
+            exit(Watchdog.isChild ? await runHere(chosen) : try call.run { run(chosen) })
+        } catch {
+            fputsError("bench: \(error)\nSee ./dev bench help.")
             exit(2)
         }
-        let chosen: [Scenario] = scenarios.filter { wanted.isEmpty || wanted.contains($0.name) }
-        exit(Watchdog.isChild ? await runHere(chosen) : run(chosen))
     }
 
     /// The program's status: 0, 1 when a scenario failed, 3 when one was given up. A goal that is not met is a result like
@@ -150,7 +153,7 @@ struct Bench {
         }
         let attacks: String = HostileAttack.allCases.map(\.rawValue).joined(separator: ", ")
         return """
-            usage: ./dev bench [SCENARIO…]   (all without a name)
+            usage: ./dev bench [SCENARIO…] [--compare [FILE]] [--save FILE]   (all scenarios without a name)
 
             Each prints a table, and one line of JSON: of every figure the median, the lowest and highest of its rounds, the
             goal and whether it is met. In brackets: when it is given up; those after it run all the same.
@@ -158,7 +161,13 @@ struct Bench {
             is missing; `./dev setup --tests` installs it, but for what only `peers`, `typing` and `traces` need: servers of
             others, a load generator and recordings that are no part of this repository. Those say what they miss.
 
-            Status: 1 when a scenario failed, 3 when one was given up; one that misses something has not failed.
+            --compare   then a table: each figure of FILE (default: the newest of Bench/Baselines), of this run, their ratio,
+                        and whether this run's median is within the lowest and highest round of FILE; "better" and
+                        "worse" where a goal says which is which. FILE is what --save wrote, or the output of a run
+            --save      writes all figures to FILE, with machine, build and date: a baseline for --compare
+
+            Status: 1 when a scenario failed, or a figure that has a goal is worse than in each round of the baseline and
+            misses its goal; 3 when a scenario was given up; one that misses something has not failed.
 
             \(lines.joined(separator: "\n"))
 
@@ -185,7 +194,10 @@ struct Bench {
             (key: "seconds", value: JSONNumber(seconds).map { .number($0) } ?? .null),
             (key: "figures", value: .array(figures.map(\.json))),
         ])
-        printLine(String(decoding: JSONValue.object(result).serialized(), as: UTF8.self))
+        let line = String(decoding: JSONValue.object(result).serialized(), as: UTF8.self)
+        printLine(line)
+        // The process of an attacker has none.
+        if !figures.isEmpty { BenchCall.record(line) }
     }
 
     /// Three decimals, none from 100 on, without an exponent; "none" of what is no number.
