@@ -9,6 +9,7 @@ that asks for a password. The program fails when the two edits do not merge, or 
 the note. Needs sqlite3 (Debian package sqlite3) and strings (binutils).
 """
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -58,14 +59,16 @@ class Recording:
             command, shell=True, check=True, cwd=self.folder, env=self.variables(name), capture_output=True, text=True
         ).stdout
 
-    def run(self, pane, command):
-        """Runs a command to its end and shows it with all that it printed."""
+    def run(self, pane, command, code=0):
+        """Runs a command to its end, which must be with this exit code, and shows it with all that it printed."""
         self.second += PAUSE
         pane.add("$ " + command, self.second, "c")
         done = subprocess.run(
             command, shell=True, cwd=self.folder, env=self.variables(pane.name), text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=60,
         )
+        if done.returncode != code:
+            raise SystemExit(f"record: '{command}' ended with {done.returncode}: {done.stdout}")
         self.second += ANSWER
         for line in done.stdout.splitlines():
             pane.add(line, self.second, "o")
@@ -134,7 +137,7 @@ def record(programs, folder):
         recording.run(desktop, "thicket put notes plan '%s'" % (NOTE % (merged[:-1] + ". Water it.")))
         recording.wait(watched, "Water")
         recording.run(server, 'sqlite3 data/thicket.db "SELECT k, substr(diff, 1, 240) FROM chg ORDER BY gid LIMIT 2"')
-        found = recording.run(server, "cat data/thicket.db* | strings | grep -c -e Plant -e spring -e pond")
+        found = recording.run(server, "cat data/thicket.db* | strings | grep -c -e Plant -e spring -e pond", code=1)
         if found.strip() != "0":
             raise SystemExit("record: the server's files hold words of the note")
     finally:
@@ -181,6 +184,9 @@ def drawn(panes):
 def main():
     if len(sys.argv) != 3:
         raise SystemExit(__doc__)
+    for program in ("sqlite3", "strings"):
+        if not shutil.which(program):
+            raise SystemExit(f"record: {program} is missing: apt-get install sqlite3 binutils")
     programs, path = os.path.abspath(sys.argv[1]), sys.argv[2]
     with tempfile.TemporaryDirectory() as folder:
         picture = drawn(record(programs, folder))
